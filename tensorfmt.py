@@ -2126,7 +2126,7 @@ class Tensor:
         """Return the elements as nested lists; of a scalar, the number."""
         shape = self.shape
         lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 65))]
-        if len(shape) > 64 or sum(lists) > max(self.size * len(shape), 1 << 20):
+        if len(shape) > 64 or sum(lists) > max(self.size * len(shape), 1 << 17):
             raise ValueError(f"tolist() of {show(shape)} makes too many lists")
         values = list(self.flat)
         for n, count in zip(reversed(shape), reversed(lists)):
@@ -3025,7 +3025,7 @@ class Compound(Tensor):
 
     def __reduce__(self) -> Any:
         """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        old, parts, data = self.stored.entry, Map(), b""
+        old, parts, data = self.stored.entry, Map(), bytearray()
         if self.stored.source.stamp is not None:
             return super().__reduce__()
         for role, part in old.parts.items():
@@ -3259,15 +3259,17 @@ def find_bad_index(shape: Shape, parts: "Dict[str, Tensor]",
     if rising and "indptr" in parts and places != ordered:
         return "the columns do not rise in each row"
     twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
-    return f"element {ordered[twice[0]]} occurs twice" if twice else None
+    return f"element {show(ordered[twice[0]])} occurs twice" if twice else None
 
 
-def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[int]":
-    """Return the row-major number of each stored element."""
+def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[Any]":
+    """Return the row-major number of each stored element; where it is long, the coordinates."""
     if "coords" in parts:
-        nnz = parts["values"].size
+        coords, nnz = parts["coords"].data, parts["values"].size
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return [tuple(every(coords, i, nnz)) for i in range(nnz)]
         places = [0] * nnz
-        for numbers, n in zip(pieces(parts["coords"].data, nnz or 1), shape):
+        for numbers, n in zip(pieces(coords, nnz or 1), shape):
             places = [place * n + i for place, i in zip(places, numbers)]
         return places
     indptr, indices = parts["indptr"].data, parts["indices"].data
@@ -4204,7 +4206,7 @@ class Mag300(Format):
     NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     NAMES = [dtype.replace("bool", "boolean") for dtype in Mag.LATER_DTYPES]
-    DTYPES = Mag100.DTYPES
+    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
     OPTIONS = {"version": "1, or 300 for magnetron 0.2",
@@ -4763,7 +4765,9 @@ class SparseLayouts:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         numbers: Any = facts
         if type(numbers) is list and all_u64(numbers):
-            data = bytes(pack_values("uint64", numbers))
+            data = bytearray()
+            for some in pieces(numbers, PART):  # in the file each may be one byte
+                data += pack_values("uint64", some)
             return Part(role, "uint64", 0, len(data), source=Memory(data))
         cursor.check(self.COMPONENT, facts, role)
         dtype, encoding, why = facts.get("dtype", "uint64"), facts.get("encoding", "raw"), None
@@ -6569,7 +6573,7 @@ class RecordTree(Msgpack):
             if heads.count(heads[:1]) == count:
                 kind, n, stop = code, count, start + step * count
         try:
-            rest = each_head(cursor.source, stop, cursor.end)
+            rest = each_head(cursor.source, stop, min(cursor.end, stop + 9 * (count - n)))
             for _, (_, one, value, end) in zip(range(count - n), rest):
                 kind = kind or one
                 if one != kind or one not in ("int", "bool", "float32", "float64"):
@@ -7024,6 +7028,8 @@ def write_out(target: Any, chunks: Any, watch: Any = lambda chunks, *nbytes: chu
     chunks = watch(chunks)
     if not BOARD:
         real = os.path.realpath(path)
+        if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+            raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
         if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
             with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
                 return write_all(stream, chunks)
@@ -7763,6 +7769,7 @@ TENSOR_LINE, FIND = Tensor.__repr__, File.__getitem__  # those of the ground flo
 
 
 START_STREAM = Stream.__init__
+INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
 
 
 @adds_to(Stream)
@@ -7773,6 +7780,10 @@ class StreamShown:
         except (OSError, ValueError) as error:
             raise ValueError(f"{plain(path or 'the stream')}: no seeking ({error}); of a pipe: "
                              "load(stream.read()), ls -, verify -")
+        modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
+        if self.nbytes <= MAX_KEPT and INFLATED.intersection(modules):
+            from io import BytesIO
+            self._file = BytesIO(self.fetch(0, self.nbytes))
 
 
 LENGTH = Tensor.__len__
@@ -8148,6 +8159,7 @@ class QuickRows:
     attrs: Any  # (bytes of attrs) -> numbers and texts, None where there is none
     alone: Any  # (name, bytes behind it) -> the entry that the plain reader makes of them
     count = 0  # of the usual entries
+    scanned = 0  # bytes: containers that may hold some can be many
 
     def begin(self, usual: Usual) -> Any:
         self.usual = usual
@@ -8164,6 +8176,9 @@ class QuickRows:
             size *= 2
             found = self.usual.split(data[at:at + size])
         stop, behind = min(at + size, len(data)), found[-1:]
+        self.scanned += stop - at
+        if self.scanned > 16 * (len(data) + PIECE):
+            raise ValueError
         if stop < len(data):
             behind = found[-width - 1:]
             stop -= sum([len(row[0]) for row in self.usual.rows])
@@ -9651,8 +9666,7 @@ class Locating(Tracing):
              *more: Any, **facts: Any) -> None:
         if keys is None or doc[:6] == "break:":
             return
-        size = len(keys)  # the last key differs first; some are long
-        if keys[-1:] == self.keys[max(size - 1, 0):size] and keys == self.keys[:size]:
+        if keys[::-1] == self.keys[:len(keys)][::-1]:  # the last differ first; some are long
             self.places[keys] = offset
 
 
@@ -11155,7 +11169,8 @@ def show_verify(args: Any) -> bool:
         keys = "status", "check", "tensor", "text", "offset"
         sys.stdout.write(to_json({
             "file": args.file, "format": report.format, "version": report.version,
-            "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}))
+            "valid": bool(report), "rows": [dict(
+                zip(keys, row), tensor=row[2] and clip(row[2], MAX_PATH)) for row in report.rows]}))
     elif not args.quiet:
         print(report)
     elif report.errors:
@@ -11460,7 +11475,7 @@ def own_source() -> "Tuple[bytes, str]":
 
 def run(argv: "List[str]") -> int:
     name, rest = argv[0] if argv else "help", argv[1:]
-    for word in rest[:(rest + ["--"]).index("--")]:  # of a pattern such as `*`, perhaps
+    for word in rest[:(rest + ["--"]).index("--") + 1]:  # of a pattern such as `*`, perhaps
         if word[:1] == "-" and word != "-" and os.path.lexists(word):
             raise TypeError(f"{quote(word)} is a file here: `--` before names, or ./ before it")
     if name == "help" and rest:

@@ -2145,6 +2145,20 @@ class FileTest(FolderCase):
         with gzip.open(self.path, "rb") as stream:  # read as what it holds
             GoldenTest.check(self, load(stream), FILES[0][3])
 
+        class Member(gzip.GzipFile):
+            def seek(self, *place):
+                seen.append(place)
+                return super().seek(*place)
+        for most, again in ((tensorfmt.MAX_KEPT, False), (9, True)):  # to go back inflates all anew
+            seen = []
+            with Member(self.path) as stream, Changed(tensorfmt, "MAX_KEPT", most):
+                stream.read(3)
+                items = list(load(stream).values())[:2]
+                del seen[:]
+                for item in items:
+                    item.tobytes()
+                self.assertEqual((bool(seen), stream.tell()), (again, 3))
+
 
 # -- [5] round trips -----------------------------------------------------------------------------
 
@@ -2630,7 +2644,7 @@ class TensorTest(TestCase):
         self.refuses(["too many lists"], huge.tolist)
         self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
         self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
-        for shape in ((1 << 40, 0), ((1 << 20) + 1, 0), (1,) * 65):
+        for shape in ((1 << 40, 0), ((1 << 17) + 1, 0), (1,) * 65):
             self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
         nested = tensor([1.0], "float32", (1,) * 64).tolist()
         while isinstance(nested, list):
@@ -2638,7 +2652,7 @@ class TensorTest(TestCase):
         self.assertEqual(nested, 1.0)
         if CPYTHON:  # a board's slices end at its machine word
             self.assertEqual(huge[5, 3:7].shape, (4, 0))
-            self.assertEqual(len(tensor([], "int8", [1 << 20, 0]).tolist()), 1 << 20)
+            self.assertEqual(len(tensor([], "int8", [1 << 17, 0]).tolist()), 1 << 17)
 
     @full
     def test_repr_shows_values(self):
@@ -3057,6 +3071,8 @@ SPARSE_ERRORS = (  # what is wrong, shape, components, words of the message
     ("columns", (3, 5), dict(CSR, indices=[2, 0, 3]), "indices has 3 elements, 4 values"),
     ("coordinate", (3, 4), COO, "outside the shape: 4 of 4"),
     ("coordinate twice", (3, 5), dict(COO, coords=[[0, 1, 2, 2], [1, 4, 3, 3]]), "twice"),
+    ("place over 64 bits", (1 << 40, 1 << 40), dict(COO, coords=[[0, 1, 2, 2], [1, 4, 3, 3]]),
+     "element [2, 3] occurs twice"),
     ("coordinates", (3, 5), dict(COO, coords=[0, 1, 2]), "coords has 3 elements, 4 values"))
 
 
@@ -3888,6 +3904,13 @@ class SavePathTest(FolderCase):
         self.assertIn("close() the File", error.strerror)
         self.assertIn("mmap=False", error.strerror)
         self.assertEqual((os.listdir(self.folder), read_file(self.path)), (["m.zt"], old))
+
+    def test_names_of_folders(self):
+        for name in ("", "new/", "new/.", ".", "new/.."):
+            path = os.path.join(self.folder, name)
+            self.refuses(["the name of a folder"], tensorfmt.save, path, {"w": F32},
+                         format="ztensor")
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_mode_and_links(self):
         if os.name != "nt":
@@ -7896,6 +7919,44 @@ class SmallWorkTest(TestCase):
         for data in fuzz_files():
             with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
                 self.assertEqual(calls_of(tensorfmt, "exact_error", load, data), 0)
+
+    @about()
+    def test_long_beside_numerous(self):
+        """Calls, as a quick form of .ci/growth.py, which measures time, memory and output."""
+        growth = script(self, "growth.py")
+        growth["find_module"](tensorfmt.__file__)
+        kinds = list(tensorfmt.FORMATS) + tensorfmt.LATER
+        keys = [key for kind in kinds for schema in vars(type(kind)).values() if isinstance(
+            schema, tensorfmt.Schema) and schema is not tensorfmt.ZTensor.CHOICES
+            for key in schema.rows]
+        texts = repr(growth["documents"]())
+        self.assertEqual([key for key in keys if repr(key) not in texts], [])
+
+        def look(call, data):
+            try:
+                call(data)
+            except FormatError:
+                pass
+        for name, _, pair, title in growth["drawn"](7)[:20]:
+            files = [growth["make"](name, pair, nbytes, 7) for nbytes in (1000, 4000)]
+            for call in (load, tensorfmt.verify) if files[0] else ():
+                few, many = [count_calls(look, call, data) for data in files]
+                with self.subTest(pair=title, few=few, many=many):
+                    self.assertTrue(many < 4.5 * few)
+
+    @about("ztensor")
+    def test_many_maps_that_may_hold_usual_entries(self):
+        """Of each, the shortcut looked for entries up to the end of the file."""
+        seen, split = [], tensorfmt.Usual.split
+        maps = dict([("%d" % i, {"a": 0}) for i in range(5000)])
+        data = zt1_objects(dict(maps, objects={}, attributes={"a" * 50000: 1}), ())
+
+        def look(usual, text):
+            seen.append(len(text))
+            return split(usual, text)
+        with Changed(tensorfmt.Usual, "split", look):
+            self.assertEqual(len(load(data)), 0)
+        self.assertTrue(0 < sum(seen) < 60 * len(data), sum(seen))
 
     @about("ztensor")
     def test_names_of_parts_are_short(self):

@@ -288,6 +288,10 @@ class CommandTest(TestCase):
                 for words in ("--", name), ("./" + name,):
                     self.assertEqual(run(command, *words)[::2], (0, ""))
         self.assertEqual(read_file("seed_basic.mag"), golden("seed_basic.mag"))
+        write_file("--", golden("seed_basic.mag"))  # `verify *` would leave it out
+        for words in ("--", "./-h"), ("--", "--"):
+            self.assertEqual(run("verify", *words)[:2], (2, ""))
+        self.assertEqual(run("verify", "./--", "./-h")[::2], (0, ""))
         self.assertEqual(run("ls", "--lim", "1", "m012_mixed.mag")[0], 2)
         self.assertIn("`./-x` or `-- -x` a file", self.prints("help"))
 

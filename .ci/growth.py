@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: MIT
+"""Does what a file asks for grow with the file only? Something long beside something numerous.
+
+    python3 .ci/growth.py [SECONDS] [SEED] [--only TEXT] [--jobs N] [--module FILE]
+
+documents() has a small file of each format as a tree that shows all rows of its Schemas. In a pair,
+half of the bytes of a file are one text, key or list of the tree, half are copies of an item of one
+of its maps or lists. Such files, good and refused ones, go through each of OPERATIONS: 4 times as
+many bytes take at most 8 times as much CPU time and output. The smaller size grows, to a quarter of
+the largest, until it takes SHORT seconds; a doubtful time is taken again. Memory: as README,
+"Security" says, without what small files may take besides. Each pair has a process of its own.
+
+SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at. Ends with
+"N pairs, N findings"; exit code 1 if there are any. test_tensorfmt.py has a quick form.
+"""
+import argparse
+import importlib
+import io
+import json
+import os
+import pickle
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHORT, SIZES = 0.05, [1 << n for n in (14, 16, 18)]  # seconds; bytes of files
+MEMORY, SECONDS = 3 << 30, 120  # of a child: bytes, and of CPU time
+T = None  # the module
+JUNK = {"a": 0}  # an item that nothing knows
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def mag(tree):
+    """Return a .mag file; of tensors the shape counts."""
+    rows = [struct.pack("<I8sI", 0, struct.pack("<Q", 1), len(key.encode())) + key.encode()
+            for key in tree["metadata"]]
+    for key, shape in tree["tensors"].items():
+        dims = list(shape)[:6] + [-1] * (6 - len(shape))
+        rows.append(struct.pack("<I", len(key.encode())) + key.encode() + struct.pack(
+            "<6qBQQI", *dims + [2, 1 if 0 not in shape else 0, 1 << 12, 0]))
+    count = len(tree["tensors"]), len(tree["metadata"]), 0
+    head, body = struct.pack("<4sII", b"MAG!", 1, 0), struct.pack("<III", *count) + b"".join(rows)
+    start = -(-len(head + body) // 64) * 64
+    body = body.replace(struct.pack("<QQI", 1, 1 << 12, 0), struct.pack("<QQI", 1, start, 0))
+    crc = struct.pack("<I", T.crc32(head + body))
+    return (head[:8] + crc + body).ljust(start + 64, b"\0")
+
+
+def mag100(tree):
+    names, places = b"", [0]
+    for name in tree:
+        names += name.encode()
+        places.append(len(names))
+    index = b"SRP!" + struct.pack("<%dI" % (len(places) + 1), len(tree), *places) + names
+    index += b"MDT!DSC!" + b"".join([struct.pack(
+        "<BBHIQQ%dQ" % len(shape), len(shape), 5, 0, i, 1, i, *shape)
+        for i, shape in enumerate(tree.values())])
+    body = struct.pack("<III", 0, 0, len(tree)) + index
+    return struct.pack("<4sIQI", b"MAG!", 100, 0, T.crc32c(body)) + body + b"BUF!" + bytes(
+        len(tree))
+
+
+def primitiv(tree):
+    """Return a model of {parameter: [parts of its key, dims, statistics by name]}."""
+    pack = T.msgpack_dumps
+
+    def tensor(dims):
+        return pack(dims) + b"\1\xc4\4\0\0\x80?"
+    return b"".join([pack(value, typed=True) for value in (0, 1, 0x300, len(tree))] + [
+        pack(parts + [name]) + tensor(dims) + pack(len(stats)) + b"".join([
+            pack(key) + tensor(dims) for key, dims in stats.items()])
+        for name, (parts, dims, stats) in tree.items()])
+
+
+def optimizer(tree):
+    return b"".join([T.msgpack_dumps(value, typed=True)
+                     for value in (0, 1, 0x400, tree["uint"], tree["float"])])
+
+
+def tensorbuffers(tree):
+    """Return a file whose equal texts and vectors are one."""
+    flat, kind, known = T.FlatBuilder(), T.TensorBuffers, {}
+
+    def once(make, *value):
+        key = repr(value)
+        if key not in known:
+            known[key] = make(*value)
+        return known[key]
+    text, numbers = (lambda text: once(flat.string, text)), lambda *row: once(flat.scalars, *row)
+    names = [row["name"] + ("%x" % i if row["more"] else "")
+             for i, row in enumerate(tree["tensors"])]
+    tensors = [flat.table(kind.ENTRY, (i, text(name), numbers("I", row["shape"]), 7, 4, 1))
+               for i, (name, row) in enumerate(zip(names, tree["tensors"]))]
+    steps = [flat.table(kind.OPERATION, (i, 1, 0, numbers("Q", row["input_operations"])))
+             for i, row in enumerate(tree["operations"])]
+    data = flat.finish(flat.table(kind.ROOT, (text(tree["version"]), text(
+        tree["model"]), flat.offsets(tensors), flat.offsets(steps))))
+    return b"TBS1" + bytes(4) + data + struct.pack("<I", len(data)) + b"TBS1"
+
+
+def ztensor1(top):
+    text = T.cbor_dumps(top)
+    return b"ZTEN1000".ljust(64, b"\0") + bytes(64) + text + struct.pack(
+        "<Q", len(text)) + b"ZTEN1000"
+
+
+def ztensor(index):
+    text = T.cbor_dumps(index)
+    return b"ZTEN0001".ljust(64, b"\0") + bytes(64) + text + struct.pack("<Q", len(text))
+
+
+def ztensor2(top):
+    text, magic = T.cbor_dumps(top, sort="bytes"), b"\x89ZT2\r\n\x1a\n"
+    return magic.ljust(4096, b"\0") + bytes(4096) + text + struct.pack(
+        "<QQQII8s", 8192, len(text), T.xxh3_64([text]), 2, 0, magic)
+
+
+def burnpack(top):
+    text = T.cbor_dumps(top)
+    head = struct.pack("<4sHI", b"NRUB", 1, len(text)) + text
+    return head + bytes(-len(head) % 256) + bytes(64)
+
+
+def safetensors(top):
+    text = json.dumps(top).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(4)
+
+
+def mag300(top):
+    text = json.dumps(top).encode()
+    base = -(-(44 + len(text)) // 4096) * 4096
+    return (struct.pack("<4sIIQQQQ", b"MAG!", 300, 0, 44, len(text), base, 4)
+            + text).ljust(base, b"\0") + bytes(4)
+
+
+def shards(top):
+    return json.dumps(top).encode()
+
+
+def burnrecord(top):
+    return T.msgpack_dumps(top)
+
+
+def documents():
+    """Return rows (name, encoder, tree), which show each row of the Schemas of a format."""
+    csr = {"offset": 64, "size": 16, "dtype": "uint64", "encoding": "raw", "checksum": "crc32c:0x0",
+           "data_endianness": "little"}
+    entry = {"offset": 64, "size": 4, "dtype": "uint8", "layout": "dense", "shape": [4],
+             "encoding": "raw", "data_endianness": "little", "checksum": "none",
+             "custom": {"a": [1, {"b": "text"}]}, "name": "w"}
+    sparse = dict(entry, layout="sparse", sparse_format="csr", shape=[1, 4], nnz=2, size=2,
+                  indptr=csr, indices=[0, 1], name="s")
+    coo = dict(entry, layout="sparse", sparse_format="coo", shape=[4, 4], nnz=1, size=1,
+               coords=[1, 1], name="c")
+    part1 = {"dtype": "u8", "offset": 64, "length": 4, "encoding": "raw", "digest": "crc32c:0x0"}
+    odd1 = dict(part1, uncompressed_length=4, type="new")
+    user = {"text": "a text", "map": {"a": [1, 2]}}
+    top1 = {"version": "1.2.0", "generator": "g", "attributes": user, "objects": {
+        "coo": {"shape": [4], "format": "sparse_coo", "components": {
+            "values": dict(part1, length=1),
+            "coords": {"dtype": "u64", "offset": 64, "length": 8}}},
+        "odd": {"shape": [2], "format": "new", "components": {"a": part1, "z": odd1}},
+        "w": {"shape": [4], "format": "dense", "attributes": user, "components": {"data": part1}}}}
+    part2 = {"dtype": "u8", "blob": [4096, 4], "digest": "xxh3:0123456789abcdef"}
+    odd2 = dict(part2, encoding="e", decoded_length=4, type="new", shard="s")
+    top2 = {"attributes": user, "shards": {"s": {"size": 9999, "digest": "a:0"}}, "objects": {
+        "odd": {"shape": [2], "layout": "new", "parts": {"a": part2, "z": odd2}},
+        "w": {"shape": [4], "layout": "dense", "attributes": user, "parts": {"data": part2}}}}
+    scheme = {"value": "Q8S", "param": "F32", "store": {"PackedU32": 0}, "mode": "Symmetric",
+              "level": {"Block": {"len": 1, "storage": [4, 1, 1, 1, 1]}}}
+    bpk = {"scalars": {"s": {"Int": 1}}, "metadata": {"key": "text"}, "tensors": {
+        "q": {"dtype": {"QFloat": scheme}, "shape": [4], "data_offsets": [0, 8]},
+        "b": {"dtype": {"Bool": "Native"}, "shape": [4], "data_offsets": [0, 4]},
+        "w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], "param_id": 7}}}
+    st = {"__metadata__": {"key": "text"},
+          "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+          "w": {"dtype": "F8_E4M3", "shape": [0], "data_offsets": [4, 4]}}
+    empty = {"dtype": "float32", "dtype_id": 0, "offset": 4, "nbytes": 0, "shape": [0]}
+    mag3 = {"manifest_ver": 1, "timestamp": "t", "magnetron_ver": "0.2.2", "snapshot_ver": "0.3.0",
+            "usr_metadata": user, "tensor_map": {
+                "a": dict(empty, offset=0, nbytes=4, shape=[1]), "w": empty}}
+    facts = {"float": "f32", "int": "i32", "format": "NamedMpkFileRecorder", "version": "0.21.0",
+             "settings": "FullPrecisionSettings"}
+    one = {"bytes": bytes(4), "shape": [1], "dtype": "F32"}
+    item = {"numbers": [1, 2, 3], "text": "a text", "old": {"id": "x", "param": {
+        "value": [1, 2], "shape": [2]}}, "list": [None, 1.5], "w": {"id": "abc", "param": one}}
+    return [
+        ("ztensor", ztensor, [sparse, coo, entry]), ("ztensor1", ztensor1, top1),
+        ("ztensor1.0", ztensor1, {"version": "1.0", "tensors": {"w": dict(
+            top1["objects"]["w"], dtype="uint8",
+            components={"data": {"offset": 64, "length": 4}})}}),
+        ("ztensor2", ztensor2, top2), ("burnpack", burnpack, bpk),
+        ("safetensors", safetensors, st), ("mag300", mag300, mag3),
+        ("burnrecord", burnrecord, {"metadata": facts, "item": item}),
+        ("mag", mag, {"metadata": {"a": 1, "k": 1}, "tensors": {"a": [1], "w": [1]}}),
+        ("mag100", mag100, {"a": [1], "w": [1]}),
+        ("primitiv", primitiv, {"a": [["b"], [1], {}], "w": [["enc"], [1], {"m": [1]}]}),
+        ("optimizer", optimizer, {"uint": {"a": 1}, "float": {"b": 1.5}}),
+        ("tensorbuffers", tensorbuffers, {"version": "1", "model": "m", "tensors": [
+            {"name": "w", "more": "x", "shape": [1]}], "operations": [{"input_operations": [1]}]}),
+        ("shards", shards, {"metadata": {"total_size": 4},
+                            "weight_map": {"a": "1.st", "w": "2.st"}})]
+
+
+# -- pairs -----------------------------------------------------------------------------------------
+
+
+def boxes(tree, path=()):
+    """Yield (path, value) of each map, list and text of a tree."""
+    if isinstance(tree, (dict, list, str)):
+        yield path, tree
+    for key, item in tree.items() if isinstance(tree, dict) else (
+            enumerate(tree) if isinstance(tree, list) else ()):
+        yield from boxes(item, path + (key,))
+
+
+def pairs(tree):
+    """Return all (path of what is long, path of what is numerous, are its items junk?)."""
+    longs = [path for path, value in boxes(tree)]
+    manys = [(path, junk) for path, value in boxes(tree) if value and not isinstance(value, str)
+             for junk in (False, True)]
+    return [(path,) + many for path in longs for many in manys]
+
+
+def drawn(seed, only=""):
+    """Return (name, number, pair, what it is) of all pairs whose text holds `only`, shuffled."""
+    rows = [(name, i, pair, "%s: long %s, many %s%s" % (
+        name, list(pair[0]), list(pair[1]), " of junk" if pair[2] else ""))
+        for name, _, tree in documents() for i, pair in enumerate(pairs(tree))]
+    rows = [row for row in rows if only in row[3]]
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+def rebuilt(tree, path, change):
+    """Return a tree with the value at the path changed."""
+    if not path:
+        return change(tree)
+    made = type(tree)(tree)
+    made[path[0]] = rebuilt(tree[path[0]], path[1:], change)
+    return made
+
+
+def lengthen(value, nbytes, letter, draw):
+    """Return a text or a list of so many bytes; of a map, a key is long."""
+    if isinstance(value, str):
+        return letter * nbytes
+    if isinstance(value, list):
+        last = value[-1] if value and not isinstance(value[-1], (dict, list)) else 1
+        return value + [last] * nbytes
+    chosen = draw.choice(list(value)[-3:])
+    return dict([(key + letter * nbytes if key == chosen else key, item)
+                 for key, item in value.items()])
+
+
+def multiply(value, nbytes, junk, draw):
+    """Return a map or a list with copies of one of its items, or junk, before what it had."""
+    keys = list(value if isinstance(value, dict) else range(len(value)))
+    item = JUNK if junk else value[draw.choice(keys)]
+    count = nbytes // (8 + len(json.dumps(item, default=str)))
+    if isinstance(value, list):
+        return value + [item] * count
+    made = dict([("%x" % i, item) for i in range(count)])
+    made.update(value)
+    return made
+
+
+def make(name, pair, nbytes, seed):
+    """Return a file of about so many bytes, or None where there is no such file."""
+    encode, tree = {row[0]: row[1:] for row in documents()}[name]
+    (long, many, junk), draw = pair, random.Random(seed)
+    letter = draw.choice(["n", "Z_", "a.", "\xe9", "\u8a9e"])
+    half = nbytes // 2
+    try:
+        tree = rebuilt(tree, many, lambda value: multiply(value, half, junk, draw))
+        tree = rebuilt(tree, long, lambda value: lengthen(
+            value, half // len(letter.encode()), letter, draw))
+        return encode(tree)
+    except (LookupError, TypeError, AttributeError, ValueError, struct.error):
+        return None
+
+
+# -- what is done with them ------------------------------------------------------------------------
+
+
+class Text(io.StringIO):
+    encoding = "utf-8"
+
+
+class Nothing(io.RawIOBase):
+    def write(self, data):
+        return len(data)
+
+
+def command(*words):
+    """Return what a command prints, as far as one can tell how much it is."""
+    old, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), Text(), Text()
+    try:
+        T.main(list(words))
+        return sys.stdout.getvalue() + sys.stderr.getvalue()
+    finally:
+        sys.stdout, sys.stderr = old
+
+
+def page(path):
+    command("explain", "--html", "page.html", path)
+    with open("page.html") as stream:
+        return stream.read()
+
+
+def show(path):
+    with T.load(path) as file:
+        texts = [repr(file), file._repr_html_(), file.say_missing("another")]
+        return "".join(texts + [repr(item) for item in file.values()])
+
+
+def get(path):
+    with T.load(path) as file:
+        names = sorted(file, key=len)
+    return "".join([command("get", path, name) for name in names[-2:]])
+
+
+def convert(path):
+    texts = []
+    with T.load(path) as file:
+        for kind in T.FORMATS:
+            for options in [{}] + [{"version": version} for version in ("300", "2")
+                                   if version in kind.OPTIONS.get("version", "")]:
+                try:
+                    texts.append(str(T.convert(file, Nothing(), format=kind.NAME, cast="float32",
+                                               dense=True, drop=True, metadata="text", **options)))
+                except (ValueError, TypeError) as error:
+                    texts.append(str(error))
+    return "".join(texts)
+
+
+def pickled(path):
+    with T.load(path) as file:
+        data = pickle.dumps([file] + list(file.values()))
+    return [item.name for item in pickle.loads(data)[1:]] and len(data) * "x"
+
+
+def values(path):
+    with T.load(path) as file:
+        for item in file.values():
+            try:
+                item.tolist()
+            except ValueError:
+                pass
+
+
+OPERATIONS = {
+    "load": lambda path: T.load(path).close(), "verify": lambda path: command("verify", path),
+    "explain": lambda path: command("explain", path),
+    "json": lambda path: command("explain", "--json", path), "page": page,
+    "ls": lambda path: command("ls", path) + command("ls", "--json", path), "show": show,
+    "get": get, "diff": lambda path: command("diff", path, path), "convert": convert,
+    "pickle": pickled, "values": values,
+    "verify --json": lambda path: command("verify", "--json", path),
+    "fields": lambda path: len(list(T.explain(path)))}
+OF_REFUSED = "load", "fields", "verify", "verify --json", "explain", "json", "page"
+
+
+def attempt(operation, path):
+    """Return what an operation gives; what it may raise is its text."""
+    try:
+        return OPERATIONS[operation](path)
+    except (ValueError, OSError, TypeError) as error:
+        return str(error)
+
+
+def cpu(operation, path):
+    start = time.process_time()
+    text = attempt(operation, path)
+    return time.process_time() - start, len(text) if isinstance(text, str) else 0
+
+
+def look(name, pair, seed):
+    """Yield (operation, what is wrong) of one pair."""
+    import tracemalloc  # not of PyPy
+    paths = {}
+
+    def path_of(nbytes):
+        if nbytes not in paths:
+            paths[nbytes] = "file%d" % nbytes
+            with open(paths[nbytes], "wb") as stream:
+                stream.write(make(name, pair, nbytes, seed))
+        return paths[nbytes]
+    if make(name, pair, SIZES[0], seed) is None:
+        return
+    good = True
+    try:
+        T.load(path_of(SIZES[0])).close()
+    except ValueError:
+        good = False
+    for operation in [key for key in OPERATIONS if good or key in OF_REFUSED]:
+        attempt(operation, path_of(SIZES[0]))  # imports
+        last, sizes = cpu(operation, path_of(SIZES[0])), SIZES[1:]
+        for nbytes in sizes:
+            more = cpu(operation, path_of(nbytes))
+            if more[0] > max(SHORT, 8 * last[0]):  # is it so again?
+                last = max(last, cpu(operation, path_of(nbytes // 4)))
+                more = min(more, cpu(operation, path_of(nbytes)))
+            if last[0] > SHORT / 5 and more[0] > max(SHORT, 8 * last[0]):
+                yield operation, "%d bytes take %.2f s, a quarter %.2f s" % (
+                    nbytes, more[0], last[0])
+            if more[1] > 8 * last[1] + 100000:
+                yield operation, "%d bytes print %d, a quarter %d" % (nbytes, more[1], last[1])
+            if last[0] > SHORT:
+                break
+            last = more
+    path, size = path_of(SIZES[2]), os.path.getsize(path_of(SIZES[2]))
+    T.MAX_BOXES = T.MAX_FIELDS = T.Primitiv.MAX_NAMES = T.RecordTree.MAX_TREE = 0
+    for operation, most in ("load", 24), ("verify", 64), ("fields", 64):
+        tracemalloc.start()
+        attempt(operation, path)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        if peak > most * size + (1 << 18):
+            yield operation, "%d bytes take %.1f times as much memory" % (size, peak / size)
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def find_module(path):
+    global T
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    T = importlib.import_module(os.path.basename(path)[:-3])
+
+
+def child(args):
+    """Look at the pair "name number"; print a line of JSON: what is wrong with it."""
+    import resource  # of POSIX
+    global SHORT
+    SHORT = args.short
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    name, number = args.child.split()
+    pair = pairs({row[0]: row[2] for row in documents()}[name])[int(number)]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            found = list(look(name, pair, args.seed))
+        except Exception as error:
+            found = [(type(error).__name__, str(error)[:200])]
+        os.chdir(HERE)
+    print(json.dumps(["%s: %s" % row for row in found]))
+
+
+def run(args, name, number):
+    words = [sys.executable, os.path.abspath(__file__), "0", str(args.seed), "--child",
+             "%s %d" % (name, number), "--module", os.path.abspath(args.module),
+             "--short", str(args.short)]
+    try:
+        made = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return json.loads(made.stdout.decode().split("\n")[-2])
+    except (ValueError, LookupError):
+        return ["it ended with %d: %s" % (made.returncode, made.stderr.decode()[-200:])]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("seconds", nargs="?", type=float)
+    parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
+    parser.add_argument("--only", default="", help="pairs whose line holds this text")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--short", type=float, default=SHORT, help="seconds for SHORT")
+    parser.add_argument("--module", default=os.path.join(HERE, "..", "tensorfmt.py"))
+    parser.add_argument("--child")
+    args = parser.parse_args()
+    find_module(args.module)
+    if args.child:
+        return child(args)
+    rows = drawn(args.seed, args.only)
+    end, count, findings = time.time() + (args.seconds or 1e9), 0, 0
+
+    def one(row):
+        return None if time.time() > end else run(args, *row[:2])
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for row, found in zip(rows, pool.map(one, rows)):
+            count, findings = count + (found is not None), findings + bool(found)
+            for text in found or ():
+                print("%s (%d)\n  %s" % (row[3], row[1], text), flush=True)
+    print("%d pairs of %d, seed %d, %d findings" % (count, len(rows), args.seed, findings))
+    return 1 if findings or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
