@@ -9802,12 +9802,12 @@ def dissect(kind: "Format", source: Any, options: Facts,
         fields, parsed, other, again = dissect(kind, source, options, [])
         if other is None:
             fields = [field for field in fields if field.kind != "unused"]
-            return _fields_to(error, fields, cursor), parsed, error, again
+            return _fields_to(error, fields, source.nbytes), parsed, error, again
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
     if error is not None:
-        return _fields_to(error, cursor.fields, cursor), None, error, cursor
+        return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
     for item in [item for item in parsed[2].values() if item.stored.source is source]:
         name = clip(item.name, MAX_PATH)
@@ -9844,17 +9844,15 @@ def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def _fields_to(error: FormatError, fields: Any, cursor: Cursor) -> "List[Field]":
+def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields that were read, the offending one, and what was not reached."""
-    nbytes = cursor.source.nbytes
     offset = nbytes if error.offset is None else error.offset
     fields = _without_overlap(fields)
     for field in fields:  # data that the file does not have
         field.nbytes = min(field.nbytes, nbytes - field.offset)
     found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
     if not found:
-        read = cursor.pos if cursor.pos > offset else nbytes  # else it is cut off there
-        stop = min([f.offset for f in fields if f.offset > offset] + [read, nbytes])
+        stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
         found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
         fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
         fields = sort_fields(fields + found)
@@ -11987,7 +11985,7 @@ def decide(tree: Any, lines: "Dict[int, str]", known: "Dict[str, bool]") -> None
                 chosen = one.body if answer else one.orelse
                 ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
                 last = block[-1] if ends else one  # what is behind it is never reached
-                unwrap(one, chosen, last.end_lineno, lines)
+                unwrap(one, chosen, last.end_lineno or 0, lines)
 
 
 def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:

@@ -21,17 +21,6 @@ from test_tensorfmt import (
 # -- [1] commands -------------------------------------------------------------------------------
 
 
-def read_fields(data):
-    """Return the fields of a broken file, up to the error."""
-    fields = []
-    try:
-        for field in tensorfmt.explain(data):
-            fields.append(field)
-    except tensorfmt.FormatError:
-        pass
-    return fields
-
-
 @full
 class CommandTest(TestCase):
     def setUp(self):
@@ -361,18 +350,10 @@ class CommandTest(TestCase):
             self.assertTrue(line.startswith("bad.zt: tensor '%s': " % name), line)
 
     def test_rows_that_are_asked_for_and_the_fault(self):
-        """It is always among them, and as long as what is read there."""
+        """It is always among them."""
         for args in ((), ("--tensor", "b"), ("--from", "0x80"), ("--limit", "1")):
             code, out, err = run("explain", "broken.zt", *args)
             self.assertEqual((code, out.count("<- here: "), err[:16]), (1, 1, "error: broken.zt"))
-        good = dumps({"w": F32}, format="safetensors")
-        place = good.index(b'"F32"')
-        for data, fault, more in ((good[:place] + b"x" + good[place + 1:], place, None),
-                                  (dumps({"w": F32}, format="mag")[:23], 20, 3)):
-            rows = [field for field in read_fields(data)
-                    if field.kind == "fault"]
-            end = 8 + int.from_bytes(good[:8], "little")
-            self.assertEqual([(f.offset, f.nbytes) for f in rows], [(fault, more or end - fault)])
 
     def test_standard_input_and_home(self):
         from shutil import copy
