@@ -6913,11 +6913,10 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
     bare = not BOARD and (not hasattr(pairs, "__iter__")
                           or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
     for pair in [pairs] if bare else pairs:
-        try:
-            name, value = pair
-        except (TypeError, ValueError):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
                             "state_dict()) or pairs of both, not " + type(pair).__name__)
+        name, value = pair
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {show(name)}")
         if name in found:
@@ -7177,7 +7176,7 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for _, item in items:
-        item = getattr(item, "_base", item)  # of a Cast
+        item = item._base if item.stored.encoding == "cast" else item
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item

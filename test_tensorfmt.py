@@ -2948,7 +2948,7 @@ class Float8Test(TestCase):
 
     def test_formats_that_hold_them(self):
         made = {"w": tensor([[1.5, -2.0], [0.25, 448.0]], "float8_e4m3fn")}
-        for kind, version in (("safetensors", None), ("ztensor", "2"), ("mag", 300)):
+        for kind, version in (("safetensors", None), ("ztensor", "2")):
             if CPYTHON or kind == "ztensor":
                 options = {} if version is None else {"version": version}
                 data = dumps(made, format=kind, **options)
@@ -4049,7 +4049,7 @@ class Mag300Test(TestCase):
         data = patched(golden("s200_019_basic.mag"), (147, "03"))
         data = patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
         item = load(data)["\u00e9"]
-        self.assertSame((item.dtype, item.attrs, item.tolist()), ("float8_e4m3fn", {}, [0.0]))
+        self.assertSame((item.dtype, item.attrs, len(item.raw)), (None, {"dtype_id": 3}, 1))
         self.assertTrue(tensorfmt.verify(data))
 
 
