@@ -3711,9 +3711,6 @@ class Format:
         if texts:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
                              % (self.TITLE, ", ".join(texts)))
-        if self.ONE and len(items) != 1:
-            raise ValueError(f"{self.TITLE} holds one tensor, not {len(items)}; "
-                             "only= (--only) takes one")
         names = [name for name, _ in items]
         if type(self).check_name is Format.check_name and is_text("".join(names)):
             return problems
@@ -7017,14 +7014,13 @@ def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: 
     return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
 
 
-def write_out(target: Any, chunks: Any, watch: Any = lambda chunks, *nbytes: chunks) -> int:
-    """Write a file, whose chunks `watch` sees, to a path or a stream; return its bytes."""
+def write_out(target: Any, chunks: Any) -> int:
+    """Write a file to a path or a stream; return its bytes."""
     if hasattr(target, "write"):
-        return write_all(target, watch(chunks))
+        return write_all(target, chunks)
     path = path_of(target)
     if type(chunks).__name__ in FEATURES:  # it is more than one file
-        return int(FEATURES[type(chunks).__name__](chunks, path, watch))
-    chunks = watch(chunks)
+        return int(FEATURES[type(chunks).__name__](chunks, path))
     if not BOARD:
         real = os.path.realpath(path)
         if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
@@ -7176,7 +7172,7 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for _, item in items:
-        item = item._base if item.stored.encoding == "cast" else item
+        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7485,7 +7481,12 @@ class ShardFiles:
     def __iter__(self) -> Any:
         raise ValueError("shards are files beside their index: save to a path")
 
-    def save_to(self, path: str, watch: Any) -> int:
+    def watched(self, watch: Any) -> "ShardFiles":
+        """Return the same files, whose chunks watch(chunks, bytes of the tensors) sees."""
+        return ShardFiles(self.parts, [watch(chunks, sum([item.nbytes for _, item in part]))
+                                       for part, chunks in zip(self.parts, self.chunks)])
+
+    def save_to(self, path: str) -> int:
         """Write all files into a folder beside the index, then put them in place."""
         from contextlib import suppress
         from json import dumps
@@ -7496,16 +7497,15 @@ class ShardFiles:
         if not index.lower().endswith(suffix) or misfit_shard(index) or not self.parts:
             raise ValueError(f"{plain(path)}: an index is called NAME{suffix}, and has tensors")
         places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
-        sizes = [sum([item.nbytes for _, item in part]) for part in self.parts]
-        facts = {"metadata": {"total_size": sum(sizes)}, "weight_map": Map(places)}
+        total = sum([item.nbytes for part in self.parts for _, item in part])
+        facts = {"metadata": {"total_size": total}, "weight_map": Map(places)}
         chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
         names.append(index)
         made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
         try:
             os.mkdir(made, 0o700)  # nobody may read what the old files do not let him
-            nbytes = sum([_write_beside(os.path.join(made, name), watch(data, size),
-                                        os.path.join(folder, name))
-                          for name, data, size in zip(names, chunks, sizes + [0])])
+            nbytes = sum([_write_beside(os.path.join(made, name), data, os.path.join(folder, name))
+                          for name, data in zip(names, chunks)])
             put_in_place(folder, made, names)
         except OSError as error:
             hidden = str(error.filename).startswith(made)
@@ -10419,10 +10419,13 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     for check in STORED.values():
         check(chosen)
 
-    def seen(chunks: Chunks, nbytes: Any = None) -> Any:
-        chunks = (piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20))
-        return watch(chunks, sum([item.nbytes for _, item in items]) if nbytes is None else nbytes)
-    summary.nbytes = write_out(target, chunks, *[seen] * (watch is not None))
+    def seen(chunks: Chunks, nbytes: int) -> Any:
+        return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
+                     nbytes)
+    if watch is not None:
+        chunks = chunks.watched(seen) if isinstance(chunks, ShardFiles) else seen(
+            chunks, sum([item.nbytes for _, item in items]))
+    summary.nbytes = write_out(target, chunks)
     return summary
 
 

@@ -516,7 +516,7 @@ ROWS = [
         calls=(14, 75), limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
         metadata=[{}]),
     Row("burnpack", dtypes=WIDER, more_dtypes=("qfloat",), sorted_index=True, calls=(17, 48),
-        codecs=("cbor",), copy_lines=1190, save_lines=1910,
+        codecs=("cbor",), copy_lines=1190, save_lines=1920,
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0y"}]),
     Row("tensorbuffers", rank=64, sorted_index=None, calls=(16, 80),  # None: by hashes of names
