@@ -11849,6 +11849,7 @@ ALONE = """
 if __name__ == "__main__":
     sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
 """
+BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 
 
 def show_vendor(args: Any) -> None:
@@ -11957,37 +11958,42 @@ def in_lines(code: str) -> str:
 
 def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
              board: bool) -> str:
-    """Return the text without the code and the docs that a copy lacks."""
+    """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
     import re
     for name, value in known.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    decide(tree, lines, known)
-    text = "\n".join(lines.values())
-    tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))
     if board:
         drop_docs(tree, lines)
+    tree.body = decide(tree.body, lines, known)
     if "tools" in drop:
         kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-        drop_docstrings(tree, lines, roots | kept)
+        drop_docstrings(tree.body, lines, roots | kept)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
 
-def decide(tree: Any, lines: "Dict[int, str]", known: "Dict[str, bool]") -> None:
-    """Cut what constants decide against: branches of each `if`, and what is behind a return."""
+def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]") -> "List[Any]":
+    """Return what statements come to where constants decide an `if`; cut the other lines."""
     import ast
-    blocks = [getattr(one, name, None) for one in ast.walk(tree)
-              for name in ("body", "orelse", "finalbody")]
-    for block in [block for block in blocks if isinstance(block, list)]:
-        for one in block:
-            answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
-            if answer is not None and one.lineno in lines:
-                chosen = one.body if answer else one.orelse
-                ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
-                last = block[-1] if ends else one  # what is behind it is never reached
-                unwrap(one, chosen, last.end_lineno or 0, lines)
+    kept = []
+    for one in body:
+        answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
+        if answer is None:
+            for name in BLOCKS:
+                if hasattr(one, name):
+                    setattr(one, name, decide(getattr(one, name), lines, known))
+            kept.append(one)
+            continue
+        chosen: Any = one.body if answer else one.orelse
+        ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
+        last = body[-1] if ends else one  # what is behind it is never reached
+        unwrap(one, chosen, last.end_lineno or 0, lines)
+        kept += decide(chosen, lines, known)
+        if ends:
+            break
+    return kept
 
 
 def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
@@ -12039,16 +12045,18 @@ def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
         lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
 
 
-def drop_docstrings(tree: Any, lines: "Dict[int, str]", public: Any) -> None:
-    """Cut the docstrings of functions and classes that are not public, and of all in these."""
+def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
+    """Cut the docstrings of functions and classes that are not public."""
     import ast
-    kinds = ast.FunctionDef, ast.ClassDef
-    hidden = [one for one in ast.walk(tree) if isinstance(one, kinds) and one.name not in public]
-    for one in [inner for node in hidden for inner in ast.walk(node) if isinstance(inner, kinds)]:
-        if ast.get_docstring(one) and len(one.body) > 1:
-            behind = cut(lines, one.body[0])
-            if lines.get(behind) == "":  # in a class
-                del lines[behind]
+    for one in body:
+        known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
+        if not known:
+            if ast.get_docstring(one) and len(one.body) > 1:
+                behind = cut(lines, one.body[0])
+                if lines.get(behind) == "":  # in a class
+                    del lines[behind]
+        for name in BLOCKS:
+            drop_docstrings(getattr(one, name, []), lines, public if known else ())
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
