@@ -1986,7 +1986,8 @@ class FileTest(FolderCase):
         self.assertTrue(str(errors[0]).startswith(self.path + ": "))
         self.assertIn("tensor 'a\\nb': what", str(errors[3]))
 
-    @unittest.skipIf(PYPY, "PyPy has no counts of references")
+    @full
+    @unittest.skipUnless(not PYPY, "PyPy has no counts of references")
     def test_what_is_dropped_is_closed_without_the_collector(self):
         """Whatever was done with it, and whether that was an error."""
         import gc
