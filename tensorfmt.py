@@ -9484,46 +9484,49 @@ class TracedFlat(Flat):
         return super().elements(row, kinds, at, size)
 
 
-class TracedMsgpack(Boxes, Msgpack):
-    """Notes each value as a field, with its key; of what is not read, its head."""
+def traced_msgpack(codec: Any) -> Any:
+    """Return a reader like `codec`, which notes what it reads."""
+    class Traced(Boxes, codec):  # type: ignore[misc]
+        """Notes each value as a field, with its key; of what is not read, its head."""
 
-    base = 0
-    behind = count = 0  # end of the last head, and its number
+        base = 0
+        behind = count = 0  # end of the last head, and its number
 
-    def error(self, what: str, *args: Any, **more: Any) -> FormatError:
-        return self.name_error(super().error(what, *args, **more))
+        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
+            return self.name_error(super().error(what, *args, **more))
 
-    def head(self) -> Any:
-        kind, self.count = super().head()
-        self.behind = self.cursor.pos
-        return kind, self.count
+        def head(self) -> Any:
+            kind, self.count = super().head()
+            self.behind = self.cursor.pos
+            return kind, self.count
 
-    def key(self, out: Any, depth: int) -> Any:
-        self.box.begin = self.cursor.pos  # a key begins its item
-        key = self.box.next_key = super().key(out, depth)
-        return key
+        def key(self, out: Any, depth: int) -> Any:
+            self.box.begin = self.cursor.pos  # a key begins its item
+            key = self.box.next_key = super().key(out, depth)
+            return key
 
-    def item(self, depth: int, key: Any) -> Any:
-        box, start = self.box, self.cursor.pos
-        if not box.keyed:
-            box.begin = start
-        if box.row is not None:
-            box.key = box.next_key if box.keyed else box.count
-        value = super().item(depth, key)
-        if not isinstance(value, (list, dict)):
-            far = type(value) is tuple  # bytes or numbers that are left in the file
-            end = self.behind if far else self.cursor.pos
-            self.leaf(start, end, self.count if far else value)
-        box.key, box.count = MISSING, box.count + 1
-        return value
+        def item(self, depth: int, key: Any) -> Any:
+            box, start = self.box, self.cursor.pos
+            if not box.keyed:
+                box.begin = start
+            if box.row is not None:
+                box.key = box.next_key if box.keyed else box.count
+            value = super().item(depth, key)
+            if not isinstance(value, (list, dict)):
+                far = type(value) is tuple  # bytes or numbers that are left in the file
+                end = self.behind if far else self.cursor.pos
+                self.leaf(start, end, self.count if far else value)
+            box.key, box.count = MISSING, box.count + 1
+            return value
 
-    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-        box = self.box
-        inner = self.open(self.start, self.behind, kind == "map", count)
-        value = super().container(kind, count, depth, key)
-        self.close(inner, self.cursor.pos, False)
-        self.box = box
-        return value
+        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+            box = self.box
+            inner = self.open(self.start, self.behind, kind == "map", count)
+            value = super().container(kind, count, depth, key)
+            self.close(inner, self.cursor.pos, False)
+            self.box = box
+            return value
+    return Traced
 
 
 class Tracing(Cursor):
@@ -9623,7 +9626,7 @@ class Tracing(Cursor):
 
     def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
         self.root = root
-        return mixed(TracedMsgpack, codec)(self).trace(self, schema, ())
+        return traced_msgpack(codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
         return TracedFlat(data, self.start).trace(self)
@@ -9665,7 +9668,8 @@ class Locating(Tracing):
              *more: Any, **facts: Any) -> None:
         if keys is None or doc[:6] == "break:":
             return
-        if keys[::-1] == self.keys[:len(keys)][::-1]:  # the last differ first; some are long
+        size = len(keys)  # the last key differs first; some are long
+        if keys[-1:] == self.keys[max(size - 1, 0):size] and keys == self.keys[:size]:
             self.places[keys] = offset
 
 
