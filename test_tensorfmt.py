@@ -48,6 +48,8 @@ import unittest
 
 CPYTHON = sys.implementation.name != "micropython"  # any Python with the whole standard library
 PYPY, PYTHON = sys.implementation.name == "pypy", sys.version_info[:2]
+USUAL = CPYTHON and not PYPY and sys.byteorder == "little" and not [  # else it takes long for little
+    1 for flag in ("optimize", "isolated", "dev_mode") if getattr(sys.flags, flag, 0)]
 if CPYTHON:
     from pathlib import Path
     from shutil import rmtree
@@ -6009,8 +6011,7 @@ class HostileTest(TestCase):
     """Bytes that were made to exhaust memory or time."""
 
     @full
-    @unittest.skipUnless(not PYPY and sys.byteorder == "little", "PyPy has no tracemalloc; a byte "
-                         "order costs nothing, but where it is emulated this takes minutes")
+    @unittest.skipUnless(USUAL, "PyPy has no tracemalloc; flags and byte orders cost nothing")
     def test_memory_and_calls_for_each_byte(self):
         """What small files may take besides is left out, and is in README, "Security"."""
         def attempt(call, data):
@@ -6600,8 +6601,8 @@ class FloorsTest(TestCase):
     def setUp(self):
         if PYTHON < (3, 8):
             self.skipTest("ast before Python 3.8 does not tell where functions end")
-        if PYPY or sys.byteorder == "big":
-            self.skipTest("what the text says is the same everywhere; here it takes a minute")
+        if not USUAL:
+            self.skipTest("what the text says is the same everywhere")
 
     def test_no_room_uses_a_name_of_a_later_one(self):
         self.assertEqual([use for use in uses_of_later_rooms(text_of("tensorfmt.py"))
