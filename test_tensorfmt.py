@@ -48,7 +48,7 @@ import unittest
 
 CPYTHON = sys.implementation.name != "micropython"  # any Python with the whole standard library
 PYPY, PYTHON = sys.implementation.name == "pypy", sys.version_info[:2]
-USUAL = CPYTHON and not PYPY and sys.byteorder == "little" and not [  # else it takes long for little
+USUAL = CPYTHON and not PYPY and sys.byteorder == "little" and not [  # else some take long
     1 for flag in ("optimize", "isolated", "dev_mode") if getattr(sys.flags, flag, 0)]
 if CPYTHON:
     from pathlib import Path
