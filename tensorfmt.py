@@ -7819,8 +7819,11 @@ def public_names(self: Any) -> "List[str]":
 class TensorShown:
     __dir__ = public_names
 
-    def __getattr__(self: Any, name: str) -> Any:
-        raise AttributeError(f"a Tensor has no {name}; numpy.asarray(t) has what arrays have")
+    @property
+    def numpy(self: Any) -> Any:
+        raise AttributeError("a Tensor is no array; numpy.asarray(t) is one")
+
+    T = reshape = transpose = sum = mean = min = max = numpy
 
     def __add__(self: Any, other: Any) -> Any:
         if hasattr(other, "__array__") and not isinstance(other, Tensor):
@@ -8200,7 +8203,7 @@ class QuickRows:
         for key in set(keys).difference(numbers):
             i = keys.index(key)
             numbers[key] = len(kinds)
-            kinds.append(self.learn(key, names[i] or "", starts[i], attrs[i],
+            kinds.append(self.learn(key, names[i] or "w", starts[i], attrs[i],  # any name will do
                                     usual.text_of(columns, i)))
         return list(zip([numbers[key] for key in keys], starts, attrs))
 
