@@ -7820,10 +7820,10 @@ class TensorShown:
     __dir__ = public_names
 
     @property
-    def numpy(self: Any) -> Any:
+    def no_array(self: Any) -> Any:
         raise AttributeError("a Tensor is no array; numpy.asarray(t) is one")
 
-    T = reshape = transpose = sum = mean = min = max = numpy
+    numpy = T = reshape = transpose = sum = mean = min = max = no_array
 
     def __add__(self: Any, other: Any) -> Any:
         if hasattr(other, "__array__") and not isinstance(other, Tensor):

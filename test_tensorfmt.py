@@ -5795,7 +5795,7 @@ class ShortcutTest(TestCase):
             "dtype": "f32", "blob": [4096, 8], "digest": "xxh3:" + "0" * 16}}}
         objects = dict([("b%02d" % i, usual) for i in range(40)], a=dict(
             usual, attributes={"odd": 1}))
-        self.assertEqual(opened_plainly(zt2_objects(objects, (bytes(8),))), 2)  # the odd is in front
+        self.assertEqual(opened_plainly(zt2_objects(objects, (bytes(8),))), 2)  # odd: in front
         for names, count in (  # of primitiv: parts of 1 to 31 bytes, 1 to 15 parts
                 ([("%d" % n + "y" * 40)[:n] for n in range(1, 32)], 0), (["z" * 32, "y" * 32], 2),
                 ([".".join(["%d_%d" % (n, i) for i in range(n)]) for n in range(1, 16)], 0),
