@@ -7815,15 +7815,15 @@ def public_names(self: Any) -> "List[str]":
     return [name for name in object.__dir__(self) if name in PUBLIC]
 
 
+def no_array(item: Any) -> Any:
+    raise AttributeError("a Tensor is no array; numpy.asarray(t) is one")
+
+
 @adds_to(Tensor)
 class TensorShown:
     __dir__ = public_names
 
-    @property
-    def no_array(self: Any) -> Any:
-        raise AttributeError("a Tensor is no array; numpy.asarray(t) is one")
-
-    numpy = T = reshape = transpose = sum = mean = min = max = no_array
+    numpy = T = reshape = transpose = sum = mean = min = max = property(no_array)
 
     def __add__(self: Any, other: Any) -> Any:
         if hasattr(other, "__array__") and not isinstance(other, Tensor):
