@@ -5496,9 +5496,12 @@ class Parameters:
 
     def key(self) -> str:
         """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
-        count = self.cursor.msgpack("array", "key", "parts of the name")
+        count, most = self.cursor.msgpack("array", "key", "parts of the name"), Primitiv.MAX_PARTS
         if not count:
             raise self.cursor.error("key has no components", "key")
+        if count > most:
+            raise self.cursor.error(f"{count} parts of a name, MAX_PARTS = {most} is the limit",
+                                    "key", error=Unsupported)
         name = bytearray()
         for i in range(count):
             part = self.cursor.msgpack("str", "key", "part of the name", i)
@@ -5574,6 +5577,7 @@ class Primitiv(Format):
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
     MAX_DIMS = 32
+    MAX_PARTS = 1 << 16  # of a name
     MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
     OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
@@ -5771,6 +5775,8 @@ class Primitiv(Format):
             if text != known:
                 parts = [name] if flat else self._parts(text)
                 known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+                if len(key) > self.MAX_PARTS:
+                    problems.append((name, f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}"))
             stat = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
             batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
             if item._attrs or len(item.shape) > 8:
@@ -10585,6 +10591,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 
 # -- [10a] command line --------------------------------------------------------------------------
 
+MAX_TREE = 32  # parts of a name that `ls --tree` tells apart
 MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
 WIPE = "\r" + " " * 79 + "\r"  # what removes a line of progress()
 
@@ -10747,6 +10754,10 @@ def show_ls(args: Any) -> None:
             head = to_json({
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
+            if args.tree is not None:
+                sys.stdout.write(head[:-1] + ', "tree": ')
+                print(to_json(tree_of(items, args.tree)) + "}")
+                return
             sys.stdout.write(head[:-1] + ', "tensors": ')
             write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
                              dtype=item.dtype, shape=item.shape, offset=item.offset,
@@ -10765,7 +10776,9 @@ def show_ls(args: Any) -> None:
             print("the files do not agree on " + ", ".join(differ[:20]))
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
-        if items:
+        if items and args.tree is not None:
+            print_tree(tree_of(items, args.tree), args.limit, paint)
+        elif items:
             print_listing(items, args.limit, paint, args.shards)
 
 
@@ -10818,26 +10831,74 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool
     row(nbytes, rounded(nbytes, "B"), count_of(len(items), "tensor"), "", elements)
 
 
+def tree_of(items: Items, depth: int) -> Facts:
+    """Return sums of all tensors; in "parts" the same of those whose names begin alike.
+
+    A part of a name ends at a dot; numbers are one part, `#`. `depth`: how many parts (0: all up
+    to MAX_TREE, longer names are told apart by so many).
+    """
+    def sums() -> Facts:
+        return {"tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map(), "parts": Map()}
+    nodes = [sums()]
+    for name, item in items:
+        del nodes[1:]
+        for part in name.split(".", MAX_TREE)[:depth or MAX_TREE]:
+            part = "#" if part.isdigit() else part
+            nodes.append(nodes[-1]["parts"].setdefault(part, sums()))
+        dtype = dtype_of(item)
+        for node in nodes:
+            node["tensors"] += 1
+            node["elements"] += item.size
+            node["bytes"] += item.stored.nbytes
+            node["dtypes"][dtype] = node["dtypes"].get(dtype, 0) + 1
+    return nodes[0]
+
+
+def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
+    """Print the sums of each part of names, its own parts below it; a single one stands in line."""
+    def rows(name: str, node: Facts, depth: int) -> Chunks:
+        while len(node["parts"]) == 1:
+            part, node = list(node["parts"].items())[0]
+            name += "." * bool(name) + part
+        kinds = [dtype + f" {count}" * (len(node["dtypes"]) > 1)
+                 for dtype, count in node["dtypes"].items()]
+        yield node, ", ".join(kinds), "  " * depth + paint(in_letters(name), "data")
+        for part, inner in node["parts"].items():
+            yield from rows(part, inner, depth + 1)
+    found = [row for part, node in tree["parts"].items() for row in rows(part, node, 0)]
+    wide = min(28, max([len(dtypes) for _, dtypes, _ in found]))
+    print(f"\n{'bytes':>14}  {'elements':>14}  tensors  {'dtype':{wide}}  name")
+    for node, dtypes, name in found[:limit] + [(tree, "", "total")]:
+        print(f"{node['bytes']:>14}  {node['elements']:>14}  {node['tensors']:>7}  "
+              f"{dtypes:{wide}}  {name}")
+    if limit is not None and len(found) > limit:
+        print(f"{len(found) - limit} more rows")
+
+
 def show_get(args: Any) -> None:
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
-        found: Any = file
-        if args.name not in file:
-            raise ValueError(f"{plain(args.file)}: {found.say_missing(args.name)}")
-        item = file[args.name]
-        if args.rows is not None:
-            count = item.shape[0] if item.ndim else -1
-            for at in args.rows.start, args.rows.stop:
-                if not -count <= (at or 0) <= count:
-                    rows = "is a scalar" if count < 0 else "has " + count_of(count, "row")
-                    raise ValueError(f"{plain(args.file)}: tensor {quote(args.name)} {rows}: "
-                                     "--rows is out of range")
-            item = item[args.rows]
-        if args.raw:
+        if args.name is None:
+            if not args.stats:
+                raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
+            print_all_stats(file, args.json)
+            return
+        item = pick(file, args)
+        facts: Any = {"name": args.name, "dtype": item.dtype, "shape": item.shape}
+        if args.raw or args.npy:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
             parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
-            write_all(open_output("-")[0], progress(parts, item.nbytes))
+            head, target = npy_head(item) if args.npy else b"", open_output("-")[0]
+            write_all(target, [head])
+            write_all(target, progress(parts, item.nbytes))
         elif args.stats:
-            print_stats(item)
+            stats = stats_of(item)
+            print(to_json(dict(facts, **stats)) if args.json else
+                  f"dtype {item.dtype}, shape {list(item.shape)}, "
+                  f"{count_of(item.size, 'element')}\nmin {stats['min']}, max {stats['max']}, "
+                  f"mean {stats['mean']}, {stats['nan']} NaN, {stats['infinite']} infinite")
+        elif args.json:
+            sys.stdout.write(to_json(facts)[:-1] + ', "values": ')
+            print_values(item, to_json, "}")
         elif args.all or item.size <= MAX_SHOWN:
             print_values(item)
         else:
@@ -10845,7 +10906,55 @@ def show_get(args: Any) -> None:
             print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
 
 
-def print_stats(item: Tensor) -> None:
+def pick(file: Any, args: Any) -> Tensor:
+    """Return the tensor called NAME, or what NAME[0:2, ..., -1] or --rows take of it."""
+    name, inside = args.name, None
+    if name not in file and name[-1:] == "]":
+        name, _, inside = name[:-1].rpartition("[")
+    where = f"{plain(args.file)}: "
+    if name not in file:
+        raise ValueError(where + file.say_missing(args.name if inside is None else name))
+    item: Tensor = file[name]
+    where += f"tensor {quote(name)} "
+    if inside is not None:
+        try:
+            keys = [part_of(text.strip()) for text in inside.split(",")]
+            item = item[tuple(keys + [Ellipsis] * (Ellipsis not in keys))]
+        except (ValueError, IndexError) as error:
+            raise error if isinstance(error, FormatError) else ValueError(
+                f"{where}[{plain(inside)}]: {error} (as in Python: [0, 2:8:2, ..., -1])")
+    if args.rows is not None:
+        count = item.shape[0] if item.ndim else -1
+        for at in args.rows.start, args.rows.stop:
+            if not -count <= (at or 0) <= count:
+                rows = "is a scalar" if count < 0 else "has " + count_of(count, "row")
+                raise ValueError(f"{where}{rows}: --rows is out of range")
+        item = item[args.rows]
+    return item
+
+
+def part_of(text: str) -> Any:
+    """Return the index that a text between the commas of NAME[...] stands for."""
+    return row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
+
+
+def npy_head(item: Tensor) -> bytes:
+    """Return what stands in front of the row-major little-endian elements in a .npy file.
+
+    Its format: numpy.lib.format, version 1.0. As numpy does, types that it lacks are V: their bits.
+    """
+    itemsize = item.check_readable()
+    kind = str(item.dtype)[0] if item.dtype in STRUCT_CODE else "V"
+    order = "|" if itemsize == 1 or kind == "V" else "<"
+    text = f"{{'descr': '{order}{kind}{itemsize}', 'fortran_order': False, 'shape': {item.shape}, }}"
+    if item.ndim > 64:
+        raise ValueError(f"numpy has no arrays of {item.ndim} dimensions; --raw writes the bytes")
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\1\0" + pack("<H", len(text)) + text.encode()
+
+
+def stats_of(item: Tensor) -> Facts:
+    """Return min, max and mean of the finite elements (or None), and how many others there are."""
     count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
     low, high = INFINITY, -INFINITY
     item.check_readable()
@@ -10857,11 +10966,40 @@ def print_stats(item: Tensor) -> None:
         low, high = min([low] + list(values)), max([high] + list(values))
         count, total = count + len(values), total + sum(values)
     ends = (low, high, total / count) if count else (None, None, None)
-    print(f"dtype {item.dtype}, shape {list(item.shape)}, {count_of(item.size, 'element')}")
-    print("min %s, max %s, mean %s, " % ends + f"{nans} NaN, {item.size - count - nans} infinite")
+    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
 
 
-def print_values(item: Tensor) -> None:
+def print_all_stats(file: File, json: bool) -> None:
+    """Print a row for each tensor, and which of them have NaN or infinities."""
+    odd: Any = {"nan": [], "infinite": []}
+
+    def rows() -> Chunks:
+        for name, item in file.items():
+            row = {"name": name, "dtype": item.dtype, "shape": item.shape}
+            try:
+                row.update(stats_of(item))
+            except Unsupported as error:
+                row["error"] = error.what
+            for key in odd:
+                odd[key] += [name] * bool(row.get(key))
+            yield row
+    if json:
+        write_list(rows(), "\n ")
+        return
+    line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
+    print(line("min", "max", "mean", "NaN", "infinite", "name"))
+    for row in rows():
+        facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
+        texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
+        why = f" (no values of {dtype_of(file[row['name']])})" * ("error" in row)
+        print(line(*texts, in_letters(row["name"]) + why))
+    for title, names in zip(("NaN", "infinities"), odd.values()):
+        text = clip(", ".join(map(in_letters, names[:100])), MAX_LINE // 2)
+        print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
+              + ": " * bool(names) + text)
+
+
+def print_values(item: Tensor, text_of: Any = repr, end: str = "") -> None:
     """Print nested lists of any size in constant memory."""
     if item.ndim > 64:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; --raw writes the bytes")
@@ -10869,13 +11007,13 @@ def print_values(item: Tensor) -> None:
 
     def texts(shape: Any, sign: str) -> Chunks:
         if not shape:
-            yield sign + repr(next(values))
+            yield sign + text_of(next(values))
             return
         for i in range(shape[0]):
             yield from texts(shape[1:], ", " if i else sign + "[")
         yield "]"
     sys.stdout.writelines(texts(item.shape, "") if item.size else [str(item.tolist())])
-    print()
+    print(end)
 
 
 def show_explain(args: Any) -> None:
@@ -11320,21 +11458,23 @@ def pair(text: str) -> "List[Optional[str]]":
 
 TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
                            lambda path: os.path.expanduser(path))
-TYPES.update({"N": natural, "OFFSET": natural, "START:STOP": row_range, "OLD=NEW": pair, "X": float,
+TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "START:STOP": row_range, "OLD=NEW": pair, "X": float,
               "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},  # others are texts
               "NAME,...": lambda text: [name for name in text.split(",") if name]})
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
-    "name": ("NAME", "of a tensor"),
+    "name": ("[NAME]", "of a tensor, or a part of it: 'w[0:2, ..., -1]'"),
     "--all": ("", f"every value, also of more than {MAX_SHOWN}"),
     "--rows": ("START:STOP", "of the first dimension"),
     "--raw": ("", "row-major little-endian bytes to stdout"),
-    "--stats": ("", "min, max, mean, NaN and infinities"),
+    "--npy": ("", "a .npy file to stdout"),
+    "--stats": ("", "min, max, mean, NaN and infinities; without NAME of all tensors"),
     "--json": ("", "for programs"),
     "--limit": ("N", "print that many rows at most"),
     "--color": ("auto|always|never", "kinds of bytes in colours"),
     "--shards": ("", "a column of the file that has the tensor"),
+    "--tree": ("[DEPTH]", "sums by the parts of names between dots, numbers as #"),
     "--sort": ("bytes|name|offset", "order of the rows"),
     "--only": ("NAME ...", "name or shell pattern, again for others"),
     "--width": ("N", "columns of the terminal"),
@@ -11373,11 +11513,13 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --json --color",
-           "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
-    "get": ("print one tensor's values; --raw writes its bytes to stdout",
-            "file name --all --rows --raw --stats --partial",
-            "model.bpk w; model.bpk w --rows 0:2; model.bpk w --raw > w.bin", show_get),
+    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --tree --json --color",
+           "model.bpk; --sort bytes --limit 5 model.bpk; --tree 3 model.bpk; --json a.zt b.bpk",
+           show_ls),
+    "get": ("print a tensor's values, all or some; --raw and --npy write bytes to stdout",
+            "file name --all --rows --raw --npy --stats --partial --json",
+            "model.bpk w; model.bpk 'w[0:2, ::3]'; model.bpk w --npy > w.npy; model.bpk --stats",
+            show_get),
     "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
                 "file --tensor --from --limit --width --color --json --html",
                 "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
@@ -11426,7 +11568,7 @@ def make_parser(name: str) -> Any:
         elif "|" in takes:
             settings = {"choices": takes.strip("|").split("|")}
         elif takes[0] == "[":
-            settings["nargs"] = "?"
+            settings.update(nargs="?", const=0)
         elif takes != word:
             settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
         parser.add_argument(key, help=text, **settings)
@@ -11502,6 +11644,9 @@ def run(argv: "List[str]") -> int:
         except OSError:
             print(f"tensorfmt {__version__}, frozen")
         return 0
+    for i, word in enumerate(rest):  # a FILE behind it is no DEPTH
+        if word == "--tree" and not (rest + [""])[i + 1].isdigit():
+            rest[i] = "--tree=0"
     args = make_parser(name).parse_args(rest)
     args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
                     if getattr(args, key, None) is not None}

@@ -3661,6 +3661,10 @@ class SaveTest(TestCase):
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_dumps, {"a": [{"b": 1}]}),
                 (tensorfmt, "MAX_MSGPACK_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
                 (tensorfmt.Primitiv, "MAX_DIMS", 3, load, shape),
+                (tensorfmt.Primitiv, "MAX_PARTS", 17, load,
+                 dumps({"a.b" * 16: F32}, format="primitiv")),
+                (tensorfmt.Primitiv, "MAX_PARTS", 17, lambda x: dumps(x, format="primitiv"),
+                 {"a.b" * 16: F32}),
                 (tensorfmt.Primitiv, "MAX_NAMES", 226 - 4 * len(stat), load, stat),
                 (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
                 (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
