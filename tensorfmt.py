@@ -7978,11 +7978,13 @@ class FileShown:
         rows = [(dtype_of(item), show(item.shape), item.nbytes, name)
                 for name, item in list(self.items())[:MAX_SHOWN]]
         total = sum([item.nbytes for item in self.values()])
+        more = f", {len(self) - MAX_SHOWN:,} more than are shown" if len(self) > MAX_SHOWN else ""
         text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-        for row in rows + [("total", "", total, count_of(len(self), "tensor"))]:
+        for row in rows + [("total", "", total, count_of(len(self), "tensor") + more)]:
             text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
                                       in zip(("left", "left", "right", "left"), row)])
-        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
+        return (f"{to_html(repr(self), MAX_LINE)}<div style=max-height:36em;overflow:auto><table>"
+                f"{text}</table></div>")
 
 
 def __dir__() -> "List[str]":  # what completion offers
@@ -10593,6 +10595,7 @@ def _round_trips(item: Tensor, old: str, new: str) -> bool:
 
 MAX_TREE = 32  # parts of a name that `ls --tree` tells apart
 MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
+MAX_ROWS = 2000  # of explain on a terminal
 WIPE = "\r" + " " * 79 + "\r"  # what removes a line of progress()
 
 
@@ -10888,7 +10891,7 @@ def show_get(args: Any) -> None:
             blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
             parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
             head, target = npy_head(item) if args.npy else b"", open_output("-")[0]
-            write_all(target, [head])
+            write_all(target, iter([head]))
             write_all(target, progress(parts, item.nbytes))
         elif args.stats:
             stats = stats_of(item)
@@ -10946,9 +10949,10 @@ def npy_head(item: Tensor) -> bytes:
     itemsize = item.check_readable()
     kind = str(item.dtype)[0] if item.dtype in STRUCT_CODE else "V"
     order = "|" if itemsize == 1 or kind == "V" else "<"
-    text = f"{{'descr': '{order}{kind}{itemsize}', 'fortran_order': False, 'shape': {item.shape}, }}"
     if item.ndim > 64:
         raise ValueError(f"numpy has no arrays of {item.ndim} dimensions; --raw writes the bytes")
+    text = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (
+        f"{order}{kind}{itemsize}", item.shape)
     text += " " * (-(len(text) + 11) % 64) + "\n"
     return b"\x93NUMPY\1\0" + pack("<H", len(text)) + text.encode()
 
@@ -11096,7 +11100,10 @@ def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
     from shutil import get_terminal_size
     width = max(60, args.width or get_terminal_size((100, 24)).columns)
-    shown = found.rows[:args.limit]
+    limit = args.limit
+    if limit is None and sys.stdout.isatty() and not args.all:
+        limit = MAX_ROWS
+    shown = found.rows[:limit]
     shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
     count = 8 if width >= 100 else 5  # bytes
     rows: Any = [("", "offset", "bytes", "field", "value", "meaning")]
@@ -11112,7 +11119,8 @@ def print_rows(args: Any, found: Explained) -> None:
     for line in table(rows, width, 3 * count - 1, painter(args)):
         print(line)
     if len(shown) < len(found.rows):
-        print(f"... {len(found.rows) - len(shown)} more rows")
+        print(f"... {len(found.rows) - len(shown)} more rows: --all, --tensor NAME, a pipe, or "
+              f"--from 0x{found.rows[limit][0].offset:x}")
     if found.error is None:
         total = count_of(found.source.nbytes, "byte")
         texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
@@ -11198,9 +11206,9 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     """Return what differs between two sources or Files, of any formats.
 
     "tensors", "metadata": how many there are; "differences": a map for each, its "sign" - (only in
-    a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a person, and
-    where values changed their "count", "max_abs", "max_rel". Values are the same where |x - y| <=
-    atol + rtol * |y|, or both are NaN.
+    a), + (only in b), > (called "to" in b, with the same bytes) or ~, "kind" (tensor, metadata or
+    scalar), "name", "changes" for a person, and where values changed their "count", "max_abs",
+    "max_rel". Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)["differences"][0]["changes"], diff(one, two, rtol=0.5)["differences"]
@@ -11218,9 +11226,16 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
         names: Any = Map.fromkeys(list(x) + list(y))
         if noun == "tensor" and watch is not None:
             names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
+        new: Any = find_renamed(x, y) if noun == "tensor" else {}
+        known = set(new.values())
         for name in names:
             both: Any = [data[name] for data in (x, y) if name in data]
-            if noun == "tensor":
+            if name in new:
+                row: Any = {"sign": ">", "to": new[name], "changes": [
+                    f"the same bytes under another name: {quote(new[name])}"]}
+            elif name in known:
+                row = {}
+            elif noun == "tensor":
                 row = diff_tensor(both, (rtol, atol))
             else:  # convert leaves idle ones behind
                 same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
@@ -11230,6 +11245,31 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
                 rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
     return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
             "metadata": len(facts[0] or facts[1]), "differences": rows}
+
+
+def find_renamed(a: Any, b: Any) -> "Dict[str, str]":
+    """Return {name in a: name in b} of the same values, under names that the other one lacks."""
+    from hashlib import sha256
+    gone: Any = Map()  # names in a, by what they have
+    found = Map()
+    pairs = (a, b), (b, a)
+    kinds, others = [set([(item.dtype, item.shape) for name, item in file.items()
+                          if name not in other]) for file, other in pairs]
+    both = kinds & others
+    for file, other in pairs:
+        for name, item in file.items():
+            key = item.dtype, item.shape
+            if name in other or key not in both or item.stored.why or key[0] not in ITEMSIZE:
+                continue
+            digest = sha256()
+            for part in item.parts():
+                digest.update(part)
+            same = gone.setdefault(key + (digest.digest(),), [])
+            if file is a:
+                same.append(name)
+            elif same:
+                found[same.pop(0)] = name
+    return found
 
 
 def diff_tensor(both: "List[Tensor]", near: Any = (0, 0)) -> Facts:
@@ -11458,14 +11498,14 @@ def pair(text: str) -> "List[Optional[str]]":
 
 TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
                            lambda path: os.path.expanduser(path))
-TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "START:STOP": row_range, "OLD=NEW": pair, "X": float,
-              "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},  # others are texts
-              "NAME,...": lambda text: [name for name in text.split(",") if name]})
+TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": pair,
+              "START:STOP": row_range, "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},
+              "NAME,...": lambda text: [name for name in text.split(",") if name]})  # others: text
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
     "files": ("FILE ...", "`-` is standard input"),
     "name": ("[NAME]", "of a tensor, or a part of it: 'w[0:2, ..., -1]'"),
-    "--all": ("", f"every value, also of more than {MAX_SHOWN}"),
+    "--all": ("", "every value, every row, however many"),
     "--rows": ("START:STOP", "of the first dimension"),
     "--raw": ("", "row-major little-endian bytes to stdout"),
     "--npy": ("", "a .npy file to stdout"),
@@ -11513,7 +11553,8 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --tree --json --color",
+    "ls": ("list the tensors of each file",
+           "files --only --sort --limit --shards --tree --json --color",
            "model.bpk; --sort bytes --limit 5 model.bpk; --tree 3 model.bpk; --json a.zt b.bpk",
            show_ls),
     "get": ("print a tensor's values, all or some; --raw and --npy write bytes to stdout",
@@ -11521,7 +11562,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
             "model.bpk w; model.bpk 'w[0:2, ::3]'; model.bpk w --npy > w.npy; model.bpk --stats",
             show_get),
     "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
-                "file --tensor --from --limit --width --color --json --html",
+                "file --tensor --from --limit --all --width --color --json --html",
                 "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
     "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
                "model.zt; --quiet ./*.zt", show_verify),
@@ -11624,8 +11665,10 @@ def own_source() -> "Tuple[bytes, str]":
 
 def run(argv: "List[str]") -> int:
     name, rest = argv[0] if argv else "help", argv[1:]
-    for word in rest[:(rest + ["--"]).index("--") + 1]:  # of a pattern such as `*`, perhaps
-        if word[:1] == "-" and word != "-" and os.path.lexists(word):
+    for i, word in enumerate(rest[:(rest + ["--"]).index("--") + 1]):
+        if word == "--tree" and not (rest + [""])[i + 1].isdigit():  # a FILE behind it is no DEPTH
+            rest[i] = "--tree=0"
+        elif word[:1] == "-" and word != "-" and os.path.lexists(word):  # of `*`
             raise TypeError(f"{quote(word)} is a file here: `--` before names, or ./ before it")
     if name == "help" and rest:
         name, rest = rest[0], ["-h"]
@@ -11644,9 +11687,6 @@ def run(argv: "List[str]") -> int:
         except OSError:
             print(f"tensorfmt {__version__}, frozen")
         return 0
-    for i, word in enumerate(rest):  # a FILE behind it is no DEPTH
-        if word == "--tree" and not (rest + [""])[i + 1].isdigit():
-            rest[i] = "--tree=0"
     args = make_parser(name).parse_args(rest)
     args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
                     if getattr(args, key, None) is not None}
@@ -11746,6 +11786,7 @@ tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exac
 <th class="name">field</th><th class="value">value</th><th>meaning</th></tr>{{rows}}</table><script>
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
+let tensors = all("#list tr+tr"), later = new Set(all("#list tr[hidden]"));
 let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
 let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
 for (let r of rows) {
@@ -11771,8 +11812,9 @@ function show() {  // with a text: a hit, what is around it, what is in it
     r.hidden = text ? !keep.has(r) && !inside : inside;
     r.classList.toggle("via", !hits.has(r));
   }
-  all("#list tr+tr").forEach(r => r.hidden = !has(r));
-  output.textContent = text && hits.size + " of " + rows.length;
+  for (let r of tensors) r.hidden = text ? !has(r) : later.has(r);
+  output.textContent = text && `${hits.size} of ${rows.length} fields, ` +
+    tensors.filter(has).length + " of " + tensors.length + " tensors";
 }
 function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
 function choose(row, block = "nearest") {
@@ -11872,33 +11914,43 @@ def page_layout(found: Explained) -> str:
 
 
 def page_tensors(found: Explained) -> str:
-    """Return a table of the tensors, with histogram and range of their first values."""
+    """Return a table of the tensors; of the first ones with histogram and range of some values.
+
+    The others are hidden until the search finds them.
+    """
     items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
-    rows = f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {PAGE_VALUES}
-<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
-<th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>"""
-    for name in list(items)[:PAGE_ROWS]:
-        bars = ends = ""
+    lost = [row[0].offset for row in found.rows[PAGE_ROWS:-PAGE_ROWS]]  # not on the page
+    rows = []
+    for name in items:
+        label = to_html(plain(clip(name, MAX_PATH)))
         try:
             item = items[name]
-        except FormatError:  # its shard is missing, or damaged
+        except FormatError as error:  # its shard is missing, or damaged
+            rows.append(f'<tr class="data"><td>{label}</td><td colspan="6">{to_html(error.what)}')
             continue
-        here = item.stored.source.path == found.source.path
-        link = f' href="#0x{item.start:x}"' if here else ""
+        facts = f"<td>{to_html(dtype_of(item))}</td><td>{to_html(show(item.shape))}</td>"
+        if len(rows) >= PAGE_ROWS:
+            rows.append(f"<tr hidden><td>{label}</td>{facts}")
+            continue
+        bars = ends = link = ""
+        if item.stored.source.path == found.source.path and not (
+                lost and lost[0] <= item.start <= lost[-1]):
+            link = f' href="#0x{item.start:x}"'
         left -= 0 if item.is_plain() else item.stored.nbytes
         if left >= 0 and not is_sparse(item):
             try:
                 bars, ends = histogram(item)
             except ValueError:  # damaged, empty, of an unknown type
                 pass
-        rows += (f'<tr class="data"><td><a{link}>'
-                 f"{to_html(plain(clip(name, MAX_PATH))).replace('.', WRAPS)}</a></td>"
-                 f"<td>{to_html(dtype_of(item))}</td>"
-                 f'<td>{to_html(show(item.shape))}</td><td class="n">{item.stored.nbytes:,}</td>'
-                 f'<td class="n at">0x{item.start:x}</td><td>{bars}</td><td>{ends}</td></tr>\n')
-    more = len(items) - rows.count("<tr class")
-    rows += "</table></section>" + (f"{more:,} more are not shown" if more else "")
-    return rows + "</section>" if items else ""
+        rows.append(f'<tr class="data"><td><a{link}>{label.replace(".", WRAPS)}</a></td>{facts}'
+                    f'<td class="n">{item.stored.nbytes:,}</td><td class="n at">0x{item.start:x}'
+                    f"</td><td>{bars}</td><td>{ends}</td>")
+    more = len(rows) - PAGE_ROWS
+    return rows and f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {
+PAGE_VALUES}<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
+<th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>{
+"</tr>".join(rows)}</tr></table></section>{
+f"{more:,} more, which the search finds" if more > 0 else ""}</section>""" or ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":

@@ -142,7 +142,7 @@ await page.keyboard.type("3.WEIGHT");
 const hits = await shown();
 check("a search shows some rows", hits > 0 && hits < 60, hits);
 check("and what is around them", await page.evaluate(() => rows.filter((r) => !r.hidden).every((r) => r.over.every((one) => !one.hidden))));
-check("and how many", /^\d+ of \d+$/.test(await page.textContent("output")), await page.textContent("output"));
+check("and how many", /^\d+ of \d+ fields, 1 of 6 tensors$/.test(await page.textContent("output")), await page.textContent("output"));
 check("and filters the tensors", await page.$$eval("#list tr+tr", (found) => found.filter((e) => !e.hidden).length) === 1);
 await page.keyboard.press("ArrowDown");
 check("arrows walk through what was found", await page.evaluate(() => !document.activeElement.hidden && document.activeElement.tagName === "TR"));
@@ -159,6 +159,20 @@ check("a tensor leads to its data", (await say()).includes("data "), await say()
 await shoot(page, title, "selected");
 check("no script errors", !page.errors.length, page.errors.join("; "));
 await page.close();
+
+// ---- more tensors than are shown: the search finds each
+for (const file of ["many.zt", "many.bpk"]) {
+  const many = await open(file + ".html", 1400);
+  const names = () => many.$$eval("#list tr+tr", (found) => found.filter((e) => e.offsetHeight).map((e) => e.cells[0].innerText.replaceAll("\u200b", "")));
+  check(`${file}: the first tensors are shown`, (await names()).length === 1000, (await names()).length);
+  check(`${file}: others are said`, (await many.textContent("#about")).includes("9,000 more, which the search finds"));
+  await many.fill("input", "layer.9876.");
+  check(`${file}: a search finds each`, (await names()).join() === "layer.9876.weight", (await names()).join());
+  check(`${file}: and says how many`, (await many.textContent("output")).endsWith(", 1 of 10000 tensors"), await many.textContent("output"));
+  await many.fill("input", "");
+  check(`${file}: an empty search shows the first again`, (await names()).length === 1000);
+  await many.close();
+}
 
 // ---- layouts with the places and the values of their file
 for (const [file, label, text, value] of [["net.bpk", "DS", "rounded up to 256", ""], ["net.bpk", "0", "metadata_size", /\d+$/],

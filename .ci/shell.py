@@ -7,6 +7,8 @@
 """
 import io
 import os
+import re
+import shlex
 import struct
 import sys
 import unittest
@@ -114,6 +116,98 @@ class CommandTest(TestCase):
         wanted, = [row[3] for row in FILES if row[1] == "param_3x2x2_stat.primitiv"]
         self.assertEqual(tohex(raw.encode("utf-8", "surrogateescape")), wanted["value"][2])
 
+    def test_parts_of_a_tensor(self):
+        from json import loads
+        item = tensor([float(i) for i in range(60)], "float32", (3, 4, 5))
+        files = {"a[0].w": item, "a": item, "s": tensor(7), "\u0441": item}
+        for kind in "ztensor", "burnpack", "safetensors":
+            tensorfmt.save("p.any", files, format=kind)
+            for keys in ("0", "-1, 2, 3", "0:2, ::3", "..., -1", " 1 , ... , 4:0:-2 ", "9:, 0", ":"):
+                wanted = eval("item[%s]" % keys)
+                if hasattr(wanted, "tolist"):
+                    wanted = wanted.tolist()
+                for name in ("a[0].w", "a", "\u0441") if keys == "0" else ["a"]:
+                    words = "get", "p.any", "%s[%s]" % (name, keys)
+                    self.assertEqual(self.prints(*words), "%s\n" % (wanted,))
+                    self.assertEqual(loads(self.prints(*words + ("--json",)))["values"], wanted)
+            self.assertEqual(self.prints("get", "p.any", "a[0].w"), "%s\n" % item.tolist())
+            self.assertEqual(self.prints("get", "p.any", "a[1:]", "--rows", "0:1"),
+                             "%s\n" % item[1:2].tolist())
+            self.assertEqual(self.prints("get", "p.any", "s[...]"), "7\n")
+        for name, words in (("a[3]", "index 3 is out of range for dimension 0"), ("a[x]", "'x'"),
+                            ("a[]", "as in Python: [0, 2:8:2, ..., -1]"), ("a[::0]", "zero"),
+                            ("a[0,0,0,0]", "3 dimensions"), ("b[0]", "no tensor 'b'"),
+                            ("a[0", "no tensor 'a[0'"), ("s[0]", "0 dimensions"),
+                            ("a[...,...]", "2 times"), ("a[0][1]", "no tensor 'a[0]'")):
+            code, out, err = run("get", "p.any", name)
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(words, err)
+            self.assertTrue(err.startswith("error: p.any: "), err)
+        code, out, err = run("get", "p.any")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("needs the NAME of a tensor", err)
+
+    def test_sums_of_all_tensors(self):
+        from json import loads
+        model = Map([("w", tensor([1.5, -2.0, NAN, INF], "float32")), ("i", tensor([3, 1 << 62])),
+                     ("e", tensor([], "int8")), ("n", tensor([NAN, NAN], "float16"))])
+        tensorfmt.save("m.zt", model)
+        wanted = [[-2.0, 1.5, -0.25, 1, 1], [3, 1 << 62, (3 + 2.0**62) / 2, 0, 0],
+                  [None, None, None, 0, 0], [None, None, None, 2, 0]]
+        keys = "min", "max", "mean", "nan", "infinite"
+        rows = loads(self.prints("get", "m.zt", "--stats", "--json"))
+        self.assertEqual([row["name"] for row in rows], list(model))
+        for row, values in zip(rows, wanted):
+            self.assertEqual([row[key] for key in keys], values)
+            one = loads(self.prints("get", "m.zt", row["name"], "--stats", "--json"))
+            self.assertEqual(one, row)
+            self.assertEqual((one["dtype"], one["shape"]), (model[one["name"]].dtype, list(
+                model[one["name"]].shape)))
+        lines = self.prints("get", "m.zt", "--stats").split("\n")
+        self.assertEqual([line.split() for line in lines[1:3]],
+                         ["-2 1.5 -0.25 1 1 w".split(), "3 4.61169e+18 2.30584e+18 0 0 i".split()])
+        self.assertEqual(lines[-3:-1], ["2 of 4 tensors with NaN: w, n",
+                                        "1 of 4 tensors with infinities: w"])
+        write_file("q.bpk", one_burnpack(dtype=scheme("Q8S"), shape=[4]))
+        text = self.prints("get", "q.bpk", "--stats")
+        self.assertIn("-  a (no values of qfloat)\n", text)
+        error = loads(self.prints("get", "q.bpk", "--stats", "--json"))[0]["error"]
+        self.assertIn("cannot be read element by element", error)
+
+    def test_a_tree_of_names(self):
+        from json import loads
+        model = [("model.layers.%d.%s" % (i, part), tensor([0.0] * size, dtype)) for i in range(12)
+                 for part, size, dtype in (("mlp.up", 6, "float32"), ("mlp.down", 4, "float16"),
+                                           ("norm", 2, "float32"))]
+        tensorfmt.save("m.safetensors", model + [("model.embed", tensor([1], "uint8"))])
+        lines = [line.split() for line in self.prints("ls", "--tree", "m.safetensors").split("\n")]
+        self.assertEqual(lines[3:-1], [row.split() for row in (
+            "481 145 37 float32 24, float16 12, uint8 1 model",
+            "480 144 36 float32 24, float16 12 layers.#",
+            "384 120 24 float32 12, float16 12 mlp", "288 72 12 float32 up",
+            "96 48 12 float16 down", "96 24 12 float32 norm", "1 1 1 uint8 embed",
+            "481 145 37 total")])
+        text = self.prints("ls", "--tree", "2", "m.safetensors")
+        self.assertEqual(self.prints("ls", "m.safetensors", "--tree=2"), text)
+        self.assertIn("    layers\n", text)
+        self.assertNotIn("#", text)
+        self.assertTrue(self.prints("ls", "m.safetensors", "--tree", "--limit", "2").endswith(
+            "\n5 more rows\n"))
+        found, = loads(self.prints("ls", "m.safetensors", "--tree", "--json"))
+        tree = found["tree"]
+        self.assertEqual((tree["tensors"], tree["elements"], tree["bytes"]), (37, 145, 481))
+        self.assertEqual(tree["parts"]["model"]["parts"]["layers"]["parts"]["#"]["parts"]["mlp"], {
+            "tensors": 24, "elements": 120, "bytes": 384,
+            "dtypes": {"float16": 12, "float32": 12}, "parts": {
+                key: {"tensors": 12, "elements": 12 * size, "bytes": 12 * size * nbytes,
+                      "dtypes": {dtype: 12}, "parts": {}}
+                for key, size, nbytes, dtype in (("down", 4, 2, "float16"),
+                                                 ("up", 6, 4, "float32"))}})
+        tensorfmt.save("deep.zt", {".".join("ab" * 40): tensor(1), "x..y": tensor(2)})
+        self.assertIn("a.b.a.b", self.prints("ls", "--tree", "deep.zt"))
+        self.assertEqual(self.prints("ls", "deep.zt", "--only", "x*", "--tree").split()[-9:],
+                         "8 1 1 int64 x..y 8 1 1 total".split())
+
     def test_formats_and_options_in_words(self):
         for kind in tensorfmt.FORMATS:
             out = self.prints("formats", kind.NAME)
@@ -209,6 +303,26 @@ class CommandTest(TestCase):
         self.assertEqual(run("diff", "cut.bpk", "cut.bpk", "--partial")[:2], (
             0, "the same 1 tensor, no metadata\n"))
 
+    def test_diff_finds_other_names(self):
+        from json import loads
+        zeros, ones = tensor([0.0] * 9), tensor([1.0] * 9)
+        tensorfmt.save("a.zt", {"m.0.w": ones, "m.0.b": zeros, "m.1.b": zeros, "kept": ones,
+                                "gone": tensor([2.0]), "turned": tensor([2.0, 1.0])})
+        tensorfmt.save("b.bpk", {"0.w": ones, "0.b": zeros, "1.b": zeros, "kept": zeros,
+                                 "as": tensor([2.0], "float32"), "flat": tensor([[2.0, 1.0]])})
+        code, out, _ = run("diff", "a.zt", "b.bpk", "--json")
+        rows = {row["name"]: row for row in loads(out)["differences"]}
+        self.assertEqual({name: (row["sign"], row.get("to")) for name, row in rows.items()}, {
+            "m.0.w": (">", "0.w"), "m.0.b": (">", "0.b"), "m.1.b": (">", "1.b"),
+            "kept": ("~", None), "gone": ("-", None), "turned": ("-", None), "as": ("+", None),
+            "flat": ("+", None)})
+        self.assertEqual(code, 1)
+        self.assertIn("> m.0.w      the same bytes under another name: '0.w'\n",
+                      run("diff", "a.zt", "b.bpk")[1])
+        item = load(one_burnpack(dtype=scheme("Q8S"), shape=[4]))["a"]
+        data = [dumps({name: item}, format="burnpack") for name in "ab"]
+        self.assertEqual([row["sign"] for row in tensorfmt.diff(*data)["differences"]], ["-", "+"])
+
     def test_convert_on_the_command_line(self):
         from json import loads
         tensorfmt.save("m.bpk", {name: F32 for name in ("model.a", "model.b", "b.bias")},
@@ -253,7 +367,7 @@ class CommandTest(TestCase):
             self.assertEqual(tensorfmt.rounded(number, ""), wanted)
 
     def test_misuse(self):
-        for line in ("ls", "ls --sort colour x", "get x", "ls x --limit -1", "get x x --rows ::0",
+        for line in ("ls", "ls --sort colour x", "get", "ls x --limit -1", "get x x --rows ::0",
                      "get x x --rows 1:2:3:4", "get x x --rows a", "convert x"):
             code, out, err = run(*line.split())
             self.assertEqual((code, out, "usage" in err), (2, "", True), line)
@@ -538,7 +652,7 @@ class CommandTest(TestCase):
             lines = lines.partition("examples:")[2].split("\n  ")[1:]
             self.assertTrue(lines, command)
             for line in lines:
-                words = line.replace(" < ", " > ").split(" > ")[0].split()
+                words = shlex.split(line.replace(" < ", " > ").split(" > ")[0])
                 self.assertEqual(words[:2], ["python3", "tensorfmt.py"])
                 with Changed(sys, "argv", ["tensorfmt.py"]):
                     tensorfmt.make_parser(words[2]).parse_args(words[3:])
@@ -739,6 +853,23 @@ class TerminalTest(FolderCase):
                          ["  a.", "  bcd_", "  e/", "  fghi", "  jk"])
         self.assertEqual(tensorfmt.wrap("one two three", 8, " "), ["one two ", "three"])
 
+    @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
+    def test_long_tables_end_with_the_way_to_the_rest(self):
+        tensorfmt.save("many.mag", [("t%d" % i, F32) for i in range(300)])
+        count = len(list(tensorfmt.explain("many.mag")))
+        self.assertGreater(count, tensorfmt.MAX_ROWS)
+        out = in_terminal(150, "explain", "many.mag", TERM="dumb")
+        rest = "... %d more rows: --all, --tensor NAME, a pipe, or --from 0x" % (
+            count - tensorfmt.MAX_ROWS)
+        line, = [line for line in out.split("\n") if line.startswith("... ")]
+        self.assertEqual(line[:len(rest)], rest)
+        self.assertIn(" explained: ", out)
+        more = run("explain", "many.mag", "--from", line[len(rest) - 2:])[1]
+        self.assertEqual(more.count("\n0x"), count - tensorfmt.MAX_ROWS)
+        for words in ("--all",), ("--limit", "99999"):
+            self.assertNotIn("more rows", in_terminal(150, "explain", "many.mag", *words))
+        self.assertNotIn("more rows", self.command("explain", "many.mag"))
+
     def test_a_notebook_shows_the_page(self):
         from html import unescape
         for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
@@ -787,6 +918,16 @@ class PageTest(TestCase):
             self.assertEqual(tensorfmt.histogram(tensor(values, "float32")), ("", wanted))
         for values in ([], [NAN]):
             self.assertRaises(ValueError, tensorfmt.histogram, tensor(values, "float32"))
+
+    def test_all_tensors_can_be_found(self):
+        with Changed(tensorfmt, "PAGE_ROWS", 5):
+            text = self.page(dumps(dict([("t%02d" % i, F32) for i in range(20)]), format="ztensor"))
+        rows = text[text.index('id="list"'):text.index("more, which the search finds")].split("<tr")
+        self.assertEqual([row.count("t%02d<" % i) for i, row in enumerate(rows[2:])], [1] * 20)
+        self.assertEqual([" hidden" in row[:8] for row in rows[2:]], [False] * 5 + [True] * 15)
+        self.assertIn("15 more, which", text)
+        anchors = set(re.findall('href="(#0x[0-9a-f]+)"', "".join(rows)))
+        self.assertEqual({one for one in anchors if 'id="%s"' % one[1:] not in text}, set())
 
     def test_bytes_of_a_field(self):
         """Of data two lines of 16 are shown; what is not shown is counted."""
