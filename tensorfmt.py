@@ -151,7 +151,6 @@ else:
     from _operator import attrgetter
     Map = dict
 NATIVE = "<" if sys.byteorder == "little" else ">"
-escape = repr if BOARD else ascii  # names are data: escaped for people
 
 FEATURES: Facts = {}  # what a copy may have, by name: verify, sparse, quantized
 LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
@@ -195,13 +194,14 @@ class FormatError(ValueError):
         self.what, self.offset, self.field = what, offset, field
         self.tensor, self.path, self.check = tensor, path, check
 
-    def __str__(self) -> str:
+    def __str__(self, code: str = "ascii") -> str:  # which any log takes
         path = "" if self.path is None else plain(self.path) + ": "
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
         end = f" ({', '.join(place)})" if place else ""
-        return path + name + clip(self.what, 800) + end
+        text = path + name + clip(self.what, 800) + end
+        return text.encode(code, "backslashreplace").decode(code)
 
 
 class Unsupported(FormatError):
@@ -225,24 +225,26 @@ def clip(text: str, limit: int) -> str:
 
 
 def quote(value: Any) -> str:
-    """Return a text for people, quoted, escaped and cut; texts leave by it, plain() and show()."""
+    """Return a text for people, quoted, cut; in its letters: only what is not printable is escaped.
+
+    All texts of a file leave by it, plain(), show() and to_html().
+    """
     text = clip(value, MAX_TEXT) if isinstance(value, str) else value
-    return clip(escape(text), MAX_TEXT)
+    return clip(repr(text), MAX_TEXT)
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
-    """Return a text for a listing: unquoted if printable ASCII without blanks at its ends."""
+    """Return a text for a listing: unquoted if printable, without blanks at its ends."""
     text = clip(text, limit)
-    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
+    fine = text and text == text.strip() and set(text).issubset(repr(text))
     return text if fine else quote(text)
 
 
 def to_html(value: Any, limit: int = MAX_TEXT) -> str:
-    """Return a value as text for a page: printable ASCII and \xb7, without marks of HTML."""
-    from html import escape as escape_html
+    """Return a value as text for a page: printable, without marks of HTML."""
+    from html import escape
     text = clip(str(value), limit)
-    fine = not [c for c in text if not (" " <= c <= "~" or c == "\xb7")]
-    return escape_html(text if fine else quote(text))
+    return escape(text if set(text).issubset(repr(text)) else quote(text))
 
 
 MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
@@ -319,7 +321,7 @@ def keep(known: Any, key: Any, value: Any) -> Any:
 def path_of_keys(keys: Any, path: str = "") -> str:
     """Return a field's path, behind `path`: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     for key in keys:
-        word = isinstance(key, str) and key.replace("_", "").isalpha() and escape(key) == repr(key)
+        word = isinstance(key, str) and key.replace("_", "").isalpha()
         text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
         path = clip(path + text, MAX_PATH)
     return path
@@ -10601,7 +10603,7 @@ def called_as() -> str:
 def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file."""
     if not isinstance(error, OSError):
-        return str(error)
+        return error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
     path = str(error.filename or path)
     if "://" in path:
         return f"{plain(path)} is a URL; what downloads it can pipe it into `-`"
@@ -10647,15 +10649,6 @@ def rounded(number: int, unit: str) -> str:
             digits = 2 if number < 10 * size else 1
             return f"{number / size:.{digits}f} {prefix}{unit}"
     return ""
-
-
-def in_letters(text: str) -> str:
-    """Return a name in its own letters if standard output is a terminal that has them."""
-    short, code = clip(text, MAX_TEXT), "ascii"
-    if sys.stdout and sys.stdout.isatty():
-        code = sys.stdout.encoding or code
-    fine = short.isprintable() and short.encode(code, "replace").decode(code) == short
-    return short if fine and short and short == short.strip() else plain(text)
 
 
 def json_ready(value: Any) -> Any:
@@ -10758,7 +10751,7 @@ def show_ls(args: Any) -> None:
         for title, pairs in ("metadata", metadata), ("index", file.attrs.get("index") or {}), (
                 "scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
-                print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
+                print(f"{title} {paint(plain(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
                 print(f"{len(pairs) - 20} more {title} entries")
         if differ:
@@ -10780,7 +10773,7 @@ def facts_of(file: File, path: str) -> str:
     if "index" in file.attrs:  # nobody asks for its own size
         nbytes = sum([item.stored.nbytes for item in file.values()])
     size = rounded(nbytes, "B")
-    facts = [f"{in_letters(path)}: {file.kind.TITLE}",
+    facts = [f"{plain(path)}: {file.kind.TITLE}",
              count_of(nbytes, "byte") + (f" ({size})" if size else ""),
              count_of(len(file), "tensor")] + [count_of(len(shards), "shard")] * bool(shards)
     for key, value in file.attrs.items():
@@ -10807,7 +10800,7 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool
     row("bytes", "offset", "dtype", "encoding", "shape", "name", "shard")
     for name, item in items[:limit]:
         row(item.stored.nbytes, item.offset, dtype_of(item), plain(item.stored.encoding),
-            show(item.shape), paint(in_letters(name), "data"), plain(shard_of(item)))
+            show(item.shape), paint(plain(name), "data"), plain(shard_of(item)))
         if item.scheme is not None:
             row("", "", "", "", "  " + show(item.scheme, 200))
     if limit is not None and len(items) > limit:
@@ -10936,19 +10929,19 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             name = name[len(before):]
         elif field.depth:  # tensors[0].x -> [0].x
             name = name[max(0, name.find("[")):]
-        name = in_letters(clip(name, MAX_PATH))
+        name = plain(name)
         if field.depth:  # .key, ['key']: what is around it is above
-            name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
+            name = re.sub(r"^\.|^\['(\S([^']*\S)?)'\]$", r"\1", name)
         value = "" if field.value is None else show(field.value, 40)
         if field.kind in ("padding", "unused", "unreached"):
             value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
-            value = in_letters(clip(str(field.value), MAX_PATH))  # a role of a file is any text
+            value = plain(str(field.value))  # a role of a file is any text
         meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
         if opens and field.tensor is not None and field.tensor not in field.name:
-            meaning += ", of " + in_letters(field.tensor)
+            meaning += ", of " + plain(field.tensor)
         if field.target is not None:  # where it leads
             meaning += f" -> 0x{field.target:x}"
         yield field, name, value, meaning, opens
@@ -11046,7 +11039,7 @@ def show_diff(args: Any) -> bool:
         return bool(rows)
     for row in rows:
         name, changes = row["name"], row["changes"]
-        print(f"{row['sign']} {in_letters(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
+        print(f"{row['sign']} {plain(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
               else f"{row['sign']} {row['kind']} {plain(name)}: {' -> '.join(map(show, changes))}")
     if rows:
         print(f"{count_of(len(rows), 'difference')}, {count}")
@@ -11181,7 +11174,7 @@ def show_verify(args: Any) -> bool:
     elif not args.quiet:
         print(report)
     elif report.errors:
-        print("\n".join(map(str, report.errors)))
+        print("\n".join(map(describe, report.errors)))
     return not report
 
 
@@ -11216,7 +11209,7 @@ def show_convert(args: Any) -> None:
             ways = sorted({text.split('"')[0] for text in str(error).split('convert(cast="')[1:]})
             hint = f"--cast {' or '.join(ways)} converts values, " if ways else ""
             hint = f"\n  {hint}--only NAME leaves tensors out"
-            raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
+            raise ValueError(f"{describe(error)}{hint if helps else ''}\nnothing written")
     if args.json:
         report.write(to_json(vars(summary)) + "\n")
         return
@@ -11436,13 +11429,28 @@ def make_parser(name: str) -> Any:
     return parser
 
 
+class Letters:
+    """A stream that writes escapes for the letters that its encoding lacks."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> None:
+        code = self.stream.encoding or "utf-8"
+        self.stream.write(text.encode(code, "backslashreplace").decode(code))
+
+
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
             setattr(sys, name, open(os.devnull, "w"))
-    message = ""
+    message, real = "", sys.stdout
     try:
+        sys.stdout = Letters(real)  # type: ignore[assignment]
         code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return code
@@ -11452,6 +11460,8 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         code = 130
     except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
         code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
+    finally:
+        sys.stdout = real
     put(sys.stdout, "")
     if sys.stderr.isatty():  # a line of progress() may stand there
         sys.stderr.write(WIPE)
