@@ -8072,7 +8072,7 @@ class Whole(Cursor):
 
     def lack(self, error: FormatError, missing: Any, whole: int) -> None:
         if whole:
-            error.what += "; load(partial=True), get or convert --partial take the whole ones"
+            error.what += "; load(partial=True) and --partial take the whole ones"
         raise error
 
 
@@ -9806,11 +9806,14 @@ def dissect(kind: "Format", source: Any, options: Facts,
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if faults is None and error is not None and error.check == "bounds" and not error.tensor:
-        fields, parsed, other, again = dissect(kind, source, options, [])
-        if other is None:
-            fields = [field for field in fields if field.kind != "unused"]
-            return _fields_to(error, fields, source.nbytes), parsed, error, again
+    if faults is None and whole is Whole and error is not None and error.check == "bounds":
+        fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
+        if other is None:  # nothing is wrong but the end
+            if fields[-1].kind in ("structure", "data"):
+                fields.append(Field(source.nbytes, 0, "", None, ""))
+            last, name = fields[-1], str(error.field) if error.cut else "the end"
+            last.kind, last.name, last.doc = "fault", name, error.what
+            return fields, parsed, error, again
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
@@ -10728,7 +10731,7 @@ def each_file(args: Any) -> int:
 
 
 def show_ls(args: Any) -> None:
-    with load(open_input(args.file), **args.options) as file:
+    with load(open_input(args.file), partial=args.partial, **args.options) as file:
         items = _select(list(file.items()), args.only)
         if args.sort:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
@@ -10760,6 +10763,8 @@ def show_ls(args: Any) -> None:
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items:
             print_listing(items, args.limit, paint, args.shards)
+        for name in file.attrs.get("missing", ())[:args.limit]:
+            print(f"not whole: {plain(name)}")
 
 
 def shard_of(item: Tensor) -> str:
@@ -10777,7 +10782,7 @@ def facts_of(file: File, path: str) -> str:
              count_of(nbytes, "byte") + (f" ({size})" if size else ""),
              count_of(len(file), "tensor")] + [count_of(len(shards), "shard")] * bool(shards)
     for key, value in file.attrs.items():
-        if key not in ("version", "scalars", "operations", "index", "shards"):
+        if key not in ("version", "scalars", "operations", "index", "shards", "missing"):
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
     codings = set([item.stored.encoding for item in file.values()])
@@ -11366,7 +11371,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --json --color",
+    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --partial --json --color",
            "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
             "file name --all --rows --raw --stats --partial",
@@ -11612,7 +11617,7 @@ tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exac
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
-let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
+let holds = (e, at) => +e.dataset.b <= at && at <= Math.max(e.dataset.b, e.dataset.e - 1);
 for (let r of rows) {
   open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
   Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
@@ -11705,12 +11710,14 @@ def page_key(found: Explained) -> str:
                     for kind, count in sums.items() if count])
     if error is None:
         return text
-    at, lost = total if error.offset is None else error.offset, sums["unreached"]
+    fault, lost = [row[0] for row in found.rows if row[0].kind == "fault"][0], sums["unreached"]
+    at, missing = fault.offset, ", ".join(map(plain, found.attrs.get("missing", ())))
+    missing = f" Not whole: {to_html(missing, MAX_MESSAGE)}." if missing else ""
     return text + (
         '</p><section class="banner fault" role="alert"><b>This file is broken: '
         f'{to_html(error.what, MAX_LINE)}.</b> The fault is at <a href="#0x{at:x}">0x{at:x}, '
-        f'{to_html(error.field or "")}</a>: {total - sums["fault"] - lost:,} bytes were read, '
-        f"{lost:,} were not.</section><p>")
+        f'{to_html(fault.name)}</a>: {total - sums["fault"] - lost:,} bytes were read, '
+        f"{lost:,} were not.{missing}</section><p>")
 
 
 def page_layout(found: Explained) -> str:
