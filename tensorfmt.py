@@ -7971,7 +7971,7 @@ class FileShown:
 
     def _repr_html_(self: Any) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        rows = [(dtype_of(item), show(item.shape), item.nbytes, name)
+        rows = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
                 for name, item in list(self.items())[:MAX_SHOWN]]
         total = sum([item.nbytes for item in self.values()])
         text = "<tr><th>dtype<th>shape<th>bytes<th>name"
@@ -7998,6 +7998,7 @@ class Whole(Cursor):
     cut: Any = None  # path of the place of the first tensor that is not whole
     run = False  # tensors one behind the other, without an index
     last = 0  # number of the last one
+    piece: Any = (INFINITY, "")  # start and name of the first tensor that is not whole
 
     def uint32(self, field: str, doc: str, *index: int) -> int:
         value = super().uint32(field, doc, *index)
@@ -8031,7 +8032,7 @@ class Whole(Cursor):
         ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
         cut = [name for name, end in ends.items() if end > self.end]
         for name in cut:
-            del tensors[name]
+            self.piece = min(self.piece, (tensors.pop(name).start, name))
         if cut:
             wants = "the tensors up to here want" if self.run else "the index wants"
             self.tell_cut(self.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
@@ -9809,10 +9810,12 @@ def dissect(kind: "Format", source: Any, options: Facts,
     if faults is None and whole is Whole and error is not None and error.check == "bounds":
         fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
         if other is None:  # nothing is wrong but the end
-            if fields[-1].kind in ("structure", "data"):
-                fields.append(Field(source.nbytes, 0, "", None, ""))
-            last, name = fields[-1], str(error.field) if error.cut else "the end"
-            last.kind, last.name, last.doc = "fault", name, error.what
+            if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
+                fields.append(Field(source.nbytes, 0, "", None, "", "unused"))
+            last = fields[-1]
+            if last.kind == "unused":
+                last.name = str(error.field) if error.cut else "the end"
+            last.kind, last.doc = "fault", error.what
             return fields, parsed, error, again
     for field in cursor.fields:
         if field.kind != "data":
@@ -9825,6 +9828,11 @@ def dissect(kind: "Format", source: Any, options: Facts,
         fields += [Field(start, nbytes, f"data {name}.{role}" if role else "data " + name,
                          *_data_text(item, role), "data", 0, name)
                    for start, nbytes, role in item.ranges() if start not in cursor.rest]
+    start, name = cursor.piece
+    if start <= source.nbytes:
+        name = clip(name, MAX_PATH)
+        fields.append(Field(start, source.nbytes - start, "data " + name, None, "it is not whole",
+                            "data", 0, name))
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, cursor
 
 
@@ -11371,7 +11379,8 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--board": ("", "for MicroPython: the least that works")}
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file", "files --only --sort --limit --shards --partial --json --color",
+    "ls": ("list the tensors of each file",
+           "files --only --sort --limit --shards --partial --json --color",
            "model.bpk; --sort bytes --limit 5 model.bpk; --json a.zt b.bpk", show_ls),
     "get": ("print one tensor's values; --raw writes its bytes to stdout",
             "file name --all --rows --raw --stats --partial",
@@ -11455,7 +11464,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
             setattr(sys, name, open(os.devnull, "w"))
     message, real = "", sys.stdout
     try:
-        sys.stdout = Letters(real)  # type: ignore[assignment]
+        sys.stdout = Letters(real)
         code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return code
