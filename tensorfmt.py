@@ -151,7 +151,6 @@ else:
     from _operator import attrgetter
     Map = dict
 NATIVE = "<" if sys.byteorder == "little" else ">"
-escape = repr if BOARD else ascii  # names are data: escaped for people
 
 FEATURES: Facts = {}  # what a copy may have, by name: verify, sparse, quantized
 LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
@@ -195,13 +194,14 @@ class FormatError(ValueError):
         self.what, self.offset, self.field = what, offset, field
         self.tensor, self.path, self.check = tensor, path, check
 
-    def __str__(self) -> str:
+    def __str__(self, code: str = "ascii") -> str:  # which any log takes
         path = "" if self.path is None else plain(self.path) + ": "
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
         end = f" ({', '.join(place)})" if place else ""
-        return path + name + clip(self.what, 800) + end
+        text = path + name + clip(self.what, 800) + end
+        return clip(text.encode(code, "backslashreplace").decode(code), MAX_LINE)
 
 
 class Unsupported(FormatError):
@@ -225,24 +225,26 @@ def clip(text: str, limit: int) -> str:
 
 
 def quote(value: Any) -> str:
-    """Return a text for people, quoted, escaped and cut; texts leave by it, plain() and show()."""
+    """Return a text for people, quoted, cut; in its letters: only what is not printable is escaped.
+
+    All texts of a file leave by it, plain(), show() and to_html().
+    """
     text = clip(value, MAX_TEXT) if isinstance(value, str) else value
-    return clip(escape(text), MAX_TEXT)
+    return clip(repr(text), MAX_TEXT)
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
-    """Return a text for a listing: unquoted if printable ASCII without blanks at its ends."""
+    """Return a text for a listing: unquoted if printable, without blanks at its ends."""
     text = clip(text, limit)
-    fine = text and text == text.strip() and not [c for c in text if not " " <= c <= "~"]
+    fine = text and text == text.strip() and set(text).issubset(repr(text))
     return text if fine else quote(text)
 
 
 def to_html(value: Any, limit: int = MAX_TEXT) -> str:
-    """Return a value as text for a page: printable ASCII and \xb7, without marks of HTML."""
-    from html import escape as escape_html
+    """Return a value as text for a page: printable, without marks of HTML."""
+    from html import escape
     text = clip(str(value), limit)
-    fine = not [c for c in text if not (" " <= c <= "~" or c == "\xb7")]
-    return escape_html(text if fine else quote(text))
+    return escape(text if set(text).issubset(repr(text)) else quote(text))
 
 
 MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
@@ -319,7 +321,7 @@ def keep(known: Any, key: Any, value: Any) -> Any:
 def path_of_keys(keys: Any, path: str = "") -> str:
     """Return a field's path, behind `path`: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     for key in keys:
-        word = isinstance(key, str) and key.replace("_", "").isalpha() and escape(key) == repr(key)
+        word = isinstance(key, str) and key.replace("_", "").isalpha()
         text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
         path = clip(path + text, MAX_PATH)
     return path
@@ -7975,7 +7977,7 @@ class FileShown:
 
     def _repr_html_(self: Any) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        rows = [(dtype_of(item), show(item.shape), item.nbytes, name)
+        rows = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
                 for name, item in list(self.items())[:MAX_SHOWN]]
         total = sum([item.nbytes for item in self.values()])
         more = f", {len(self) - MAX_SHOWN:,} more than are shown" if len(self) > MAX_SHOWN else ""
@@ -8004,6 +8006,7 @@ class Whole(Cursor):
     cut: Any = None  # path of the place of the first tensor that is not whole
     run = False  # tensors one behind the other, without an index
     last = 0  # number of the last one
+    piece: Any = (INFINITY, "")  # start and name of the first tensor that is not whole
 
     def uint32(self, field: str, doc: str, *index: int) -> int:
         value = super().uint32(field, doc, *index)
@@ -8037,7 +8040,7 @@ class Whole(Cursor):
         ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
         cut = [name for name, end in ends.items() if end > self.end]
         for name in cut:
-            del tensors[name]
+            self.piece = min(self.piece, (tensors.pop(name).start, name))
         if cut:
             wants = "the tensors up to here want" if self.run else "the index wants"
             self.tell_cut(self.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
@@ -8078,7 +8081,7 @@ class Whole(Cursor):
 
     def lack(self, error: FormatError, missing: Any, whole: int) -> None:
         if whole:
-            error.what += "; load(partial=True), get or convert --partial take the whole ones"
+            error.what += "; load(partial=True) and --partial take the whole ones"
         raise error
 
 
@@ -9812,11 +9815,16 @@ def dissect(kind: "Format", source: Any, options: Facts,
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if faults is None and error is not None and error.check == "bounds" and not error.tensor:
-        fields, parsed, other, again = dissect(kind, source, options, [])
-        if other is None:
-            fields = [field for field in fields if field.kind != "unused"]
-            return _fields_to(error, fields, source.nbytes), parsed, error, again
+    if faults is None and whole is Whole and error is not None and error.check == "bounds":
+        fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
+        if other is None:  # nothing is wrong but the end
+            if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
+                fields.append(Field(source.nbytes, 0, "", None, "", "unused"))
+            last = fields[-1]
+            if last.kind == "unused":
+                last.name = str(error.field) if error.cut else "the end"
+            last.kind, last.doc = "fault", error.what
+            return fields, parsed, error, again
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
@@ -9828,6 +9836,11 @@ def dissect(kind: "Format", source: Any, options: Facts,
         fields += [Field(start, nbytes, f"data {name}.{role}" if role else "data " + name,
                          *_data_text(item, role), "data", 0, name)
                    for start, nbytes, role in item.ranges() if start not in cursor.rest]
+    start, name = cursor.piece
+    if start <= source.nbytes:
+        name = clip(name, MAX_PATH)
+        fields.append(Field(start, source.nbytes - start, "data " + name, None, "it is not whole",
+                            "data", 0, name))
     return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, cursor
 
 
@@ -10611,7 +10624,7 @@ def called_as() -> str:
 def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file."""
     if not isinstance(error, OSError):
-        return str(error)
+        return error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
     path = str(error.filename or path)
     if "://" in path:
         return f"{plain(path)} is a URL; what downloads it can pipe it into `-`"
@@ -10657,15 +10670,6 @@ def rounded(number: int, unit: str) -> str:
             digits = 2 if number < 10 * size else 1
             return f"{number / size:.{digits}f} {prefix}{unit}"
     return ""
-
-
-def in_letters(text: str) -> str:
-    """Return a name in its own letters if standard output is a terminal that has them."""
-    short, code = clip(text, MAX_TEXT), "ascii"
-    if sys.stdout and sys.stdout.isatty():
-        code = sys.stdout.encoding or code
-    fine = short.isprintable() and short.encode(code, "replace").decode(code) == short
-    return short if fine and short and short == short.strip() else plain(text)
 
 
 def json_ready(value: Any) -> Any:
@@ -10745,7 +10749,7 @@ def each_file(args: Any) -> int:
 
 
 def show_ls(args: Any) -> None:
-    with load(open_input(args.file), **args.options) as file:
+    with load(open_input(args.file), partial=args.partial, **args.options) as file:
         items = _select(list(file.items()), args.only)
         if args.sort:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
@@ -10772,7 +10776,7 @@ def show_ls(args: Any) -> None:
         for title, pairs in ("metadata", metadata), ("index", file.attrs.get("index") or {}), (
                 "scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
-                print(f"{title} {paint(in_letters(key), 'structure')} = {show(value)}")
+                print(f"{title} {paint(plain(key), 'structure')} = {show(value)}")
             if len(pairs) > 20:
                 print(f"{len(pairs) - 20} more {title} entries")
         if differ:
@@ -10783,6 +10787,8 @@ def show_ls(args: Any) -> None:
             print_tree(tree_of(items, args.tree), args.limit, paint)
         elif items:
             print_listing(items, args.limit, paint, args.shards)
+        for name in file.attrs.get("missing", ())[:args.limit]:
+            print(f"not whole: {plain(name)}")
 
 
 def shard_of(item: Tensor) -> str:
@@ -10796,11 +10802,11 @@ def facts_of(file: File, path: str) -> str:
     if "index" in file.attrs:  # nobody asks for its own size
         nbytes = sum([item.stored.nbytes for item in file.values()])
     size = rounded(nbytes, "B")
-    facts = [f"{in_letters(path)}: {file.kind.TITLE}",
+    facts = [f"{plain(path)}: {file.kind.TITLE}",
              count_of(nbytes, "byte") + (f" ({size})" if size else ""),
              count_of(len(file), "tensor")] + [count_of(len(shards), "shard")] * bool(shards)
     for key, value in file.attrs.items():
-        if key not in ("version", "scalars", "operations", "index", "shards"):
+        if key not in ("version", "scalars", "operations", "index", "shards", "missing"):
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
     codings = set([item.stored.encoding for item in file.values()])
@@ -10823,7 +10829,7 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool
     row("bytes", "offset", "dtype", "encoding", "shape", "name", "shard")
     for name, item in items[:limit]:
         row(item.stored.nbytes, item.offset, dtype_of(item), plain(item.stored.encoding),
-            show(item.shape), paint(in_letters(name), "data"), plain(shard_of(item)))
+            show(item.shape), paint(plain(name), "data"), plain(shard_of(item)))
         if item.scheme is not None:
             row("", "", "", "", "  " + show(item.scheme, 200))
     if limit is not None and len(items) > limit:
@@ -10865,7 +10871,7 @@ def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
             name += "." * bool(name) + part
         kinds = [dtype + f" {count}" * (len(node["dtypes"]) > 1)
                  for dtype, count in node["dtypes"].items()]
-        yield node, ", ".join(kinds), "  " * depth + paint(in_letters(name), "data")
+        yield node, ", ".join(kinds), "  " * depth + paint(plain(name), "data")
         for part, inner in node["parts"].items():
             yield from rows(part, inner, depth + 1)
     found = [row for part, node in tree["parts"].items() for row in rows(part, node, 0)]
@@ -10996,9 +11002,9 @@ def print_all_stats(file: File, json: bool) -> None:
         facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
         texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
         why = f" (no values of {dtype_of(file[row['name']])})" * ("error" in row)
-        print(line(*texts, in_letters(row["name"]) + why))
+        print(line(*texts, plain(row["name"]) + why))
     for title, names in zip(("NaN", "infinities"), odd.values()):
-        text = clip(", ".join(map(in_letters, names[:100])), MAX_LINE // 2)
+        text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
         print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
               + ": " * bool(names) + text)
 
@@ -11078,19 +11084,19 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
             name = name[len(before):]
         elif field.depth:  # tensors[0].x -> [0].x
             name = name[max(0, name.find("[")):]
-        name = in_letters(clip(name, MAX_PATH))
+        name = plain(name)
         if field.depth:  # .key, ['key']: what is around it is above
-            name = re.sub(r"^\.|^\['([^']*)'\]$", r"\1", name)
+            name = re.sub(r"^\.|^\['(\S([^']*\S)?)'\]$", r"\1", name)
         value = "" if field.value is None else show(field.value, 40)
         if field.kind in ("padding", "unused", "unreached"):
             value = count_of(field.nbytes, "byte")
         elif field.kind == "data":
-            value = in_letters(clip(str(field.value), MAX_PATH))  # a role of a file is any text
+            value = plain(str(field.value))  # a role of a file is any text
         meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
         if opens and field.tensor is not None and field.tensor not in field.name:
-            meaning += ", of " + in_letters(field.tensor)
+            meaning += ", of " + plain(field.tensor)
         if field.target is not None:  # where it leads
             meaning += f" -> 0x{field.target:x}"
         yield field, name, value, meaning, opens
@@ -11192,7 +11198,7 @@ def show_diff(args: Any) -> bool:
         return bool(rows)
     for row in rows:
         name, changes = row["name"], row["changes"]
-        print(f"{row['sign']} {in_letters(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
+        print(f"{row['sign']} {plain(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
               else f"{row['sign']} {row['kind']} {plain(name)}: {' -> '.join(map(show, changes))}")
     if rows:
         print(f"{count_of(len(rows), 'difference')}, {count}")
@@ -11359,7 +11365,7 @@ def show_verify(args: Any) -> bool:
     elif not args.quiet:
         print(report)
     elif report.errors:
-        print("\n".join(map(str, report.errors)))
+        print("\n".join(map(describe, report.errors)))
     return not report
 
 
@@ -11394,7 +11400,7 @@ def show_convert(args: Any) -> None:
             ways = sorted({text.split('"')[0] for text in str(error).split('convert(cast="')[1:]})
             hint = f"--cast {' or '.join(ways)} converts values, " if ways else ""
             hint = f"\n  {hint}--only NAME leaves tensors out"
-            raise ValueError(f"{error}{hint if helps else ''}\nnothing written")
+            raise ValueError(f"{describe(error)}{hint if helps else ''}\nnothing written")
     if args.json:
         report.write(to_json(vars(summary)) + "\n")
         return
@@ -11554,7 +11560,7 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
 READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "ls": ("list the tensors of each file",
-           "files --only --sort --limit --shards --tree --json --color",
+           "files --only --sort --limit --shards --tree --partial --json --color",
            "model.bpk; --sort bytes --limit 5 model.bpk; --tree 3 model.bpk; --json a.zt b.bpk",
            show_ls),
     "get": ("print a tensor's values, all or some; --raw and --npy write bytes to stdout",
@@ -11619,13 +11625,28 @@ def make_parser(name: str) -> Any:
     return parser
 
 
+class Letters:
+    """A stream that writes escapes for the letters that its encoding lacks."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> None:
+        code = self.stream.encoding or "utf-8"
+        self.stream.write(text.encode(code, "backslashreplace").decode(code))
+
+
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
             setattr(sys, name, open(os.devnull, "w"))
-    message = ""
+    message, real = "", sys.stdout
     try:
+        sys.stdout = Letters(real)
         code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return code
@@ -11635,6 +11656,8 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         code = 130
     except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
         code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
+    finally:
+        sys.stdout = real
     put(sys.stdout, "")
     if sys.stderr.isatty():  # a line of progress() may stand there
         sys.stderr.write(WIPE)
@@ -11788,7 +11811,7 @@ let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let tensors = all("#list tr+tr"), later = new Set(all("#list tr[hidden]"));
 let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
-let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
+let holds = (e, at) => +e.dataset.b <= at && at <= Math.max(e.dataset.b, e.dataset.e - 1);
 for (let r of rows) {
   open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
   Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
@@ -11882,12 +11905,14 @@ def page_key(found: Explained) -> str:
                     for kind, count in sums.items() if count])
     if error is None:
         return text
-    at, lost = total if error.offset is None else error.offset, sums["unreached"]
+    fault, lost = [row[0] for row in found.rows if row[0].kind == "fault"][0], sums["unreached"]
+    at, missing = fault.offset, ", ".join(map(plain, found.attrs.get("missing", ())))
+    missing = f" Not whole: {to_html(missing, MAX_MESSAGE)}." if missing else ""
     return text + (
         '</p><section class="banner fault" role="alert"><b>This file is broken: '
         f'{to_html(error.what, MAX_LINE)}.</b> The fault is at <a href="#0x{at:x}">0x{at:x}, '
-        f'{to_html(error.field or "")}</a>: {total - sums["fault"] - lost:,} bytes were read, '
-        f"{lost:,} were not.</section><p>")
+        f'{to_html(fault.name)}</a>: {total - sums["fault"] - lost:,} bytes were read, '
+        f"{lost:,} were not.{missing}</section><p>")
 
 
 def page_layout(found: Explained) -> str:
@@ -11922,7 +11947,7 @@ def page_tensors(found: Explained) -> str:
     lost = [row[0].offset for row in found.rows[PAGE_ROWS:-PAGE_ROWS]]  # not on the page
     rows = []
     for name in items:
-        label = to_html(plain(clip(name, MAX_PATH)))
+        label = to_html(plain(name))
         try:
             item = items[name]
         except FormatError as error:  # its shard is missing, or damaged

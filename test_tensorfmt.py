@@ -2401,7 +2401,7 @@ class TensorTest(TestCase):
                                   ("", 3, "[3]"), ("a" * 398, "b", "a" * 398 + ".b")):
             self.assertEqual(tensorfmt.path_of_keys([key], path), wanted)
         if CPYTHON:
-            self.assertEqual(tensorfmt.path_of_keys("\xe9", "a"), "a['\\xe9']")
+            self.assertEqual(tensorfmt.path_of_keys("\xe9\x9b", "a"), "a.\xe9['\\x9b']")
             self.assertEqual(tensorfmt.path_of_keys("b", "a" * 399), "a" * 297 + "..." + "a" * 98
                              + ".b")
 
@@ -3045,6 +3045,28 @@ class EqualTest(TestCase):
         for thing in (tensor([1]), load(data)):
             for name in dir(thing):
                 self.assertTrue(hasattr(thing, name), name)
+
+    @full
+    def test_completion_by_python_itself(self):
+        from rlcompleter import Completer
+
+        class Counted(io.BytesIO):
+            count = 0
+
+            def read(self, nbytes=-1):
+                self.count += 1
+                return super().read(nbytes)
+        for data in (golden("head_quant.bpk"), V111_SPARSE, dumps(
+                {"w": F32}, format="ztensor", data_endianness="big")):
+            stream = Counted(data)
+            file, done = load(stream), stream.count
+            for thing in [file] + list(file.values()):
+                found = Completer({"t": thing}).attr_matches("t.")
+                names = set([match[2:].rstrip("()") for match in found])
+                self.assertEqual(set(dir(thing)) - names, set())
+                self.assertEqual([name for name in names if name[0] == "_"], [])
+            if PYTHON >= (3, 10):  # older ones ask each property for its value
+                self.assertEqual(stream.count, done)
 
     @full
     @documented
@@ -5473,7 +5495,7 @@ UNREAD = (  # words of errors of bytes that make no field; a field that was read
     "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
     "the data end", "bytes left", "left over", "not a ", "another ", "at least", "too short",
     "the shortest", "after the end", "the first is 0", "a NUL byte in the JSON",
-    "the header begins", "has no item")
+    "the header begins", "has no item", "tensors are whole")
 
 
 def check_refused(data, wanted):
@@ -5486,8 +5508,19 @@ def check_refused(data, wanted):
     error = error_of(type(wanted), collect)
     test.assertEqual((error.field, error.offset, error.what),
                      (wanted.field, wanted.offset, wanted.what))
+    place = [(error.field, error.offset)] if tensorfmt.detect(data) else []
+    try:
+        whole = list(map(list, tensorfmt.explain(data, partial=True)))
+    except FormatError:
+        test.assertNotIn("the end", [field.name for field in fields[-1:]])
+    else:  # the fields are right, the end is missing
+        last = fields[-1]
+        place = [(error.field if error.cut else "data " + last.tensor if last.tensor else "the end",
+                  last.offset)]
+        test.assertEqual(list(map(list, fields[:-1])), whole[:len(fields) - 1])
+        test.assertLessEqual(len(whole), len(fields))
     test.assertEqual([(field.name, field.offset) for field in fields if field.kind == "fault"],
-                     [(error.field, error.offset)] if tensorfmt.detect(data) else [])
+                     place)
     test.assertTiles(fields, len(data) if fields else 0)
     return [field.doc for field in fields if field.kind == "fault"]
 
@@ -5621,7 +5654,7 @@ class BadFileTest(TestCase):
         self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
         self.assertEqual(error.what, f"cut short: {len(cut)} bytes, {wants}; "
                          f"{len(found)} of {count} tensors are whole" + behind + (
-                             "; load(partial=True), get or convert --partial take the whole ones"
+                             "; load(partial=True) and --partial take the whole ones"
                              if found else ""))
         report = tensorfmt.verify(cut)
         self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],

@@ -15,10 +15,10 @@ import unittest
 
 import tensorfmt
 from test_tensorfmt import (
-    accepts, bad_files, Changed, check_page, documented, dumps, environment, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, MANY, Map, NAN, NET, one_burnpack,
-    PYTHON3, read_file, run, safetensors, scheme, script, tensor, TestCase, text_of, tohex,
-    V111_SPARSE, write_file, zstd_missing, zt1_file, ztensor)
+    accepts, bad_files, Changed, check_page, documented, dumps, environment, error_of, F32, FILES,
+    folder_for, FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, MANY, Map, NAN, NET,
+    one_burnpack, PYTHON3, read_file, run, safetensors, scheme, script, tensor, TestCase, text_of,
+    tohex, V111_SPARSE, write_file, zstd_missing, zt1_file, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -85,12 +85,88 @@ class CommandTest(TestCase):
             calls += [("convert", name, "x.zt", key, odd) for key in ("--set", "--cast", "--only")]
         for args in calls:
             _, out, err = run(*args)
-            self.assertEqual([c for c in out + err if not " " <= c <= "~" and c != "\n"], [], args)
+            odd = [c for c in out + err if not (c.isprintable() or c == "\n")]
+            self.assertEqual(odd, [], args)
             self.assertEqual((out + err).count("\n\u202e"), 0)
-        self.assertIn("'a\\x1b[31m\\n\\xe9'", self.prints("ls", "odd.zt"))
+        self.assertIn("'a\\x1b[31m\\n\xe9'", self.prints("ls", "odd.zt"))
         stream = io.StringIO()
         tensorfmt.put(stream, "a\x1b[31m\n\u202e\r")
         self.assertEqual(stream.getvalue(), "a\\x1b[31m\n\\u202e\\r")
+
+    def test_letters_are_shown_where_the_output_has_them(self):
+        from html import unescape
+        from subprocess import PIPE, Popen
+        names = ["\u65e5\u672c.\u91cd\u307f", "gr\xf6\xdfe", "\u0441\u043b\u043e\u0439 1",
+                 "a\u202eb", " \xe9 ", "\u2028\xe9"]
+        shown = names[:3] + ["'a\\u202eb'", "' \xe9 '", "'\\u2028\xe9'"]
+        path = "\u65e5\u672c.bpk"
+        tensorfmt.save(path, [(name, [1.0]) for name in names],
+                       metadata={"\u984c": "\u65e5\u672c\x9b"})
+        tensorfmt.save("other.bpk", {}, metadata={"\u984c": "\xe9"})
+        tensorfmt.save("bad.zt", {names[0]: F32}, checksum="crc32c")
+        data = read_file("bad.zt")
+        write_file("bad.zt", data[:64] + b"\xff" + data[65:])
+        write_file("cut.bpk", read_file(path)[:-1])
+        for args, wanted in (
+                (("ls", path), shown + [path + ": ", "metadata \u984c = '\u65e5\u672c\\x9b'"]),
+                (("explain", path), shown[:3] + ["'\u65e5\u672c\\x9b'", "data " + shown[1]]),
+                (("diff", path, "other.bpk"), ["- " + name for name in shown] + [
+                    "~ metadata \u984c: '\u65e5\u672c\\x9b' -> '\xe9'"]),
+                (("verify", "bad.zt"), ["tensor '%s': " % shown[0]]),
+                (("verify", "--quiet", "bad.zt"), ["bad.zt: tensor '%s': " % shown[0]]),
+                (("get", path, "\xe9"), [path + ": no tensor '\xe9'"]),
+                (("ls", "--partial", "cut.bpk"), ["not whole: " + shown[5]]),
+                (("convert", path, "\xe9.bpk", "--only", names[0]), [path, "wrote \xe9.bpk"]),
+                (("convert", path, "\xe9.primitiv"), ["\u984c", "error: "]),
+                (("ls", "\xe9.zt"), ["\xe9.zt: "])):
+            for encoding in "utf-8", "latin-1", "ascii":
+                process = Popen(PYTHON3 + ["-m", "tensorfmt"] + list(args), stdout=PIPE,
+                                stderr=PIPE, env=environment(PYTHONIOENCODING=encoding,
+                                                             COLUMNS="200"))
+                text = b"".join(process.communicate()).decode(encoding)
+                for part in wanted:
+                    self.assertIn(part.encode(encoding, "backslashreplace").decode(encoding), text)
+                self.assertNotIn("codec", text)
+        error = error_of(tensorfmt.FormatError, load, "bad.zt", verify=True)
+        self.assertIn("'\\u65e5\\u672c.\\u91cd\\u307f'", str(error))  # for any log
+        self.assertIn(shown[0], tensorfmt.describe(error))
+        run("explain", "--html", "page.html", path)
+        for page in read_file("page.html").decode("ascii"), load(path)._repr_html_():
+            page = unescape(page.replace(tensorfmt.WRAPS, "."))
+            for name in shown:
+                self.assertIn(">%s<" % name, page)
+
+    def test_files_that_were_cut_short(self):
+        from html import unescape
+        import json
+        import re
+        tensorfmt.save("w.bpk", {"a": F32, "b\u202e": F32, "c": F32, "\u0441.w": F32})
+        data = read_file("w.bpk")
+        starts = sorted([item.start for item in load("w.bpk").values()])
+        (first, second), size = starts[:2], F32.nbytes
+        for end, place, name in (
+                (len(data) - 1, max(starts), "data \u0441.w"), (second, second, "the end"),
+                (second + 1, second, "'data b\\u202e'"),
+                (first + size + 1, first + size, "the end"),
+                (first + size, first + size, "the end"), (first + 1, first, "data a")):
+            write_file("cut.bpk", data[:end])
+            missing = load("cut.bpk", partial=True).attrs["missing"]
+            self.assertEqual(len(missing), len([start for start in starts if start + size > end]))
+            shown = list(map(tensorfmt.plain, missing))
+            lines = self.prints("ls", "--partial", "cut.bpk").rstrip().split("\n")
+            self.assertEqual(lines[-len(missing):], ["not whole: " + name for name in shown])
+            row, = json.loads(self.prints("ls", "--partial", "--json", "cut.bpk"))
+            self.assertEqual(row["attrs"]["missing"], missing)
+            self.assertEqual(len(row["tensors"]), len(starts) - len(missing))
+            code, out, err = run("explain", "--html", "page.html", "cut.bpk")
+            self.assertEqual((code, err[:26]), (1, "error: cut.bpk: cut short:"))
+            page = unescape(read_file("page.html").decode())
+            self.assertIn(f'"#0x{place:x}">0x{place:x}, {name}</a>', page)
+            self.assertIn(f"Not whole: {', '.join(shown)}.</section>", page)
+            self.assertEqual(re.findall('<tr class="fault" data-b="([0-9]+)" data-e="([0-9]+)"',
+                                        page.replace(f' id="0x{place:x}"', "")),
+                             [(str(place), str(end))])
+        self.assertEqual(self.prints("ls", "--partial", "w.bpk"), self.prints("ls", "w.bpk"))
 
     def test_get(self):
         stats = {"n": ([3, -2, 7, 2], "int8", "min -2, max 7, mean 2.5, 0 NaN, 0 infinite"),
@@ -122,7 +198,7 @@ class CommandTest(TestCase):
         files = {"a[0].w": item, "a": item, "s": tensor(7), "\u0441": item}
         for kind in "ztensor", "burnpack", "safetensors":
             tensorfmt.save("p.any", files, format=kind)
-            for keys in ("0", "-1, 2, 3", "0:2, ::3", "..., -1", " 1 , ... , 4:0:-2 ", "9:, 0", ":"):
+            for keys in "0", "-1, 2, 3", "0:2, ::3", "..., -1", " 1 , ... , 4:0:-2 ", "9:, 0", ":":
                 wanted = eval("item[%s]" % keys)
                 if hasattr(wanted, "tolist"):
                     wanted = wanted.tolist()
@@ -559,7 +635,7 @@ class CommandTest(TestCase):
         self.assertEqual(row["metadata"], {"n": "nan", "i": "-inf"})
         write_file("cut.bpk", dumps({"a": F32, "b": F32}, format="burnpack")[:-4])
         for args in ("ls", "cut.bpk"), ("convert", "cut.bpk", "x.zt"):
-            self.assertIn("1 of 2 tensors are whole; load(partial=True), get or convert --partial",
+            self.assertIn("1 of 2 tensors are whole; load(partial=True) and --partial take",
                           run(*args)[2])
         self.assertEqual(run("convert", "cut.bpk", "x.zt", "--partial", "--only", "a")[0], 0)
 
@@ -639,7 +715,7 @@ class CommandTest(TestCase):
         self.assertEqual(sizes[-3:], [16 << 20, 16 << 20, 1 << 20])
         err = Terminal()
 
-        def interrupt(source):
+        def interrupt(source, partial):
             raise KeyboardInterrupt
         with Changed(tensorfmt, "load", interrupt), Changed(sys, "stderr", err):
             self.assertEqual(tensorfmt.main(["ls", "p.zt"]), 130)
@@ -789,11 +865,11 @@ class TerminalTest(FolderCase):
             out = in_terminal(80, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
             for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
                 self.assertIn(name, out)
-            for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"), ("ascii", "'gr\\xf6\\xdfe'")):
+            for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"), ("ascii", "gr\\xf6\\xdfe")):
                 out = in_terminal(200, *command, PYTHONIOENCODING=encoding, TERM="dumb")
                 self.assertIn(seen, out)
-                self.assertIn("'\\u5c42.weight'", out)
-        self.assertIn("'gr\\xf6\\xdfe'", self.command("ls", "names.zt"))
+                self.assertIn("\\u5c42.weight", out)
+        self.assertIn("gr\xf6\xdfe", self.command("ls", "names.zt"))
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_demo_fits_two_screens(self):
