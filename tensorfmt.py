@@ -11409,7 +11409,7 @@ def show_convert(args: Any) -> None:
         lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
     if kind.VERSION and kind is not file.kind and "version" not in options:
         lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
-    report.writelines([f"  {line}\n" for line in lines])
+    report.write("".join([f"  {line}\n" for line in lines]))
     report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
 
 

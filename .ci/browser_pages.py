@@ -55,6 +55,7 @@ def main(folder):
     save("part.bpk", net)
     page("part.bpk", "--tensor", "3.weight")
     damage("net.bpk", "broken_cut.bpk", lambda data: data[:len(data) * 6 // 10])
+    damage("net.bpk", "broken_edge.bpk", lambda data: data[:-8])  # where the last tensor begins
     damage("net.bpk", "broken_flip.bpk", lambda data: data[:98] + b"\xf4" + data[99:])
     damage("model.primitiv", "broken_end.primitiv", lambda data: data[:-30])
     damage("names.bpk", "broken_names.bpk", lambda data: data[:-3])

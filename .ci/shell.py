@@ -117,6 +117,7 @@ class CommandTest(TestCase):
                 (("get", path, "\xe9"), [path + ": no tensor '\xe9'"]),
                 (("ls", "--partial", "cut.bpk"), ["not whole: " + shown[5]]),
                 (("convert", path, "\xe9.bpk", "--only", names[0]), [path, "wrote \xe9.bpk"]),
+                (("convert", "cut.bpk", "c.bpk", "--partial"), ["missing: " + shown[5]]),
                 (("convert", path, "\xe9.primitiv"), ["\u984c", "error: "]),
                 (("ls", "\xe9.zt"), ["\xe9.zt: "])):
             for encoding in "utf-8", "latin-1", "ascii":
