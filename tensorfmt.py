@@ -12006,10 +12006,11 @@ def page_strip(fields: "List[Field]") -> str:
     for part, size in zip(parts, sizes):
         largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
         kind, wide, label = largest.kind, size ** .33, ""
-        name = kind if kind == "structure" else to_html(plain(clip(largest.name, MAX_PATH)))
-        about = f"{name}, {kind}, {count_of(len(part), 'field')}"
+        name = kind if kind == "structure" else largest.name
+        about = f"{to_html(plain(name))}, {kind}, {count_of(len(part), 'field')}"
         if wide > total / 20 and kind != "padding":
-            label = f" {name[5 * (kind == 'data'):]}\n 0x{start:x}"
+            short = name[5:] if name[:5] == "data " else name
+            label = f" {to_html(plain(short))}\n 0x{start:x}"
         strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" '
                   f'data-e="{start + size}" data-s="{about}" style="--w:{wide:.4g};--s:{size}">'
                   f"{label}</a>\n")

@@ -1006,6 +1006,12 @@ class PageTest(TestCase):
         anchors = set(re.findall('href="(#0x[0-9a-f]+)"', "".join(rows)))
         self.assertEqual({one for one in anchors if 'id="%s"' % one[1:] not in text}, set())
 
+    def test_labels_of_the_strip(self):
+        text = self.page(dumps({"a\u202eb": F32, "\u5c42": F32}, format="mag"))
+        strip = text[text.index('class="strip"'):text.index('id="bar"')]
+        for name in "&#x27;a\\u202eb&#x27;", "&#23618;":
+            self.assertIn("> %s\n" % name, strip)
+
     def test_bytes_of_a_field(self):
         """Of data two lines of 16 are shown; what is not shown is counted."""
         for count, more in ((8, 0), (9, 4), (100, 368)):
