@@ -11626,7 +11626,7 @@ tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exac
 let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
-let holds = (e, at) => +e.dataset.b <= at && at <= Math.max(e.dataset.b, e.dataset.e - 1);
+let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
 for (let r of rows) {
   open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
   Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
