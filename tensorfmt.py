@@ -11453,7 +11453,7 @@ class Letters:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> None:
-        code = self.stream.encoding or "utf-8"
+        code = getattr(self.stream, "encoding", None) or "utf-8"
         self.stream.write(text.encode(code, "backslashreplace").decode(code))
 
 
