@@ -11635,7 +11635,7 @@ class Letters:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> None:
-        code = self.stream.encoding or "utf-8"
+        code = getattr(self.stream, "encoding", None) or "utf-8"
         self.stream.write(text.encode(code, "backslashreplace").decode(code))
 
 
@@ -11811,7 +11811,7 @@ let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]
 let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
 let tensors = all("#list tr+tr"), later = new Set(all("#list tr[hidden]"));
 let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
-let holds = (e, at) => +e.dataset.b <= at && at <= Math.max(e.dataset.b, e.dataset.e - 1);
+let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
 for (let r of rows) {
   open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
   Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
