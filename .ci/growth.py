@@ -362,7 +362,8 @@ OPERATIONS = {
     "json": lambda path: command("explain", "--json", path), "page": page,
     "ls": lambda path: command("ls", path) + command("ls", "--json", path), "show": show,
     "get": get, "diff": lambda path: command("diff", path, path), "convert": convert,
-    "pickle": pickled, "values": values,
+    "pickle": pickled, "values": values, "stats": lambda path: command("get", path, "--stats"),
+    "tree": lambda path: command("ls", "--tree", path) + command("ls", "--tree", "--json", path),
     "verify --json": lambda path: command("verify", "--json", path),
     "fields": lambda path: len(list(T.explain(path)))}
 OF_REFUSED = "load", "fields", "verify", "verify --json", "explain", "json", "page"
