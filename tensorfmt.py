@@ -7985,8 +7985,8 @@ class FileShown:
         for row in rows + [("total", "", total, count_of(len(self), "tensor") + more)]:
             text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
                                       in zip(("left", "left", "right", "left"), row)])
-        return (f"{to_html(repr(self), MAX_LINE)}<div style=max-height:36em;overflow:auto><table>"
-                f"{text}</table></div>")
+        return (f"{to_html(repr(self), MAX_LINE)}"
+                f"<table style=display:block;max-height:36em;overflow:auto>{text}</table>")
 
 
 def __dir__() -> "List[str]":  # what completion offers
@@ -11106,7 +11106,7 @@ def print_rows(args: Any, found: Explained) -> None:
     """Print a table that fits the terminal; --limit never leaves the offending row out."""
     from shutil import get_terminal_size
     width = max(60, args.width or get_terminal_size((100, 24)).columns)
-    limit = args.limit
+    limit: "Optional[int]" = args.limit
     if limit is None and sys.stdout.isatty() and not args.all:
         limit = MAX_ROWS
     shown = found.rows[:limit]
@@ -11124,7 +11124,7 @@ def print_rows(args: Any, found: Explained) -> None:
         rows.append((field.kind, f"0x{field.offset:x}", digits, name, value, meaning))
     for line in table(rows, width, 3 * count - 1, painter(args)):
         print(line)
-    if len(shown) < len(found.rows):
+    if limit is not None and len(shown) < len(found.rows):
         print(f"... {len(found.rows) - len(shown)} more rows: --all, --tensor NAME, a pipe, or "
               f"--from 0x{found.rows[limit][0].offset:x}")
     if found.error is None:
@@ -11971,11 +11971,11 @@ def page_tensors(found: Explained) -> str:
                     f'<td class="n">{item.stored.nbytes:,}</td><td class="n at">0x{item.start:x}'
                     f"</td><td>{bars}</td><td>{ends}</td>")
     more = len(rows) - PAGE_ROWS
-    return rows and f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {
+    return f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {
 PAGE_VALUES}<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
 <th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>{
 "</tr>".join(rows)}</tr></table></section>{
-f"{more:,} more, which the search finds" if more > 0 else ""}</section>""" or ""
+f"{more:,} more, which the search finds" if more > 0 else ""}</section>""" if rows else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":

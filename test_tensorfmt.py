@@ -2696,7 +2696,7 @@ class TensorTest(TestCase):
         html = file._repr_html_()
         row = html.split("<tr>")[-2].replace("<td style=text-align:left>", "|")
         self.assertEqual(row, "|int64|[1]<td style=text-align:right>8|w")
-        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table></div>"))
+        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table>"))
         self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
         many = dumps([("w%d" % i, [1.0]) for i in range(1003)], format="ztensor")
         self.assertIn(">1003 tensors, 3 more than are shown<", load(many)._repr_html_())
