@@ -1996,10 +1996,10 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """size x itemsize, or what is stored where the dtype has no itemsize."""
-        stored, itemsize = self.stored, self.itemsize
-        if itemsize is None or stored.strides is None and stored.encoding == "raw":
+        stored = self.stored
+        if stored.strides is None and stored.encoding == "raw" or self.dtype not in ITEMSIZE:
             return stored.nbytes
-        return self.size * itemsize
+        return self.size * ITEMSIZE[self.dtype]
 
     @property
     def strides(self) -> Shape:
@@ -3751,7 +3751,8 @@ class Format:
         for (_, item), start in zip(items, starts):
             if start > at:
                 yield bytes(start - at)
-            yield from item.blocks() if item.stored.why is None else item.stored_blocks()
+            yield from [item.raw] if item.is_plain() else (
+                item.blocks() if item.stored.why is None else item.stored_blocks())
             at = start + item.nbytes
         yield bytes(end - at) + tail
 
