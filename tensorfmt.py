@@ -2080,8 +2080,9 @@ class Tensor:
 
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
-        stored = self.stored
-        itemsize = self.check_readable() if stored.why and self.itemsize else self.itemsize or 1
+        stored, itemsize = self.stored, ITEMSIZE.get(self.dtype, 1)
+        if stored.why and self.dtype in ITEMSIZE:
+            self.check_readable()
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
         if stored.order == "<" or itemsize == 1:
             return blocks
@@ -3751,8 +3752,7 @@ class Format:
         for (_, item), start in zip(items, starts):
             if start > at:
                 yield bytes(start - at)
-            yield from [item.raw] if item.is_plain() else (
-                item.blocks() if item.stored.why is None else item.stored_blocks())
+            yield from item.blocks() if item.stored.why is None else item.stored_blocks()
             at = start + item.nbytes
         yield bytes(end - at) + tail
 
