@@ -1630,8 +1630,8 @@ class AnyFlat(Flat):
     All fields must lie in the bytes that the vtable states, as some readers do not mind.
     """
 
-    def __init__(self, data: bytes, base: int = 0) -> None:
-        super().__init__(data, base)
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
         self.left += MAX_BOXES
 
     def inline(self, kind: Any) -> int:
@@ -7061,8 +7061,7 @@ def write_all(stream: Any, chunks: Chunks) -> int:
             if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
-            if left > 0:
-                chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
+            chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
     return total
 
 
@@ -8958,7 +8957,7 @@ class QuickRuns:
 class QuickFlat(Flat):
     """Unpacks all fields of a table in one call, where they lie as builders lay them out."""
 
-    def __init__(self, data: bytes, base: int = 0) -> None:
+    def __init__(self, data: bytes, base: int) -> None:
         super().__init__(data, base)
         self.layouts: Any = {}  # by place of the vtable
 
