@@ -6125,9 +6125,11 @@ class HostileTest(TestCase):
             data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
             return tensorfmt.flat_loads(data, (("x", ["string"], [], ""),))["x"]
         self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(400))), (4, 400))
-        for call, row in ((tables, (1000,)), (tables, (4, 5 + 4 * 4094)), (strings, (600,))):
+        for call, row, field in ((tables, (1000,), "x[4].vtable"), (strings, (600,), "x[522]"),
+                                 (tables, (4, 5 + 4 * 4094), "x[3].vtable")):
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
+            self.assertEqual(error.field, field)
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
