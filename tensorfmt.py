@@ -9064,18 +9064,7 @@ class QuickTables:
 
 
 class QuickRecord(RecordTree):
-    """Reads heads of one byte, and short keys that come again, in few steps."""
-
-    SHORT = dict([(first, msgpack_head(bytes([first]), 0, 1)[:2]) for first in range(128, 192)])
-
-    def head(self) -> Any:
-        cursor = self.cursor
-        at, self.start = cursor.look(), cursor.pos
-        found = self.SHORT.get(cursor.data[at])
-        if found is None:
-            return super().head()
-        cursor.pos += 1
-        return found
+    """Reads short keys that come again in few steps."""
 
     def key(self, out: Any, depth: int) -> Any:
         cursor = self.cursor

@@ -2537,7 +2537,8 @@ class TensorTest(TestCase):
             for numbers_of in (array("B", [1, 2]), memoryview(b"\1\2").cast("B", (1, 2))):
                 self.assertEqual(list(tensor(numbers_of, "float16").flat), [1.0, 2.0])
         self.assertEqual(tensor(b"\1\0\2\0", "int16").tolist(), [1, 2])  # raw little-endian bytes
-        self.assertEqual(tensor(b"\1\0\2\0", "int16", (2, 1)).shape, (2, 1))
+        for shape in (2, 1), [2, 1], iter([2, 1]):
+            self.assertEqual(tensor(b"\1\0\2\0", "int16", shape).shape, (2, 1))
         self.assertEqual(tensor(b"\1\2").dtype, "uint8")
         for call in ((b"123", "int16"), (b"1234", "int16", (3,)), (b"1234", "int16", (-1, -2)),
                      (b"1234", "complex64")):
@@ -4784,6 +4785,9 @@ class ConvertTest(TestCase):
             self.refuses([fact, "--drop"], tensorfmt.convert, clash, target, format="burnpack")
             summary = tensorfmt.convert(clash, target, format="burnpack", drop=True)
             self.assertEqual(summary.dropped, [fact])
+        alike = scalars[:1] + [dumps(two, format="burnpack", scalars={"s": {"Int": 0}})]
+        file = load(dumps(tensorfmt.load_several(alike), format="burnpack"))
+        self.assertEqual(file.attrs["scalars"], {"s": {"Int": 0}})
         self.assertEqual(load(dumps(tensorfmt.load_several(sources), format="burnpack")).metadata,
                          {"k": "v", "l": "w"})
         self.refuses(["agree on metadata 'k'"], dumps, tensorfmt.load_several(other),
@@ -5846,6 +5850,16 @@ class ShortcutTest(TestCase):
                       for i, shape in enumerate(shapes * 2)], format="primitiv")
         self.assertEqual(calls_of(tensorfmt.Parameters, "open", load, data), len(shapes))
 
+    @about("burnrecord")
+    @full
+    def test_keys_that_come_again(self):
+        """Of a record: the plain reader reads the names, and each other key once."""
+        entry, plain = {"param": {"bytes": bytes(4), "shape": [1], "dtype": "F32"}}, []
+        for count in (10, 50):
+            data = record(dict([("t%d" % i, entry) for i in range(count)]))
+            plain.append(calls_of(tensorfmt.RecordTree, "key", load, data))
+        self.assertEqual(plain[1] - plain[0], 40)
+
     @full
     @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
     def test_number_of_calls(self):
@@ -6237,6 +6251,16 @@ class ExplainTest(TestCase):
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
+
+    @about()
+    def test_of_which_tensor_fields_are(self):
+        for data, wanted in (
+                (golden("sorted_one.tbs"), "magic root vtable table version tensors operations "
+                 "operations tensors version metadata_size end_magic"),
+                (dumps({"tensor": F32}, format="primitiv", kind="tensor"),
+                 "ver_major ver_minor data_type")):
+            rows = [row for row in tensorfmt.explain(data) if row.kind == "structure"]
+            self.assertEqual([row.name for row in rows if row.tensor is None], wanted.split())
 
     @about()
     def test_few_zeros_inside_of_an_index_are_padding(self):
