@@ -1519,6 +1519,8 @@ class CodecTest(TestCase):
         self.assertEqual((found["one"], found["many"]), ("hi", [radius, "hi", radius]))
         self.assertEqual(found["inside"], Map([("kind", 2), ("one", radius), ("kinds", []),
                                                ("many", []), ("inside", None)]))
+        found["inside"]["kinds"].append(1)  # a list of its own, not that of the rows
+        self.assertEqual(tensorfmt.flat_loads(data, rows)["inside"]["kinds"], [])
         most = 64 if CPYTHON else 16
         for count, wanted in ((most, None), (most + 1, Unsupported)):
             flat, place = tensorfmt.FlatBuilder(), None
@@ -7516,6 +7518,12 @@ class PartsTest(TestCase):
 @about("ztensor")
 @full
 class ArraysAndDigestsTest(PeerCase):
+    def test_complex_numbers_of_any_byte_order(self):
+        view = memoryview(bytes(range(8)))
+        for native, wanted in ("<", bytes(range(8))), (">", b"\3\2\1\0\7\6\5\4"):
+            with Changed(tensorfmt, "NATIVE", native):
+                self.assertEqual(tensorfmt.opaque_tensor(view, "complex64").raw, wanted)
+
     def test_xxh3_is_the_same_in_all_three_ways(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
