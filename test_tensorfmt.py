@@ -1806,10 +1806,13 @@ class GoldenTest(FolderCase):
             error_of(FormatError, load, source, layout="aligned")
             self.assertTrue(tensorfmt.verify(source, layout="packed"))
             self.assertFalse(bool(tensorfmt.verify(source)))
-        for first, text in ((256, True), (252, False)):  # only what Burn aligns may be cut
-            aligned = spans([(0, first), (first, 260)], b"")
+        for first, second, text in (  # only what Burn aligns may be cut
+                (256, 256, True), (252, 252, False), (252, 253, False)):
+            aligned = spans([(0, first), (second, 260)], b"")
             packed = aligned[:10 + struct.unpack("<I", aligned[6:10])[0]] + bytes(260)
             self.assertEqual("ambiguous" in str(tensorfmt.verify(packed)), text)
+            for source in [packed + b"\0"] + [packed] * (first < second):  # packed has no gaps
+                self.assertIn("cut short", error_of(FormatError, load, source).what)
 
 
 @full
