@@ -1293,6 +1293,8 @@ class CodecTest(TestCase):
                                 ({"indefinite": True}, "bf62626201" "6161bf616302ff" "ff"),
                                 ({"sort": True}, "a26161a1616302" "62626201")):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
+        for sort, wanted in (True, "a2616100" "1903e800"), ("bytes", "a21903e800" "616100"):
+            self.assertEqual(tohex(tensorfmt.cbor_dumps({1000: 0, "a": 0}, sort=sort)), wanted)
         for lone in ("\ud800", "\udfff"):
             self.refuses(["is not Unicode text"], tensorfmt.cbor_dumps, [lone])
         for value in (1 << 71, -1 - (1 << 71), 1 << 64):
@@ -7232,6 +7234,8 @@ class FlatBuffersTest(TestCase):
         found = tensorfmt.flat_loads(data, rows)
         self.assertEqual((found["c"], found["d"]), (-5, 7))
         self.assertEqual((found["a"], found["b"]), (8, "ok"))
+        error = error_of(FormatError, tensorfmt.flat_loads, data[:-1], rows)  # no room for NUL
+        self.assertEqual((error.what, error.field), ("FlatBuffers: string of 2 bytes, 2 left", "b"))
 
 
 @about("json")
