@@ -4626,6 +4626,9 @@ class ShardTest(FolderCase):
             self.assertEqual((again["far"].tolist(), again["near"].tolist()), ([3, 4], [1, 2]))
             item = file["far"]
         error_of(ValueError, item.tolist)
+        for mapped in True, False:  # shards, too
+            with load(path, mmap=mapped) as file:
+                self.assertEqual(file["far"].zero_copy, file["near"].zero_copy)
         self.assertTiles(tensorfmt.explain(path), os.path.getsize(path))
         self.assertIn("s.1: xxh3 agrees", str(tensorfmt.verify(path)))
         self.assertTrue(tensorfmt.verify(path))
