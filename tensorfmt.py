@@ -11959,11 +11959,11 @@ def page_tensors(found: Explained) -> str:
                     f'<td class="n">{item.stored.nbytes:,}</td><td class="n at">0x{item.start:x}'
                     f"</td><td>{bars}</td><td>{ends}</td>")
     more = len(rows) - PAGE_ROWS
+    rest = f"{more:,} more, which the search finds" if more > 0 else ""
     return f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {
 PAGE_VALUES}<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
 <th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>{
-"</tr>".join(rows)}</tr></table></section>{
-f"{more:,} more, which the search finds" if more > 0 else ""}</section>""" if rows else ""
+"</tr>".join(rows)}</tr></table></section>{rest}</section>""" if rows else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":
