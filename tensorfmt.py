@@ -9865,7 +9865,7 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     fields = _without_overlap(fields)
     for field in fields:  # data that the file does not have
         field.nbytes = min(field.nbytes, nbytes - field.offset)
-    found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
+    found = [f for f in fields if f.offset == offset and f.name == error.field]
     if not found:
         stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
         found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
