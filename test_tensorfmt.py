@@ -5714,6 +5714,12 @@ class BadFileTest(TestCase):
                 self.assertEqual(len(item.raw), item.stored.nbytes)
                 self.assertEqual(bool(tensorfmt.verify(made)), kind is Unsupported)
 
+    @about("mag")
+    def test_offsets_that_are_relative(self):
+        """They begin at 0, and the field before is of bytes: a multiple of 64."""
+        for count, kind in ("40", Unsupported), ("3f", FormatError):
+            error_of(kind, load, real_mag((63, count), (71, "00"), (79, count)))
+
     @about("mag", "tensorbuffers")
     @full
     def test_offsets_of_empty_tensors_do_not_matter(self):
