@@ -6154,9 +6154,16 @@ class HostileTest(TestCase):
             data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
             data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
             return tensorfmt.flat_loads(data, (("x", ["string"], [], ""),))["x"]
+
+        def structs(count):  # one of 4 KB, in a table that stands so often in a vector
+            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
+            data += struct.pack("<%dI" % count, *range(8 + 4 * count, 8, -4))
+            data += struct.pack("<3HHi", 6, 4100, 4, 0, 8) + bytes(4096)
+            return tensorfmt.flat_loads(data, (("x", [(("s", 4096, None, ""),)], [], ""),))["x"]
         self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(400))), (4, 400))
         for call, row, field in ((tables, (1000,), "x[4].vtable"), (strings, (600,), "x[522]"),
-                                 (tables, (4, 5 + 4 * 4094), "x[3].vtable")):
+                                 (tables, (4, 5 + 4 * 4094), "x[3].vtable"),
+                                 (structs, (5000,), "x[2082].s")):
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
