@@ -1630,8 +1630,8 @@ class AnyFlat(Flat):
     All fields must lie in the bytes that the vtable states, as some readers do not mind.
     """
 
-    def __init__(self, data: bytes, base: int = 0) -> None:
-        super().__init__(data, base)
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
         self.left += MAX_BOXES
 
     def inline(self, kind: Any) -> int:
@@ -7062,8 +7062,7 @@ def write_all(stream: Any, chunks: Chunks) -> int:
             if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
-            if left > 0:
-                chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
+            chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
     return total
 
 
@@ -8959,7 +8958,7 @@ class QuickRuns:
 class QuickFlat(Flat):
     """Unpacks all fields of a table in one call, where they lie as builders lay them out."""
 
-    def __init__(self, data: bytes, base: int = 0) -> None:
+    def __init__(self, data: bytes, base: int) -> None:
         super().__init__(data, base)
         self.layouts: Any = {}  # by place of the vtable
 
@@ -9066,18 +9065,7 @@ class QuickTables:
 
 
 class QuickRecord(RecordTree):
-    """Reads heads of one byte, and short keys that come again, in few steps."""
-
-    SHORT = dict([(first, msgpack_head(bytes([first]), 0, 1)[:2]) for first in range(128, 192)])
-
-    def head(self) -> Any:
-        cursor = self.cursor
-        at, self.start = cursor.look(), cursor.pos
-        found = self.SHORT.get(cursor.data[at])
-        if found is None:
-            return super().head()
-        cursor.pos += 1
-        return found
+    """Reads short keys that come again in few steps."""
 
     def key(self, out: Any, depth: int) -> Any:
         cursor = self.cursor
@@ -9878,7 +9866,7 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     fields = _without_overlap(fields)
     for field in fields:  # data that the file does not have
         field.nbytes = min(field.nbytes, nbytes - field.offset)
-    found = [f for f in fields if f.offset == offset and f.name == error.field][-1:]
+    found = [f for f in fields if f.offset == offset and f.name == error.field]
     if not found:
         stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
         found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
@@ -11972,11 +11960,11 @@ def page_tensors(found: Explained) -> str:
                     f'<td class="n">{item.stored.nbytes:,}</td><td class="n at">0x{item.start:x}'
                     f"</td><td>{bars}</td><td>{ends}</td>")
     more = len(rows) - PAGE_ROWS
+    rest = f"{more:,} more, which the search finds" if more > 0 else ""
     return f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {
 PAGE_VALUES}<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
 <th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>{
-"</tr>".join(rows)}</tr></table></section>{
-f"{more:,} more, which the search finds" if more > 0 else ""}</section>""" if rows else ""
+"</tr>".join(rows)}</tr></table></section>{rest}</section>""" if rows else ""
 
 
 def histogram(item: Tensor) -> "Tuple[str, str]":

@@ -1293,6 +1293,8 @@ class CodecTest(TestCase):
                                 ({"indefinite": True}, "bf62626201" "6161bf616302ff" "ff"),
                                 ({"sort": True}, "a26161a1616302" "62626201")):
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
+        for sort, wanted in (True, "a2616100" "1903e800"), ("bytes", "a21903e800" "616100"):
+            self.assertEqual(tohex(tensorfmt.cbor_dumps({1000: 0, "a": 0}, sort=sort)), wanted)
         for lone in ("\ud800", "\udfff"):
             self.refuses(["is not Unicode text"], tensorfmt.cbor_dumps, [lone])
         for value in (1 << 71, -1 - (1 << 71), 1 << 64):
@@ -1519,6 +1521,8 @@ class CodecTest(TestCase):
         self.assertEqual((found["one"], found["many"]), ("hi", [radius, "hi", radius]))
         self.assertEqual(found["inside"], Map([("kind", 2), ("one", radius), ("kinds", []),
                                                ("many", []), ("inside", None)]))
+        found["inside"]["kinds"].append(1)  # a list of its own, not that of the rows
+        self.assertEqual(tensorfmt.flat_loads(data, rows)["inside"]["kinds"], [])
         most = 64 if CPYTHON else 16
         for count, wanted in ((most, None), (most + 1, Unsupported)):
             flat, place = tensorfmt.FlatBuilder(), None
@@ -1804,10 +1808,13 @@ class GoldenTest(FolderCase):
             error_of(FormatError, load, source, layout="aligned")
             self.assertTrue(tensorfmt.verify(source, layout="packed"))
             self.assertFalse(bool(tensorfmt.verify(source)))
-        for first, text in ((256, True), (252, False)):  # only what Burn aligns may be cut
-            aligned = spans([(0, first), (first, 260)], b"")
+        for first, second, text in (  # only what Burn aligns may be cut
+                (256, 256, True), (252, 252, False), (252, 253, False)):
+            aligned = spans([(0, first), (second, 260)], b"")
             packed = aligned[:10 + struct.unpack("<I", aligned[6:10])[0]] + bytes(260)
             self.assertEqual("ambiguous" in str(tensorfmt.verify(packed)), text)
+            for source in [packed + b"\0"] + [packed] * (first < second):  # packed has no gaps
+                self.assertIn("cut short", error_of(FormatError, load, source).what)
 
 
 @full
@@ -2537,7 +2544,8 @@ class TensorTest(TestCase):
             for numbers_of in (array("B", [1, 2]), memoryview(b"\1\2").cast("B", (1, 2))):
                 self.assertEqual(list(tensor(numbers_of, "float16").flat), [1.0, 2.0])
         self.assertEqual(tensor(b"\1\0\2\0", "int16").tolist(), [1, 2])  # raw little-endian bytes
-        self.assertEqual(tensor(b"\1\0\2\0", "int16", (2, 1)).shape, (2, 1))
+        for shape in (2, 1), [2, 1], iter([2, 1]):
+            self.assertEqual(tensor(b"\1\0\2\0", "int16", shape).shape, (2, 1))
         self.assertEqual(tensor(b"\1\2").dtype, "uint8")
         for call in ((b"123", "int16"), (b"1234", "int16", (3,)), (b"1234", "int16", (-1, -2)),
                      (b"1234", "complex64")):
@@ -4618,6 +4626,9 @@ class ShardTest(FolderCase):
             self.assertEqual((again["far"].tolist(), again["near"].tolist()), ([3, 4], [1, 2]))
             item = file["far"]
         error_of(ValueError, item.tolist)
+        for mapped in True, False:  # shards, too
+            with load(path, mmap=mapped) as file:
+                self.assertEqual(file["far"].zero_copy, file["near"].zero_copy)
         self.assertTiles(tensorfmt.explain(path), os.path.getsize(path))
         self.assertIn("s.1: xxh3 agrees", str(tensorfmt.verify(path)))
         self.assertTrue(tensorfmt.verify(path))
@@ -4784,6 +4795,9 @@ class ConvertTest(TestCase):
             self.refuses([fact, "--drop"], tensorfmt.convert, clash, target, format="burnpack")
             summary = tensorfmt.convert(clash, target, format="burnpack", drop=True)
             self.assertEqual(summary.dropped, [fact])
+        alike = scalars[:1] + [dumps(two, format="burnpack", scalars={"s": {"Int": 0}})]
+        file = load(dumps(tensorfmt.load_several(alike), format="burnpack"))
+        self.assertEqual(file.attrs["scalars"], {"s": {"Int": 0}})
         self.assertEqual(load(dumps(tensorfmt.load_several(sources), format="burnpack")).metadata,
                          {"k": "v", "l": "w"})
         self.refuses(["agree on metadata 'k'"], dumps, tensorfmt.load_several(other),
@@ -5700,6 +5714,12 @@ class BadFileTest(TestCase):
                 self.assertEqual(len(item.raw), item.stored.nbytes)
                 self.assertEqual(bool(tensorfmt.verify(made)), kind is Unsupported)
 
+    @about("mag")
+    def test_offsets_that_are_relative(self):
+        """They begin at 0, and the field before is of bytes: a multiple of 64."""
+        for count, kind in ("40", Unsupported), ("3f", FormatError):
+            error_of(kind, load, real_mag((63, count), (71, "00"), (79, count)))
+
     @about("mag", "tensorbuffers")
     @full
     def test_offsets_of_empty_tensors_do_not_matter(self):
@@ -5845,6 +5865,16 @@ class ShortcutTest(TestCase):
         data = dumps([("%d" % i, tensor(bytes(4 * shape[-1]), "float32", shape))
                       for i, shape in enumerate(shapes * 2)], format="primitiv")
         self.assertEqual(calls_of(tensorfmt.Parameters, "open", load, data), len(shapes))
+
+    @about("burnrecord")
+    @full
+    def test_keys_that_come_again(self):
+        """Of a record: the plain reader reads the names, and each other key once."""
+        entry, plain = {"param": {"bytes": bytes(4), "shape": [1], "dtype": "F32"}}, []
+        for count in (10, 50):
+            data = record(dict([("t%d" % i, entry) for i in range(count)]))
+            plain.append(calls_of(tensorfmt.RecordTree, "key", load, data))
+        self.assertEqual(plain[1] - plain[0], 40)
 
     @full
     @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
@@ -6124,10 +6154,19 @@ class HostileTest(TestCase):
             data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
             data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
             return tensorfmt.flat_loads(data, (("x", ["string"], [], ""),))["x"]
+
+        def structs(count):  # one of 4 KB, in a table that stands so often in a vector
+            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
+            data += struct.pack("<%dI" % count, *range(8 + 4 * count, 8, -4))
+            data += struct.pack("<3HHi", 6, 4100, 4, 0, 8) + bytes(4096)
+            return tensorfmt.flat_loads(data, (("x", [(("s", 4096, None, ""),)], [], ""),))["x"]
         self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(400))), (4, 400))
-        for call, row in ((tables, (1000,)), (tables, (4, 5 + 4 * 4094)), (strings, (600,))):
+        for call, row, field in [
+                (tables, (1000,), "x[4].vtable"), (tables, (4, 5 + 4 * 4094), "x[3].vtable"),
+                (strings, (600,), "x[522]")] + [(structs, (5000,), "x[2082].s")] * CPYTHON:
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
+            self.assertEqual(error.field, field)
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
@@ -6235,6 +6274,16 @@ class ExplainTest(TestCase):
         self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
+
+    @about()
+    def test_of_which_tensor_fields_are(self):
+        for data, wanted in (
+                (golden("sorted_one.tbs"), "magic root vtable table version tensors operations "
+                 "operations tensors version metadata_size end_magic"),
+                (dumps({"tensor": F32}, format="primitiv", kind="tensor"),
+                 "ver_major ver_minor data_type")):
+            rows = [row for row in tensorfmt.explain(data) if row.kind == "structure"]
+            self.assertEqual([row.name for row in rows if row.tensor is None], wanted.split())
 
     @about()
     def test_few_zeros_inside_of_an_index_are_padding(self):
@@ -7201,6 +7250,12 @@ class FlatBuffersTest(TestCase):
         found = tensorfmt.flat_loads(data, rows)
         self.assertEqual((found["c"], found["d"]), (-5, 7))
         self.assertEqual((found["a"], found["b"]), (8, "ok"))
+        error = error_of(FormatError, tensorfmt.flat_loads, data[:-1], rows)  # no room for NUL
+        self.assertEqual((error.what, error.field), ("FlatBuffers: string of 2 bytes, 2 left", "b"))
+
+    def test_an_index_of_no_bytes(self):
+        error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
+        self.assertEqual((error.offset, error.field), (4, "root"))
 
 
 @about("json")
@@ -7490,6 +7545,12 @@ class PartsTest(TestCase):
 @about("ztensor")
 @full
 class ArraysAndDigestsTest(PeerCase):
+    def test_complex_numbers_of_any_byte_order(self):
+        view = memoryview(bytes(range(8)))
+        for native, wanted in ("<", bytes(range(8))), (">", b"\3\2\1\0\7\6\5\4"):
+            with Changed(tensorfmt, "NATIVE", native):
+                self.assertEqual(tensorfmt.opaque_tensor(view, "complex64").raw, wanted)
+
     def test_xxh3_is_the_same_in_all_three_ways(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):

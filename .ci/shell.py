@@ -379,6 +379,9 @@ class CommandTest(TestCase):
         self.assertEqual(run("diff", "cut.bpk", "cut.bpk")[0], 2)
         self.assertEqual(run("diff", "cut.bpk", "cut.bpk", "--partial")[:2], (
             0, "the same 1 tensor, no metadata\n"))
+        tensorfmt.save("more.bpk", {"w": F32}, metadata={"k": "v"})
+        for files in ("one.zt", "more.bpk"), ("more.bpk", "one.zt"):
+            self.assertEqual(tensorfmt.diff(*files)["metadata"], 1)
 
     def test_diff_finds_other_names(self):
         from json import loads
