@@ -10874,10 +10874,10 @@ def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
 
 
 def show_get(args: Any) -> None:
+    if args.name is None and not args.stats:
+        raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
         if args.name is None:
-            if not args.stats:
-                raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
             print_all_stats(file, args.json)
             return
         item = pick(file, args)
@@ -10895,8 +10895,7 @@ def show_get(args: Any) -> None:
                   f"{count_of(item.size, 'element')}\nmin {stats['min']}, max {stats['max']}, "
                   f"mean {stats['mean']}, {stats['nan']} NaN, {stats['infinite']} infinite")
         elif args.json:
-            sys.stdout.write(to_json(facts)[:-1] + ', "values": ')
-            print_values(item, to_json, "}")
+            print_values(item, to_json, to_json(facts)[:-1] + ', "values": ', "}")
         elif args.all or item.size <= MAX_SHOWN:
             print_values(item)
         else:
@@ -10969,36 +10968,44 @@ def stats_of(item: Tensor) -> Facts:
 
 
 def print_all_stats(file: File, json: bool) -> None:
-    """Print a row for each tensor, and which of them have NaN or infinities."""
+    """Print a row for each tensor, and which of them have NaN or infinities; raise for damage."""
     odd: Any = {"nan": [], "infinite": []}
+    damage = []
 
     def rows() -> Chunks:
         for name, item in file.items():
             row = {"name": name, "dtype": item.dtype, "shape": item.shape}
             try:
                 row.update(stats_of(item))
-            except Unsupported as error:
+            except FormatError as error:
                 row["error"] = error.what
+                damage.extend([] if isinstance(error, Unsupported) else [error])
             for key in odd:
                 odd[key] += [name] * bool(row.get(key))
             yield row
     if json:
         write_list(rows(), "\n ")
-        return
+    else:
+        print_stats(rows(), odd, len(file))
+    for error in damage:
+        raise error
+
+
+def print_stats(rows: Any, odd: Any, count: int) -> None:
     line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
     print(line("min", "max", "mean", "NaN", "infinite", "name"))
-    for row in rows():
+    for row in rows:
         facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
         texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
-        why = f" (no values of {dtype_of(file[row['name']])})" * ("error" in row)
+        why = f" ({plain(row['error'], 60)})" if "error" in row else ""
         print(line(*texts, plain(row["name"]) + why))
     for title, names in zip(("NaN", "infinities"), odd.values()):
         text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
-        print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
+        print(f"{len(names)} of {count_of(count, 'tensor')} with {title}"
               + ": " * bool(names) + text)
 
 
-def print_values(item: Tensor, text_of: Any = repr, end: str = "") -> None:
+def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
     """Print nested lists of any size in constant memory."""
     if item.ndim > 64:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; --raw writes the bytes")
@@ -11011,6 +11018,7 @@ def print_values(item: Tensor, text_of: Any = repr, end: str = "") -> None:
         for i in range(shape[0]):
             yield from texts(shape[1:], ", " if i else sign + "[")
         yield "]"
+    sys.stdout.write(start)
     sys.stdout.writelines(texts(item.shape, "") if item.size else [str(item.tolist())])
     print(end)
 

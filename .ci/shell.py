@@ -220,7 +220,7 @@ class CommandTest(TestCase):
             self.assertEqual((code, out), (1, ""))
             self.assertIn(words, err)
             self.assertTrue(err.startswith("error: p.any: "), err)
-        code, out, err = run("get", "p.any")
+        code, out, err = run("get", "absent")
         self.assertEqual((code, out), (2, ""))
         self.assertIn("needs the NAME of a tensor", err)
 
@@ -247,9 +247,24 @@ class CommandTest(TestCase):
                                         "1 of 4 tensors with infinities: w"])
         write_file("q.bpk", one_burnpack(dtype=scheme("Q8S"), shape=[4]))
         text = self.prints("get", "q.bpk", "--stats")
-        self.assertIn("-  a (no values of qfloat)\n", text)
+        self.assertIn("-  a (qfloat cannot be read ", text)
         error = loads(self.prints("get", "q.bpk", "--stats", "--json"))[0]["error"]
         self.assertIn("cannot be read element by element", error)
+        code, out, err = run("get", "q.bpk", "a", "--json")
+        self.assertEqual((code, out), (1, ""))
+        tensorfmt.save("bad.zt", {"w": F32, "x": F32})
+
+        def damaged(item, old=tensorfmt.stats_of):
+            if item.name == "w":
+                raise tensorfmt.FormatError("rotten", 64)
+            return old(item)
+        with Changed(tensorfmt, "stats_of", damaged):
+            code, out, err = run("get", "bad.zt", "--stats")
+            self.assertEqual((code, err), (1, "error: rotten (at 0x40)\n"))
+            self.assertIn("  w (rotten)\n", out)
+            self.assertIn("  x\n0 of 2 tensors with NaN\n", out)
+            found = loads(run("get", "bad.zt", "--stats", "--json")[1])
+            self.assertEqual([row.get("error") for row in found], ["rotten", None])
 
     def test_a_tree_of_names(self):
         from json import loads
