@@ -2282,7 +2282,8 @@ class RoundTripTest(TestCase):
     @full
     def test_turned_blocks_are_those_gathered_by_loops(self):
         for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
-                             ("float64", (5, 40, 60)), ("float32", (70, 700))):
+                             ("float64", (5, 40, 60)), ("float32", (70, 700)),
+                             ("uint8", (513, 128))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
             for base in (item, item[::-1]):

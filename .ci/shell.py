@@ -281,7 +281,9 @@ class CommandTest(TestCase):
             "481 145 37 total")])
         text = self.prints("ls", "--tree", "2", "m.safetensors")
         self.assertEqual(self.prints("ls", "m.safetensors", "--tree=2"), text)
-        self.assertIn("    layers\n", text)
+        rows = text.split("\n")[2:]
+        at = rows[0].index("name")  # each part stands two to the right of what it is a part of
+        self.assertEqual([row[at:] for row in rows[2:4]], ["  layers", "  embed"])
         self.assertNotIn("#", text)
         self.assertTrue(self.prints("ls", "m.safetensors", "--tree", "--limit", "2").endswith(
             "\n5 more rows\n"))
