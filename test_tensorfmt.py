@@ -7377,6 +7377,23 @@ class UsualCborTest(TestCase):
     FORMATS = (("ztensor", {}), ("ztensor", {"checksum": "crc32c"}), ("ztensor", {"version": 2}),
                ("burnpack", {}))
 
+    def test_a_usual_entry_of_what_is_no_data(self):
+        """The last of 40 alike ones is of data, the index, what is behind, the header, odd bytes."""
+        part = {"dtype": "f32", "blob": [4096, 8], "digest": "xxh3:" + "0" * 16}
+        usual = {"shape": [2], "layout": "dense", "parts": {"data": part}}
+        old = dumps([("%02d" % i, tensor([i], "int8")) for i in range(40)], format="ztensor")
+        for at in (1, 2, 3, 900, 0, 1.5):
+            last = dict(usual, parts={"data": dict(part, blob=[int(4096 * at), 8])})
+            places = [64] * 39 + [int(64 * at)]
+            for data in (
+                    old.replace(b"offset\x19\x0a\0", b"offset\x19" + struct.pack(
+                        ">H", int(64 * (39 + at)) * (at > 0))),
+                    zt1_file(bytes(64), **dict([("%02d" % i, ("dense", [1], {"data": (
+                        place, 4, "f32", {})})) for i, place in enumerate(places)])),
+                    zt2_objects(dict([("%02d" % i, usual) for i in range(39)], last=last),
+                                (bytes(8),))):
+                self.assertEqual(type(read_both(data)), list if at == 1 else tuple)
+
     def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
         items = list(many_tensors(30).items())
         for format, options in self.FORMATS:
