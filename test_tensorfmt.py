@@ -7027,6 +7027,7 @@ class CopyTest(TestCase):
             copy = copies["mag" if data[:4] == b"MAG!" else "ztensor"]
             error = error_of(copy.Unsupported, copy.load, data)
             self.assertTrue(str(error).startswith(word), word)
+            self.assertEqual(error.offset, 0)
         copy = copies["ztensor"]
         error = error_of(copy.FormatError, copy.load, b"ZTEN0002" + bytes(20))
         self.assertIn("begins with b'ZTEN0002'", str(error))
