@@ -7379,7 +7379,7 @@ class UsualCborTest(TestCase):
                ("burnpack", {}))
 
     def test_a_usual_entry_of_what_is_no_data(self):
-        """The last of 40 alike ones is of data, the index, what is behind, the header, odd bytes."""
+        """The last of 40 is of data, the index, what is behind, the header, at an odd place."""
         part = {"dtype": "f32", "blob": [4096, 8], "digest": "xxh3:" + "0" * 16}
         usual = {"shape": [2], "layout": "dense", "parts": {"data": part}}
         old = dumps([("%02d" % i, tensor([i], "int8")) for i in range(40)], format="ztensor")
