@@ -201,7 +201,7 @@ class FormatError(ValueError):
         place += [] if self.field is None else [self.field]
         end = f" ({', '.join(place)})" if place else ""
         text = path + name + clip(self.what, 800) + end
-        return clip(text.encode(code, "backslashreplace").decode(code), MAX_LINE)
+        return clip(text if BOARD else text.encode(code, "backslashreplace").decode(code), MAX_LINE)
 
 
 class Unsupported(FormatError):
