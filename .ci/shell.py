@@ -120,7 +120,7 @@ class CommandTest(TestCase):
                 (("convert", "cut.bpk", "c.bpk", "--partial"), ["missing: " + shown[5]]),
                 (("convert", path, "\xe9.primitiv"), ["\u984c", "error: "]),
                 (("ls", "\xe9.zt"), ["\xe9.zt: "])):
-            for encoding in "utf-8", "latin-1", "ascii":
+            for encoding in ("utf-8", "latin-1", "ascii")[:3 if args[0] in ("ls", "get") else 1]:
                 process = Popen(PYTHON3 + ["-m", "tensorfmt"] + list(args), stdout=PIPE,
                                 stderr=PIPE, env=environment(PYTHONIOENCODING=encoding,
                                                              COLUMNS="200"))
