@@ -159,6 +159,7 @@ STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or Form
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
+WITHOUT: Any = ()  # wings that it was made without: zstd, sparse
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -1040,10 +1041,10 @@ class Cbor:
                 value = int.from_bytes(value, "big")
                 value = value if size == 2 else -1 - value
             return value, end
-        if size > len(self.data) - at >> major - 4:
+        if size > (len(self.data) - at) >> (major - 4):  # a pair of a map has 2 bytes at least
             what = f"{'map' if major == 5 else 'array'} of {size} items"
             raise self.error(f"{what}, {len(self.data) - at} bytes left", start)
-        self.spend(72 if not size else 104 if major == 4 else 240, start)
+        self.spend(72 if not size else 104 if major == 4 else 240, start)  # as CPython's take
         return (self.array if major == 4 else self.map)(size, at, depth + 1)
 
     def ends(self, size: int, count: int, at: int) -> bool:
@@ -1055,7 +1056,7 @@ class Cbor:
         while not self.ends(size, len(out), at):
             value, at = self.item(at, depth)
             out.append(value)
-        return out, at + (size < 0)
+        return out, at + (size < 0)  # and the break
 
     def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
         out: Facts = Map()
@@ -2043,9 +2044,9 @@ class Tensor:
         return self.stored.source.view(self.start + start, nbytes)
 
     def lies(self, order: str) -> bool:
-        """Return whether its elements lie without gaps, in this byte order, decoded."""
+        """Return whether its elements lie without gaps or backward steps, in this byte order."""
         stored = self.stored
-        return (stored.why is None and self.itemsize is not None and self.span()[1] == self.nbytes
+        return (stored.why is None and self.itemsize is not None and self.span() == (0, self.nbytes)
                 and (stored.order == order or self.itemsize == 1))
 
     @property
@@ -2058,7 +2059,7 @@ class Tensor:
         """The elements as a flat typed memoryview in storage order and native byte order.
 
         A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
-        primitiv tensor is column-major, a copy of a part with gaps is row-major.
+        primitiv tensor is column-major; of a part with gaps or steps below 0, a row-major copy.
         """
         itemsize, order = self.check_readable(), self.stored.order
         raw: Any = self.raw
@@ -2202,7 +2203,7 @@ class Tensor:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         itemsize, stored = self.check_readable(), self.stored
         if self.dtype not in STRUCT_CODE:
-            raise AttributeError(f"numpy knows {self.dtype} by __array__ only")
+            raise FEATURES.get("array", Unsupported)(f"{self.dtype} needs a copy made with arrays")
         code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": stored.strides, "offset": -self.span()[0]}
@@ -2328,7 +2329,7 @@ class Cursor:
 
     def __init__(self, source: Any) -> None:
         self.source, self.end = source, source.nbytes
-        self.pos = self.start = 0
+        self.pos = self.start = 0  # start: the offset that errors name
 
     def head(self, nbytes: int) -> bytes:
         """Return the next bytes, or all left, without a move."""
@@ -4352,6 +4353,12 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
+def say_unknown(what: str, value: Any) -> str:
+    """Return why the values of a tensor are not read: this copy may be what lacks a name."""
+    lacks = [name for name in WITHOUT if type(value) is str and value.startswith(name)]
+    return f"this copy was made without {lacks[0]}" if lacks else f"{what} {show(value)} is not known"
+
+
 class ZFamily(Format):
     """What all generations of zTensor share: data, an index in CBOR behind them, checksums."""
 
@@ -4542,7 +4549,7 @@ class ZTensor(ZFamily):
                 ("layout", layout, layout in self.READS),
                 ("encoding", encoding, encoding in self.ENCODED), ("dtype", dtype, size)):
             if not known:
-                why = f"{what} {show(value)} is not known"
+                why = say_unknown(what, value)
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
@@ -4843,7 +4850,7 @@ class ZObjects(ZFamily):
         attrs += self.PARTS, found
         dtype, why = getattr(parts.get("values"), "dtype", None), None
         if not (known and known in LAYOUTS and dtype) or "data" in parts:
-            dtype, known, why = None, "", f"layout {show(layout)} is not known"
+            dtype, known, why = None, "", say_unknown("layout", layout)
         entry = Entry(name, dtype, shape, known, attrs, parts, why)
         return entry.open(cursor.source, self.NAME)
 
@@ -4943,7 +4950,7 @@ class ZTensor1(ZObjects):
         if found.get("type") is not None:
             why, dtype = f"type {show(found['type'])} is not known", None
         if encoding not in (None,) + self.ENCODED:
-            why = f"encoding {show(encoding)} is not known"
+            why = say_unknown("encoding", encoding)
         part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
                     "raw" if encoding is None else encoding, "<", why, found.get("digest"))
         self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
@@ -5233,7 +5240,7 @@ class ZTensor2(ZObjects):
                 source = used.get(shard) or used.setdefault(
                     shard, Shard(cursor.source.stamp, shard, end + 40))
         if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
-            why, encoding = f"encoding {show(encoding)} is not known", "other"
+            why, encoding = say_unknown("encoding", encoding), "other"
         part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
                     found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"),
                     source)
@@ -7643,6 +7650,7 @@ def load_again(format: str, stamp: Any, options: Facts) -> File:
 # -- [8e] arrays ---------------------------------------------------------------------------------
 
 OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
+FEATURES["array"] = AttributeError  # no __array_interface__: numpy asks for __array__ then
 
 
 @adds_to(Tensor)
@@ -12133,6 +12141,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
     rows = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
     left_out = in_lines(f"LEFT_OUT: Any = {rows}")
     text = re.sub(r"(?ms)^LEFT_OUT: Any = .*?}( *#.*?)?$", lambda m: left_out, text)
+    lacks = in_lines(f"WITHOUT: Any = {tuple([name for name in WINGS if name in drop])}")
+    text = re.sub(r"(?ms)^WITHOUT: Any = .*?\)( *#.*?)?$", lambda m: lacks, text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
     for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):
