@@ -159,7 +159,7 @@ STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or Form
 LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
 BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
-WITHOUT: Any = ()  # wings that it was made without: zstd, sparse
+WITHOUT: Any = []  # and the wings: zstd, sparse, quantized
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -4355,8 +4355,8 @@ if not BOARD:  # the regular expressions there are too small for [5f]
 
 def say_unknown(what: str, value: Any) -> str:
     """Return why the values of a tensor are not read: this copy may be what lacks a name."""
-    lacks = [name for name in WITHOUT if type(value) is str and value.startswith(name)]
-    return f"this copy was made without {lacks[0]}" if lacks else f"{what} {show(value)} is not known"
+    gone = [name for name in WITHOUT if show(value)[1:].startswith(name)]
+    return f"this copy was made without {gone[0]}" if gone else f"{what} {show(value)} is not known"
 
 
 class ZFamily(Format):
@@ -4531,13 +4531,11 @@ class ZTensor(ZFamily):
         self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
         nbytes = self.find_index(cursor, cursor.end)
-        end = cursor.pos
+        data_end = cursor.pos
         index = cursor.cbor(nbytes, self.INDEX, self.ROOT, (self.ROOT,), PlainCbor)
-
-        def open_entry(_: Any, facts: Any) -> Tensor:
-            return self.open_entry(cursor, facts, end)
-        tensors = cursor.entries(index, self.ENTRY, open_entry, self.ROOT,
-                                 fields=("name", "size", "offset"))
+        tensors = cursor.entries(
+            index, self.ENTRY, lambda _, facts: self.open_entry(cursor, facts, data_end),
+            self.ROOT, fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
     def open_entry(self, cursor: Cursor, facts: Any, end: int) -> Tensor:
@@ -5924,11 +5922,10 @@ class Burnpack(Format):
                      Unsupported)
         top = cursor.cbor(nbytes, self.TOP, "item", rest="rest of the metadata")
         metadata = top.get("metadata", Map())
-
-        def open_entry(name: str, entry: Any) -> Tensor:
-            return self.open_entry(cursor.source, name, entry)
-        tensors = cursor.entries(top["tensors"], self.ENTRY, open_entry, "tensors",
-                                 fields=("", "data_offsets", "data_offsets"))
+        tensors = cursor.entries(
+            top["tensors"], self.ENTRY,
+            lambda name, entry: self.open_entry(cursor.source, name, entry), "tensors",
+            fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
         for item in tensors.values():
@@ -12141,8 +12138,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
     rows = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
     left_out = in_lines(f"LEFT_OUT: Any = {rows}")
     text = re.sub(r"(?ms)^LEFT_OUT: Any = .*?}( *#.*?)?$", lambda m: left_out, text)
-    lacks = in_lines(f"WITHOUT: Any = {tuple([name for name in WINGS if name in drop])}")
-    text = re.sub(r"(?ms)^WITHOUT: Any = .*?\)( *#.*?)?$", lambda m: lacks, text)
+    lacks = [name for name in WINGS[:3] if name in drop]
+    text = re.sub(r"(?m)^WITHOUT: Any = .*", f"WITHOUT: Any = {lacks}", text)
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
     text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
     for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):

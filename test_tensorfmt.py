@@ -6683,7 +6683,7 @@ def lines_of_copy(text):
     import re
     text = text[text.index("\n__version__ = ") + 1:]
     text = re.sub(r"(?ms)^__all__ = \[.*?\]\n|^FORMATS: [^\n]*?= \(.*?\)\n", "", text)
-    text = re.sub(r"(?m)^LEFT_OUT: .*\n(    .*\n)*|^(__version__|BOARD) = .*\n", "", text)
+    text = re.sub(r"(?m)^LEFT_OUT: .*\n(    .*\n)*|^(__version__|BOARD|WITHOUT: Any) = .*\n", "", text)
     return text.split("\n")
 
 
