@@ -152,7 +152,7 @@ else:
     Map = dict
 NATIVE = "<" if sys.byteorder == "little" else ">"
 
-FEATURES: Facts = {}  # what a copy may have, by name: verify, sparse, quantized
+FEATURES: Facts = {}  # what upper rooms register with lower ones: "paths", "quantized"
 LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
 ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
 STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or FormatError
@@ -1529,8 +1529,8 @@ class Flat:
             if size:
                 found[name] = self.number(row, table + step)
             else:
-                found[name] = self.follow(row, table + step)
-                offsets.append(row)
+                found[name] = self.follow(row, table + step)  # where; what is there may depend
+                offsets.append(row)  # on a field of a later row
         missing = [name for name, value in found.items() if value is MISSING]
         if missing:
             raise self.error(f"the required field {missing[0]} is missing", table, "table")
@@ -6181,7 +6181,7 @@ class TensorBuffers(Format):
     TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
                      ("end_magic", "4s", "TensorBuffers"))
     ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", MISSING, "name"),
-             ("shape", ["I"], None, "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
+             ("shape", ["I"], [], "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
              ("data_offset", "I", 0, "offset in the file"), ("data_size", "I", 0, "bytes"))
     OPERATION = (("id", "Q", 0, "number of this one"), ("operation", "b", 0, "what it does"),
                  ("output", "Q", 0, "id of a tensor"),
@@ -6232,8 +6232,8 @@ class TensorBuffers(Format):
             cursor.where, cursor.tensor = ("tensors", i), None
             flat.where, memory = cursor.where, flat.left
             entry = flat.table(self.ENTRY, place)
-            flat.left = memory  # the dict does not stay
-            shape = entry["shape"] or ()
+            flat.left = memory  # the dict does not stay; read() has counted the Tensor
+            shape = entry["shape"]
             if len(shape) > self.MAX_RANK:
                 raise cursor.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit",
                                    "shape", error=Unsupported)
@@ -6251,8 +6251,8 @@ class TensorBuffers(Format):
             raise cursor.error("data_type 0 (None) is not a type", "data_type")
         dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
         why = None if dtype else f"data_type {code} is not known"
-        start = start if nbytes else min(start, base)
-        return Tensor(name, dtype, tuple(shape or ()), Storage(cursor.source, nbytes, why=why),
+        start = start if nbytes else min(start, base)  # of no bytes, any offset will do
+        return Tensor(name, dtype, tuple(shape), Storage(cursor.source, nbytes, why=why),
                       start, ("id", number), self.NAME)
 
     def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
@@ -6835,9 +6835,9 @@ def find_format(name: str) -> "Format":
 def kind_of(source: Any, name: Any) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix."""
     head, wanted = source.read(0, min(64, source.nbytes)), name and find_format(name)
-    for magic, name in LEFT_OUT.items():
+    for magic, lacks in LEFT_OUT.items():
         if head.startswith(magic):
-            raise Unsupported(f"this copy was made without {name}", 0, "magic", None, source.path)
+            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
     kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
     for kind in [one for marked in (True, False) for one in kinds if one.MARKED is marked]:
         if kind.detect(head) and (not wanted or wanted.NAME in (kind.NAME, kind.FAMILY)):
