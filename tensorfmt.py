@@ -12063,12 +12063,10 @@ ROOMS = {  # of what a copy may lack, where they are not called so
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
 WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
 DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
-API = {  # what a program may use of a copy, by the section that it goes with
+API = {  # what a program may use of a copy besides PUBLIC, by the section that it goes with
     "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
-        "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
-        "tobytes tolist item flat contiguous components todense keys values items get "
-        "format path metadata close what field tensor check",
-    "casts": "astype", "quantized": "scheme scales dequantize", "save": "save dumps tensor",
+        "what field tensor check",
+    "quantized": "scheme", "save": "save dumps",
     "tools": "convert verify explain diff main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
              "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
 ALONE = """
@@ -12124,32 +12122,39 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
               board: bool) -> str:
     """Return the text of a copy without some formats and sections."""
     import re
+    tools, kinds = "tools" not in drop, [kind for kind in FORMATS if kind not in without]
     gone = [kind.NAME for kind in without] + drop + [kind.NAME + " shortcut" for kind in without]
     text = drop_rooms(text, "|".join([room for name in gone for room in ROOMS.get(name, [name])]))
-    kinds = ", ".join([f"{type(kind).__name__}()" for kind in FORMATS if kind not in without])
-    text = re.sub(r"(?ms)^(FORMATS: .*?) = \(.*?^\)", lambda m: f"{m.group(1)} = ({kinds},)", text)
-    later = [kind for kind in LATER
-             if kind.NAME in drop and BY_NAME.get(kind.FAMILY) not in without]
-    rows = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
-    left_out = in_lines(f"LEFT_OUT: Any = {rows}")
-    text = re.sub(r"(?ms)^LEFT_OUT: Any = .*?}( *#.*?)?$", lambda m: left_out, text)
+    later = [kind for kind in LATER if kind.NAME in drop and BY_NAME.get(kind.FAMILY) in kinds]
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
-    text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
-    for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):
-        if set(names.split()).issubset(gone):
-            text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (names, names), "", text)
-    if "tools" in drop:  # a copy that cannot vendor has no marks, nor examples of verify()
-        text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
+    for name, value in (
+            ("FORMATS: .*", "(%s,)" % ", ".join([f"{type(kind).__name__}()" for kind in kinds])),
+            ("LEFT_OUT: Any", {magic: kind.NAME for kind in later + without
+                               for magic in kind.MAGICS}),
+            ("__version__", f'"{version}"')):
+        text = set_value(text, name, value)
+    text = re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
+        found.group(1).split()).issubset(gone) else found.group(0 if tools else 2), text)
+    if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-    known = {"TYPE_CHECKING": False, "BOARD": board} if "tools" in drop else {}
-    roots = {word for part in API if part not in drop for word in API[part].split()}
+    known = {} if tools else {"TYPE_CHECKING": False, "BOARD": board}
+    names = {part: words.split() for part, words in API.items()}
+    roots = PUBLIC.union(*names.values()).difference(*[names.get(part, ()) for part in drop])
     text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop, board))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
-    text = drop_rooms(text, "|".join(re.findall(empty, text)))
-    text = describe_copy(text, [kind for kind in FORMATS if kind not in without])
-    return text.rstrip("\n") + (ALONE if "tools" in drop else "\n")
+    text = describe_copy(drop_rooms(text, "|".join(re.findall(empty, text))), kinds)
+    return text.rstrip("\n") + ("\n" if tools else ALONE)
+
+
+def set_value(text: str, name: str, value: Any) -> str:
+    """Return the text with another value of a constant, in lines of 100 columns."""
+    import re
+    from textwrap import fill
+    return re.sub(rf"(?m)^({name} = ).*(?:\n[ \])].*)*", lambda found: fill(
+        str(value), 100, initial_indent=found.group(1), subsequent_indent="    ",
+        break_long_words=False, break_on_hyphens=False), text)
 
 
 def drop_rooms(text: str, names: str) -> str:
@@ -12166,8 +12171,7 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
     """Return the text of a copy, its docstring and __all__ with what it has."""
     import re
     kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
-    public = in_lines(f"__all__ = {kept}")
-    text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
+    text = set_value(text, "__all__", kept)
     if "explain" in kept:
         return text
     titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
@@ -12178,18 +12182,12 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
                   lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
 
 
-def in_lines(code: str) -> str:
-    from textwrap import fill
-    return fill(code, 100, subsequent_indent="    ", break_long_words=False)
-
-
 def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
              board: bool) -> str:
     """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
-    import re
     for name, value in known.items():
-        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
+        text = set_value(text, name, value)
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
     if board:
         drop_docs(tree, lines)
