@@ -12170,7 +12170,8 @@ def drop_rooms(text: str, names: str) -> str:
 def describe_copy(text: str, kinds: "List[Format]") -> str:
     """Return the text of a copy, its docstring and __all__ with what it has."""
     import re
-    kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
+    known = set(re.findall(r"(?m)^(?:def |class )?(\w+)", text))
+    kept = [name for name in __all__ if name in known]
     text = set_value(text, "__all__", kept)
     if "explain" in kept:
         return text
@@ -12275,11 +12276,10 @@ def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> 
     import ast
     for one in body:
         known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
-        if not known:
-            if ast.get_docstring(one) and len(one.body) > 1:
-                behind = cut(lines, one.body[0])
-                if lines.get(behind) == "":  # in a class
-                    del lines[behind]
+        if not known and ast.get_docstring(one) and one.body[1:]:
+            behind = cut(lines, one.body[0])
+            if lines.get(behind) == "":  # in a class
+                del lines[behind]
         for name in BLOCKS:
             drop_docstrings(getattr(one, name, []), lines, public if known else ())
 
