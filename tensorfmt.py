@@ -7445,10 +7445,8 @@ class Shards(OneFile):  # type: ignore[misc]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
         """Check everything; return the files that it will be."""
-        kind, most = BY_NAME[self.FAMILY], parse_size(self.choose("shard", "5GB", options, {}))
-        more = Map([pair for pair in options.items() if pair[0] != "shard"])
-        kind.write(items, metadata, attrs, more)  # what is wrong with any of them
-        parts = split_items(items, most)
+        kind, more = BY_NAME[self.FAMILY], Map(options.items())
+        parts = split_items(items, parse_size(more.pop("shard", "5GB")))
         return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
 
 
@@ -10747,14 +10745,13 @@ def show_ls(args: Any) -> None:
         metadata, differ = merged(file)
         if args.json:
             attrs = dict(file.attrs, differ=differ) if differ else file.attrs
-            head = to_json({
+            facts = {
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
-                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
+                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata}
             if args.tree is not None:
-                sys.stdout.write(head[:-1] + ', "tree": ')
-                print(to_json(tree_of(items, args.tree)) + "}")
+                print(to_json(dict(facts, tree=tree_of(items, args.tree))))
                 return
-            sys.stdout.write(head[:-1] + ', "tensors": ')
+            sys.stdout.write(to_json(facts)[:-1] + ', "tensors": ')
             write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
                              dtype=item.dtype, shape=item.shape, offset=item.offset,
                              bytes=item.stored.nbytes, attrs=item.attrs)
@@ -10986,23 +10983,19 @@ def print_all_stats(file: File, json: bool) -> None:
     if json:
         write_list(rows(), "\n ")
     else:
-        print_stats(rows(), odd, len(file))
+        line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
+        print(line("min", "max", "mean", "NaN", "infinite", "name"))
+        for row in rows():
+            facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
+            texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
+            why = f" ({plain(row['error'], 60)})" if "error" in row else ""
+            print(line(*texts, plain(row["name"]) + why))
+        for title, names in zip(("NaN", "infinities"), odd.values()):
+            text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
+            print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
+                  + ": " * bool(names) + text)
     for error in damage:
         raise error
-
-
-def print_stats(rows: Any, odd: Any, count: int) -> None:
-    line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
-    print(line("min", "max", "mean", "NaN", "infinite", "name"))
-    for row in rows:
-        facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
-        texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
-        why = f" ({plain(row['error'], 60)})" if "error" in row else ""
-        print(line(*texts, plain(row["name"]) + why))
-    for title, names in zip(("NaN", "infinities"), odd.values()):
-        text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
-        print(f"{len(names)} of {count_of(count, 'tensor')} with {title}"
-              + ": " * bool(names) + text)
 
 
 def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
@@ -11253,26 +11246,20 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
 def find_renamed(a: Any, b: Any) -> "Dict[str, str]":
     """Return {name in a: name in b} of the same values, under names that the other one lacks."""
     from hashlib import sha256
-    gone: Any = Map()  # names in a, by what they have
-    found = Map()
-    pairs = (a, b), (b, a)
-    kinds, others = [set([(item.dtype, item.shape) for name, item in file.items()
-                          if name not in other]) for file, other in pairs]
-    both = kinds & others
-    for file, other in pairs:
-        for name, item in file.items():
-            key = item.dtype, item.shape
-            if name in other or key not in both or item.stored.why or key[0] not in ITEMSIZE:
-                continue
-            digest = sha256()
-            for part in item.parts():
-                digest.update(part)
-            same = gone.setdefault(key + (digest.digest(),), [])
-            if file is a:
-                same.append(name)
-            elif same:
-                found[same.pop(0)] = name
-    return found
+    lone = [[(name, item, (item.dtype, item.shape)) for name, item in x.items()
+             if name not in y and item.dtype in ITEMSIZE and not item.stored.why]
+            for x, y in ((a, b), (b, a))]
+    alike = [set([kind for _, _, kind in rows]) for rows in lone]  # others are not read
+    names: Any = [{}, {}]  # in a and in b, by what they have
+    for known, rows, others in zip(names, lone, reversed(alike)):
+        for name, item, kind in rows:
+            if kind in others:
+                digest = sha256()
+                for part in item.parts():
+                    digest.update(part)
+                known.setdefault(kind + (digest.digest(),), []).append(name)
+    return Map([pair for key, found in names[0].items()
+                for pair in zip(found, names[1].get(key, ()))])
 
 
 def diff_tensor(both: "List[Tensor]", near: Any = (0, 0)) -> Facts:
