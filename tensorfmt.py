@@ -7445,8 +7445,9 @@ class Shards(OneFile):  # type: ignore[misc]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
         """Check everything; return the files that it will be."""
+        parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
         kind, more = BY_NAME[self.FAMILY], Map(options.items())
-        parts = split_items(items, parse_size(more.pop("shard", "5GB")))
+        more.pop("shard", None)
         return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
 
 
