@@ -11018,10 +11018,9 @@ def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = 
 
 
 def show_explain(args: Any) -> None:
-    source = open_source(open_input(args.file), True)
-    try:
-        found = Explained(source, None, args.options, args.tensor,
-                          getattr(args, "from") or 0)
+    from contextlib import closing
+    with closing(open_source(open_input(args.file), True)) as source:
+        found = Explained(source, None, args.options, args.tensor, getattr(args, "from") or 0)
         if found.error is None and args.tensor is not None and not found.rows:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
@@ -11032,8 +11031,6 @@ def show_explain(args: Any) -> None:
                        for field, *_ in found.rows)
         else:
             print_rows(args, found)
-    finally:
-        source.close()
     if found.error is not None:
         raise found.error
 
@@ -11626,9 +11623,8 @@ class Letters:
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
-            setattr(sys, name, open(os.devnull, "w"))
+    sys.stdout, sys.stderr = [stream or open(os.devnull, "w")  # closed: `>&-`, `2>&-`
+                              for stream in (sys.stdout, sys.stderr)]
     message, real = "", sys.stdout
     try:
         sys.stdout = Letters(real)
