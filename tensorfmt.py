@@ -10913,7 +10913,8 @@ def pick(file: Any, args: Any) -> Tensor:
     where += f"tensor {quote(name)} "
     if inside is not None:
         try:
-            keys = [part_of(text.strip()) for text in inside.split(",")]
+            keys = [row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
+                    for text in map(str.strip, inside.split(","))]
             item = item[tuple(keys + [Ellipsis] * (Ellipsis not in keys))]
         except (ValueError, IndexError) as error:
             raise error if isinstance(error, FormatError) else ValueError(
@@ -10926,11 +10927,6 @@ def pick(file: Any, args: Any) -> Tensor:
                 raise ValueError(f"{where}{rows}: --rows is out of range")
         item = item[args.rows]
     return item
-
-
-def part_of(text: str) -> Any:
-    """Return the index that a text between the commas of NAME[...] stands for."""
-    return row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
 
 
 def npy_head(item: Tensor) -> bytes:
@@ -12074,7 +12070,7 @@ def show_vendor(args: Any) -> None:
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    text = make_copy(source.decode(), without, drop, label, "board" in flags)
+    text = quickly(make_copy, source.decode(), without, drop, label, "board" in flags)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     write_text(args.out, text, count_of(text.count("\n"), "line"))
@@ -12176,31 +12172,40 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
     if board:
         drop_docs(tree, lines)
-    tree.body = decide(tree.body, lines, known)
-    if "tools" in drop:
-        kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-        drop_docstrings(tree.body, lines, roots | kept)
+    kinds = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
+    tree.body = prune(tree.body, lines, known, roots | kinds if "tools" in drop else None)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
 
-def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]") -> "List[Any]":
-    """Return what statements come to where constants decide an `if`; cut the other lines."""
+def prune(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]",
+          public: Any) -> "List[Any]":
+    """Return what statements come to where constants decide an `if`; cut the other lines.
+
+    Cut the docstrings of functions and classes that are not public, too; None: all are.
+    """
     import ast
     kept = []
     for one in body:
         answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
         if answer is None:
+            private = public is not None and isinstance(one, (ast.FunctionDef, ast.ClassDef)) and (
+                one.name not in public)
+            if private and ast.get_docstring(one) and one.body[1:]:
+                behind = cut(lines, one.body.pop(0))
+                if lines[behind] == "":  # in a class
+                    del lines[behind]
             for name in BLOCKS:
                 if hasattr(one, name):
-                    setattr(one, name, decide(getattr(one, name), lines, known))
+                    inner = prune(getattr(one, name), lines, known, () if private else public)
+                    setattr(one, name, inner)
             kept.append(one)
             continue
         chosen: Any = one.body if answer else one.orelse
         ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
         last = body[-1] if ends else one  # what is behind it is never reached
         unwrap(one, chosen, last.end_lineno or 0, lines)
-        kept += decide(chosen, lines, known)
+        kept += prune(chosen, lines, known, public)
         if ends:
             break
     return kept
@@ -12253,19 +12258,6 @@ def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
     for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
         line = lines[doc.lineno]
         lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
-
-
-def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
-    """Cut the docstrings of functions and classes that are not public."""
-    import ast
-    for one in body:
-        known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
-        if not known and ast.get_docstring(one) and one.body[1:]:
-            behind = cut(lines, one.body[0])
-            if lines.get(behind) == "":  # in a class
-                del lines[behind]
-        for name in BLOCKS:
-            drop_docstrings(getattr(one, name, []), lines, public if known else ())
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
