@@ -12043,12 +12043,10 @@ ROOMS = {  # of what a copy may lack, where they are not called so
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
 WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
 DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
-API = {  # what a program may use of a copy besides PUBLIC, by the section that it goes with
-    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
-        "what field tensor check",
-    "quantized": "scheme", "save": "save dumps",
-    "tools": "convert verify explain diff main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
-             "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
+API = {  # what a program may use of a copy, besides __all__ and PUBLIC
+    "": "__version__ __all__ __dir__ what field check main string scalars offsets table finish",
+    "quantized": "scheme",  # that, and the codecs, go with a section
+    "tools": "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c"}
 ALONE = """
 
 if __name__ == "__main__":
@@ -12119,8 +12117,8 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     known = {} if tools else {"TYPE_CHECKING": False, "BOARD": board}
-    names = {part: words.split() for part, words in API.items()}
-    roots = PUBLIC.union(*names.values()).difference(*[names.get(part, ()) for part in drop])
+    roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
+        *[API.get(part, "").split() for part in drop])
     text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop, board))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
