@@ -11561,11 +11561,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
                 f"; {FORMATS[0].NAME}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
-             "; files", show_demo),
-    "vendor": ("write a copy of this file with only what is asked for",
-               "out --formats --load-only --no-tools --with --board",
-               f"small.py --formats {FORMATS[0].NAME} --load-only",
-               lambda args: FEATURES["vendor"](args))}
+             "; files", show_demo)}
 
 
 def make_parser(name: str) -> Any:
@@ -12314,7 +12310,10 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
         cut(lines, node, start)
 
 
-FEATURES["vendor"] = show_vendor
+COMMANDS["vendor"] = (
+    "write a copy of this file with only what is asked for",
+    "out --formats --load-only --no-tools --with --board",
+    f"small.py --formats {FORMATS[0].NAME} --load-only", show_vendor)
 
 if __name__ == "__main__":
     sys.exit(main())
