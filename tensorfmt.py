@@ -2649,10 +2649,8 @@ Tensor.astype = astype  # type: ignore[assignment]
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
     """Return an iterator over the bytes of a tensor as another dtype."""
-    # <quantized>
-    if base.dtype == "qfloat":
+    if base.dtype == "qfloat" and "quantized" in FEATURES:
         return FEATURES["quantized"].scaled_blocks(base, dtype)
-    # </quantized>
     return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
@@ -3722,10 +3720,8 @@ class Format:
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         why = item.stored.why
-        # <sparse>
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
-        # </sparse>
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
             held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
             yield why or held + (self.remedy(item.dtype) if self.remedy else "")
@@ -4514,11 +4510,9 @@ class ZTensor(ZFamily):
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
-    # <sparse>
     open_sparse: Any = None  # what SparseLayouts adds
     choose_sparse: Any = None
     sparse_blobs: Any = None
-    # </sparse>
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4546,21 +4540,17 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
-        # <zstd>
-        if encoding in self.ENCODED[1:]:
+        if encoding in self.ENCODED[1:] and "zstd" in ENCODINGS:
             need = count_elements(shape) * size if layout == "dense" else 0
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
             make = Tensor if why else ENCODINGS[encoding].tensor
-        # </zstd>
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
-        # <sparse>
-        if layout != "dense" and not why:
+        if layout != "dense" and not why and "sparse" in FEATURES:
             made = self.open_sparse(cursor, made, end)
-        # </sparse>
         return made
 
     def is_content(self, key: str) -> bool:
@@ -4608,17 +4598,13 @@ class ZTensor(ZFamily):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
-        # <zstd>
-        if choices["encoding"] in ENCODINGS and not choices["copy"]:
-            ENCODINGS[choices["encoding"]].require()
-        # </zstd>
+        if choices["encoding"] == "zstd" and not choices["copy"] and "zstd" in ENCODINGS:
+            ENCODINGS["zstd"].require()
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
-        # <sparse>
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
-        # </sparse>
         choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
         whys = [(key, self._why_not(key, custom[key])) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
@@ -4640,10 +4626,8 @@ class ZTensor(ZFamily):
         for (name, item), choices in zip(items, chosen):
             custom, entry = choices["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
-            # <sparse>
             if is_sparse(item):
                 blobs = self.sparse_blobs(item, entry, custom)
-            # </sparse>
             for part, facts in blobs:
                 yield from self._blob(part, choices, at, facts)
                 at = facts["offset"] + facts["size"]
@@ -4678,10 +4662,8 @@ class ZTensor(ZFamily):
         copied = choices["copy"] or (stored.encoding == encoding == "raw"
                                      and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
-        # <zstd>
-        if not copied and encoding != "raw":
+        if not copied and encoding != "raw" and "zstd" in ENCODINGS:
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
-        # </zstd>
         if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
         text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
@@ -12161,19 +12143,22 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
              board: bool) -> str:
     """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
+    import re
     for name, value in known.items():
         text = set_value(text, name, value)
+    facts: Any = {name: set(re.findall(rf'{name}\["(\w+)"\](?=.* = )', text))
+                  for name in ("FEATURES", "ENCODINGS")}
+    facts.update(known, **({} if "sparse" in facts["FEATURES"] else {"is_sparse": False}))
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
     if board:
         drop_docs(tree, lines)
     kinds = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-    tree.body = prune(tree.body, lines, known, roots | kinds if "tools" in drop else None)
+    tree.body = prune(tree.body, lines, facts, roots | kinds if "tools" in drop else None)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
 
-def prune(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]",
-          public: Any) -> "List[Any]":
+def prune(body: "List[Any]", lines: "Dict[int, str]", known: Any, public: Any) -> "List[Any]":
     """Return what statements come to where constants decide an `if`; cut the other lines.
 
     Cut the docstrings of functions and classes that are not public, too; None: all are.
@@ -12222,14 +12207,19 @@ def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
             lines[number] = lines[number][deeper:]
 
 
-def truth_of(test: Any, known: "Dict[str, bool]") -> "Optional[bool]":
-    """Return what constants make of a condition, None if it needs more."""
+def truth_of(test: Any, known: Any) -> "Optional[bool]":
+    """Return what constants, and registries without a key, make of a condition; None: it varies."""
     import ast
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant):
+        key, among = test.left.value, getattr(test.comparators[0], "id", "")
+        there = key in known.get(among, (key,)) or not isinstance(test.ops[0], ast.In)
+        return None if there else False  # "zstd" in ENCODINGS
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return {True: False, False: True, None: None}[truth_of(test.operand, known)]
     if isinstance(test, ast.BoolOp):
         any_of = isinstance(test.op, ast.Or)
         return any_of if any_of in [truth_of(value, known) for value in test.values] else None
+    test = test.func if isinstance(test, ast.Call) else test  # is_sparse(item)
     return known.get(test.id) if isinstance(test, ast.Name) else None
 
 
