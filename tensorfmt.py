@@ -7010,8 +7010,8 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if type(chunks).__name__ in FEATURES:  # it is more than one file
-        return int(FEATURES[type(chunks).__name__](chunks, path))
+    if "files" in FEATURES and isinstance(chunks, FEATURES["files"]):  # it is more than one
+        return int(chunks.save_to(path))
     if not BOARD:
         real = os.path.realpath(path)
         if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
@@ -7550,7 +7550,7 @@ def open_folder(path: str, mapped: bool) -> Any:
 
 
 if not BOARD and OneFile is not Format:
-    FEATURES["paths"], FEATURES["ShardFiles"] = open_folder, ShardFiles.save_to
+    FEATURES["paths"], FEATURES["files"] = open_folder, ShardFiles
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
