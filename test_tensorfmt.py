@@ -6967,9 +6967,10 @@ class CopyTest(TestCase):
         self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(), [],
                                             False).rstrip(), "a()")
         self.assertEqual(str(error), "line 3: `elif` and a constant")
-        kept = 'FEATURES["a"], FEATURES["c"] = d\n' + "".join(["if %s:\n    e()\n" % test for test in (
-            '"a" in FEATURES', '"c" in FEATURES', '"b" not in FEATURES', 'b in FEATURES',
-            'b.c in FEATURES', '"b" in b')])
+        kept = 'FEATURES["a"], FEATURES["c"] = d\n' + "".join([
+            "if %s:\n    e()\n" % test for test in (
+                '"a" in FEATURES', '"c" in FEATURES', '"b" not in FEATURES', "b in FEATURES",
+                "b.c in FEATURES", '"b" in b')])
         text = kept + "".join(["if %s:\n    f()\n" % test for test in (
             '"b" in FEATURES', 'b and "a" in ENCODINGS', 'is_sparse(b) and c')])
         self.assertEqual(tensorfmt.cut_code(text, {}, set(), [], False), kept)
