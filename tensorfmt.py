@@ -12010,8 +12010,9 @@ FEATURES["page"] = lambda source, asked: make_page(Explained(source, *asked))[0]
 
 # -- [11] vendor ---------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms, and without what nothing that stays refers to. Few
-# lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
+# A copy is this file's text without some rooms, without what asks for a feature that is gone
+# (`if "zstd" in ENCODINGS`), and without what nothing that stays refers to. Few lines of two floors
+# stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
 
 ROOMS = {  # of what a copy may lack, where they are not called so
     "tools": ["work", "shown", "traces", "explain", "verify", "convert", "command line", "page",
