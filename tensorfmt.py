@@ -12084,18 +12084,17 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
     text = drop_rooms(text, "|".join([room for name in gone for room in ROOMS.get(name, [name])]))
     later = [kind for kind in LATER if kind.NAME in drop and BY_NAME.get(kind.FAMILY) in kinds]
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
-    for name, value in (
-            ("FORMATS: .*", "(%s,)" % ", ".join([f"{type(kind).__name__}()" for kind in kinds])),
-            ("LEFT_OUT: Any", {magic: kind.NAME for kind in later + without
-                               for magic in kind.MAGICS}),
-            ("__version__", f'"{version}"')):
+    known = {} if tools else {"TYPE_CHECKING": False, "BOARD": board}
+    left_out = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
+    values = {"FORMATS: .*": "(%s,)" % ", ".join([f"{type(kind).__name__}()" for kind in kinds]),
+              "LEFT_OUT: Any": left_out, "__version__": f'"{version}"'}
+    for name, value in dict(values, **known).items():
         text = set_value(text, name, value)
     text = re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
         found.group(1).split()).issubset(gone) else found.group(0 if tools else 2), text)
     if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-    known = {} if tools else {"TYPE_CHECKING": False, "BOARD": board}
     roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
         *[API.get(part, "").split() for part in drop])
     text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop, board))
@@ -12145,8 +12144,6 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
     """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
     import re
-    for name, value in known.items():
-        text = set_value(text, name, value)
     facts: Any = {name: set(re.findall(rf'{name}\["(\w+)"\](?=.* = )', text))
                   for name in ("FEATURES", "ENCODINGS")}
     facts.update(known, **({} if "sparse" in facts["FEATURES"] else {"is_sparse": False}))
