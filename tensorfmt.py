@@ -12021,7 +12021,6 @@ ROOMS = {  # of what a copy may lack, where they are not called so
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
 WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
-DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
 API = {  # what a program may use of a copy, besides __all__ and PUBLIC
     "": "__version__ __all__ __dir__ what field check main string scalars offsets table finish",
     "quantized": "scheme",  # that, and the codecs, go with a section
@@ -12097,7 +12096,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
     roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
         *[API.get(part, "").split() for part in drop])
-    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop, board))
+    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, tools))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
     text = describe_copy(drop_rooms(text, "|".join(re.findall(empty, text))), kinds)
@@ -12139,8 +12138,7 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
                   lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
 
 
-def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
-             board: bool) -> str:
+def cut_code(text: str, known: "Dict[str, bool]", roots: Any, tools: bool) -> str:
     """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
     import re
@@ -12148,10 +12146,8 @@ def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
                   for name in ("FEATURES", "ENCODINGS")}
     facts.update(known, **({} if "sparse" in facts["FEATURES"] else {"is_sparse": False}))
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    if board:
-        drop_docs(tree, lines)
     kinds = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-    tree.body = prune(tree.body, lines, facts, roots | kinds if "tools" in drop else None)
+    tree.body = prune(tree.body, lines, facts, None if tools else roots | kinds)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
@@ -12219,27 +12215,6 @@ def truth_of(test: Any, known: Any) -> "Optional[bool]":
         return any_of if any_of in [truth_of(value, known) for value in test.values] else None
     test = test.func if isinstance(test, ast.Call) else test  # is_sparse(item)
     return known.get(test.id) if isinstance(test, ast.Name) else None
-
-
-def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
-    """Empty what says in rows of tables what each field and option means."""
-    import ast
-    docs = []
-    for one in ast.walk(tree):
-        rows: Any = []
-        if isinstance(one, ast.Call):
-            rows = [(getattr(one.func, "id", ""), row) for row in one.args]
-            rows += [(word.arg, word.value) for word in one.keywords]
-        elif isinstance(one, ast.Assign):
-            name = getattr(one.targets[0], "id", "")
-            rows = [(name, row) for row in getattr(one.value, "elts", ())]
-            docs += getattr(one.value, "values", []) if name in ("OPTIONS", "READ_OPTIONS") else []
-        docs += [row.elts[DOCS[name]] for name, row in rows
-                 if name in DOCS and isinstance(row, ast.Tuple)]
-    docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
-    for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
-        line = lines[doc.lineno]
-        lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
