@@ -12091,6 +12091,9 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
         text = set_value(text, name, value)
     text = re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
         found.group(1).split()).issubset(gone) else found.group(0 if tools else 2), text)
+    if board:  # errors name the options, but do not say what they do
+        text = re.sub(r'(?ms)^ +(?:READ_)?OPTIONS = {.*?"}$', lambda found: re.sub(
+            r'": "[^"]*"', '": ""', found.group()), text)
     if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
