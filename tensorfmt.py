@@ -12165,16 +12165,17 @@ def prune(body: "List[Any]", lines: "Dict[int, str]", known: Any, public: Any) -
     for one in body:
         answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
         if answer is None:
-            private = public is not None and isinstance(one, (ast.FunctionDef, ast.ClassDef)) and (
-                one.name not in public)
-            if private and ast.get_docstring(one) and one.body[1:]:
-                behind = cut(lines, one.body.pop(0))
-                if lines[behind] == "":  # in a class
-                    del lines[behind]
+            inside = public
+            if public is not None and isinstance(one, (ast.FunctionDef, ast.ClassDef)) and (
+                    one.name not in public):
+                inside = ()
+                if ast.get_docstring(one) and one.body[1:]:
+                    behind = cut(lines, one.body.pop(0))
+                    if lines[behind] == "":  # in a class
+                        del lines[behind]
             for name in BLOCKS:
                 if hasattr(one, name):
-                    inner = prune(getattr(one, name), lines, known, () if private else public)
-                    setattr(one, name, inner)
+                    setattr(one, name, prune(getattr(one, name), lines, known, inside))
             kept.append(one)
             continue
         chosen: Any = one.body if answer else one.orelse
