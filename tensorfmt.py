@@ -2650,10 +2650,8 @@ Tensor.astype = astype  # type: ignore[assignment]
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
     """Return an iterator over the bytes of a tensor as another dtype."""
-    # <quantized>
-    if base.dtype == "qfloat":
+    if base.dtype == "qfloat" and "quantized" in FEATURES:
         return FEATURES["quantized"].scaled_blocks(base, dtype)
-    # </quantized>
     return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
@@ -3723,10 +3721,8 @@ class Format:
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         why = item.stored.why
-        # <sparse>
         if is_sparse(item) and "sparse" not in self.USES:
             yield "sparse; .todense() or convert(dense=True)"
-        # </sparse>
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
             held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
             yield why or held + (self.remedy(item.dtype) if self.remedy else "")
@@ -4521,11 +4517,9 @@ class ZTensor(ZFamily):
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
-    # <sparse>
     open_sparse: Any = None  # what SparseLayouts adds
     choose_sparse: Any = None
     sparse_blobs: Any = None
-    # </sparse>
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4551,21 +4545,17 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
-        # <zstd>
-        if encoding in self.ENCODED[1:]:
+        if encoding in self.ENCODED[1:] and "zstd" in ENCODINGS:
             need = count_elements(shape) * size if layout == "dense" else 0
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
             make = Tensor if why else ENCODINGS[encoding].tensor
-        # </zstd>
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
-        # <sparse>
-        if layout != "dense" and not why:
+        if layout != "dense" and not why and "sparse" in FEATURES:
             made = self.open_sparse(cursor, made, end)
-        # </sparse>
         return made
 
     def is_content(self, key: str) -> bool:
@@ -4613,17 +4603,13 @@ class ZTensor(ZFamily):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
-        # <zstd>
-        if choices["encoding"] in ENCODINGS and not choices["copy"]:
-            ENCODINGS[choices["encoding"]].require()
-        # </zstd>
+        if choices["encoding"] == "zstd" and not choices["copy"] and "zstd" in ENCODINGS:
+            ENCODINGS["zstd"].require()
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
-        # <sparse>
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
-        # </sparse>
         choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
         whys = [(key, self._why_not(key, custom[key])) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
@@ -4645,10 +4631,8 @@ class ZTensor(ZFamily):
         for (name, item), choices in zip(items, chosen):
             custom, entry = choices["custom"], {}
             blobs = [(item, entry)]  # what is stored, and the facts of each
-            # <sparse>
             if is_sparse(item):
                 blobs = self.sparse_blobs(item, entry, custom)
-            # </sparse>
             for part, facts in blobs:
                 yield from self._blob(part, choices, at, facts)
                 at = facts["offset"] + facts["size"]
@@ -4683,10 +4667,8 @@ class ZTensor(ZFamily):
         copied = choices["copy"] or (stored.encoding == encoding == "raw"
                                      and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
-        # <zstd>
-        if not copied and encoding != "raw":
+        if not copied and encoding != "raw" and "zstd" in ENCODINGS:
             blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
-        # </zstd>
         if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
         text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
@@ -7032,8 +7014,8 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if type(chunks).__name__ in FEATURES:  # it is more than one file
-        return int(FEATURES[type(chunks).__name__](chunks, path))
+    if "files" in FEATURES and isinstance(chunks, FEATURES["files"]):  # it is more than one
+        return int(chunks.save_to(path))
     if not BOARD:
         real = os.path.realpath(path)
         if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
@@ -7449,10 +7431,9 @@ class Shards(OneFile):  # type: ignore[misc]
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
         """Check everything; return the files that it will be."""
-        kind, most = BY_NAME[self.FAMILY], parse_size(self.choose("shard", "5GB", options, {}))
-        more = Map([pair for pair in options.items() if pair[0] != "shard"])
-        kind.write(items, metadata, attrs, more)  # what is wrong with any of them
-        parts = split_items(items, most)
+        parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
+        kind, more = BY_NAME[self.FAMILY], Map(options.items())
+        more.pop("shard", None)
         return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
 
 
@@ -7573,7 +7554,7 @@ def open_folder(path: str, mapped: bool) -> Any:
 
 
 if not BOARD and OneFile is not Format:
-    FEATURES["paths"], FEATURES["ShardFiles"] = open_folder, ShardFiles.save_to
+    FEATURES["paths"], FEATURES["files"] = open_folder, ShardFiles
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -10752,14 +10733,13 @@ def show_ls(args: Any) -> None:
         metadata, differ = merged(file)
         if args.json:
             attrs = dict(file.attrs, differ=differ) if differ else file.attrs
-            head = to_json({
+            facts = {
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
-                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata})
+                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata}
             if args.tree is not None:
-                sys.stdout.write(head[:-1] + ', "tree": ')
-                print(to_json(tree_of(items, args.tree)) + "}")
+                print(to_json(dict(facts, tree=tree_of(items, args.tree))))
                 return
-            sys.stdout.write(head[:-1] + ', "tensors": ')
+            sys.stdout.write(to_json(facts)[:-1] + ', "tensors": ')
             write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
                              dtype=item.dtype, shape=item.shape, offset=item.offset,
                              bytes=item.stored.nbytes, attrs=item.attrs)
@@ -10920,7 +10900,8 @@ def pick(file: Any, args: Any) -> Tensor:
     where += f"tensor {quote(name)} "
     if inside is not None:
         try:
-            keys = [part_of(text.strip()) for text in inside.split(",")]
+            keys = [row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
+                    for text in map(str.strip, inside.split(","))]
             item = item[tuple(keys + [Ellipsis] * (Ellipsis not in keys))]
         except (ValueError, IndexError) as error:
             raise error if isinstance(error, FormatError) else ValueError(
@@ -10933,11 +10914,6 @@ def pick(file: Any, args: Any) -> Tensor:
                 raise ValueError(f"{where}{rows}: --rows is out of range")
         item = item[args.rows]
     return item
-
-
-def part_of(text: str) -> Any:
-    """Return the index that a text between the commas of NAME[...] stands for."""
-    return row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
 
 
 def npy_head(item: Tensor) -> bytes:
@@ -10991,23 +10967,19 @@ def print_all_stats(file: File, json: bool) -> None:
     if json:
         write_list(rows(), "\n ")
     else:
-        print_stats(rows(), odd, len(file))
+        line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
+        print(line("min", "max", "mean", "NaN", "infinite", "name"))
+        for row in rows():
+            facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
+            texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
+            why = f" ({plain(row['error'], 60)})" if "error" in row else ""
+            print(line(*texts, plain(row["name"]) + why))
+        for title, names in zip(("NaN", "infinities"), odd.values()):
+            text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
+            print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
+                  + ": " * bool(names) + text)
     for error in damage:
         raise error
-
-
-def print_stats(rows: Any, odd: Any, count: int) -> None:
-    line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
-    print(line("min", "max", "mean", "NaN", "infinite", "name"))
-    for row in rows:
-        facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
-        texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
-        why = f" ({plain(row['error'], 60)})" if "error" in row else ""
-        print(line(*texts, plain(row["name"]) + why))
-    for title, names in zip(("NaN", "infinities"), odd.values()):
-        text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
-        print(f"{len(names)} of {count_of(count, 'tensor')} with {title}"
-              + ": " * bool(names) + text)
 
 
 def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
@@ -11029,10 +11001,9 @@ def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = 
 
 
 def show_explain(args: Any) -> None:
-    source = open_source(open_input(args.file), True)
-    try:
-        found = Explained(source, None, args.options, args.tensor,
-                          getattr(args, "from") or 0)
+    from contextlib import closing
+    with closing(open_source(open_input(args.file), True)) as source:
+        found = Explained(source, None, args.options, args.tensor, getattr(args, "from") or 0)
         if found.error is None and args.tensor is not None and not found.rows:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
@@ -11043,8 +11014,6 @@ def show_explain(args: Any) -> None:
                        for field, *_ in found.rows)
         else:
             print_rows(args, found)
-    finally:
-        source.close()
     if found.error is not None:
         raise found.error
 
@@ -11258,26 +11227,20 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
 def find_renamed(a: Any, b: Any) -> "Dict[str, str]":
     """Return {name in a: name in b} of the same values, under names that the other one lacks."""
     from hashlib import sha256
-    gone: Any = Map()  # names in a, by what they have
-    found = Map()
-    pairs = (a, b), (b, a)
-    kinds, others = [set([(item.dtype, item.shape) for name, item in file.items()
-                          if name not in other]) for file, other in pairs]
-    both = kinds & others
-    for file, other in pairs:
-        for name, item in file.items():
-            key = item.dtype, item.shape
-            if name in other or key not in both or item.stored.why or key[0] not in ITEMSIZE:
-                continue
-            digest = sha256()
-            for part in item.parts():
-                digest.update(part)
-            same = gone.setdefault(key + (digest.digest(),), [])
-            if file is a:
-                same.append(name)
-            elif same:
-                found[same.pop(0)] = name
-    return found
+    lone = [[(name, item, (item.dtype, item.shape)) for name, item in x.items()
+             if name not in y and item.dtype in ITEMSIZE and not item.stored.why]
+            for x, y in ((a, b), (b, a))]
+    alike = [set([kind for _, _, kind in rows]) for rows in lone]  # others are not read
+    names: Any = [{}, {}]  # in a and in b, by what they have
+    for known, rows, others in zip(names, lone, reversed(alike)):
+        for name, item, kind in rows:
+            if kind in others:
+                digest = sha256()
+                for part in item.parts():
+                    digest.update(part)
+                known.setdefault(kind + (digest.digest(),), []).append(name)
+    return Map([pair for key, found in names[0].items()
+                for pair in zip(found, names[1].get(key, ()))])
 
 
 def diff_tensor(both: "List[Tensor]", near: Any = (0, 0)) -> Facts:
@@ -11585,11 +11548,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
                 f"; {FORMATS[0].NAME}; --json", show_formats),
     "demo": ("write, list, verify and explain one small file of each format", "folder",
-             "; files", show_demo),
-    "vendor": ("write a copy of this file with only what is asked for",
-               "out --formats --load-only --no-tools --with --board",
-               f"small.py --formats {FORMATS[0].NAME} --load-only",
-               lambda args: FEATURES["vendor"](args))}
+             "; files", show_demo)}
 
 
 def make_parser(name: str) -> Any:
@@ -11643,9 +11602,8 @@ class Letters:
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed: `>&-`, `2>&-`
-            setattr(sys, name, open(os.devnull, "w"))
+    sys.stdout, sys.stderr = [stream or open(os.devnull, "w")  # closed: `>&-`, `2>&-`
+                              for stream in (sys.stdout, sys.stderr)]
     message, real = "", sys.stdout
     try:
         sys.stdout = Letters(real)
@@ -12057,8 +12015,9 @@ FEATURES["page"] = lambda source, asked: make_page(Explained(source, *asked))[0]
 
 # -- [11] vendor ---------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms, and without what nothing that stays refers to. Few
-# lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
+# A copy is this file's text without some rooms, without what asks for a feature that is gone
+# (`if "zstd" in ENCODINGS`), and without what nothing that stays refers to. Few lines of two floors
+# stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
 
 ROOMS = {  # of what a copy may lack, where they are not called so
     "tools": ["work", "shown", "traces", "explain", "verify", "convert", "command line", "page",
@@ -12067,15 +12026,10 @@ ROOMS = {  # of what a copy may lack, where they are not called so
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
 WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
-DOCS = {"Record": 2, "Schema": 3, "other": 1, "ENTRY": 3, "OPERATION": 3, "ROOT": 3}  # in each row
-API = {  # what a program may use of a copy, by the section that it goes with
-    "": "load detect File Tensor FormatError Unsupported FORMATS __version__ __all__ __dir__ "
-        "name dtype shape strides ndim size itemsize nbytes offset attrs raw data zero_copy "
-        "tobytes tolist item flat contiguous components todense keys values items get "
-        "format path metadata close what field tensor check",
-    "casts": "astype", "quantized": "scheme scales dequantize", "save": "save dumps tensor",
-    "tools": "convert verify explain diff main cbor_loads cbor_dumps msgpack_loads msgpack_dumps "
-             "flat_loads FlatBuilder string scalars offsets table finish crc32c"}
+API = {  # what a program may use of a copy, besides __all__ and PUBLIC
+    "": "__version__ __all__ __dir__ what field check main string scalars offsets table finish",
+    "quantized": "scheme",  # that, and the codecs, go with a section
+    "tools": "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c"}
 ALONE = """
 
 if __name__ == "__main__":
@@ -12097,7 +12051,7 @@ def show_vendor(args: Any) -> None:
              if value] + ["--" + word for word in flags]
     label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
     source, digest = own_source()
-    text = make_copy(source.decode(), without, drop, label, "board" in flags)
+    text = quickly(make_copy, source.decode(), without, drop, label, "board" in flags)
     made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
     text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
     write_text(args.out, text, count_of(text.count("\n"), "line"))
@@ -12129,34 +12083,42 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
               board: bool) -> str:
     """Return the text of a copy without some formats and sections."""
     import re
+    tools, kinds = "tools" not in drop, [kind for kind in FORMATS if kind not in without]
     gone = [kind.NAME for kind in without] + drop + [kind.NAME + " shortcut" for kind in without]
     text = drop_rooms(text, "|".join([room for name in gone for room in ROOMS.get(name, [name])]))
-    kinds = ", ".join([f"{type(kind).__name__}()" for kind in FORMATS if kind not in without])
-    text = re.sub(r"(?ms)^(FORMATS: .*?) = \(.*?^\)", lambda m: f"{m.group(1)} = ({kinds},)", text)
-    later = [kind for kind in LATER
-             if kind.NAME in drop and BY_NAME.get(kind.FAMILY) not in without]
-    rows = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
-    left_out = in_lines(f"LEFT_OUT: Any = {rows}")
-    text = re.sub(r"(?ms)^LEFT_OUT: Any = .*?}( *#.*?)?$", lambda m: left_out, text)
-    lacks = [name for name in WINGS[:3] if name in drop]
-    text = re.sub(r"(?m)^WITHOUT: Any = .*", f"WITHOUT: Any = {lacks}", text)
+    later = [kind for kind in LATER if kind.NAME in drop and BY_NAME.get(kind.FAMILY) in kinds]
     version = __version__ + (".+"["+" not in __version__] + label if label else "")
-    text = re.sub(r"(?m)^__version__ = .*", f'__version__ = "{version}"', text)
-    for names in set(re.findall(r"(?m)^ *# <([\w ]+)>$", text)):
-        if set(names.split()).issubset(gone):
-            text = re.sub(r"(?ms)^ *# <%s>\n.*?^ *# </%s>\n" % (names, names), "", text)
-    if "tools" in drop:  # a copy that cannot vendor has no marks, nor examples of verify()
-        text = re.sub(r"(?m)^ *# </?[\w ]+>\n", "", text)
+    known = {} if tools else {"TYPE_CHECKING": False, "BOARD": board}
+    left_out = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
+    values = {"FORMATS: .*": "(%s,)" % ", ".join([f"{type(kind).__name__}()" for kind in kinds]),
+              "LEFT_OUT: Any": left_out, "__version__": f'"{version}"',
+              "WITHOUT: Any": [name for name in WINGS[:3] if name in drop]}
+    for name, value in dict(values, **known).items():
+        text = set_value(text, name, value)
+    text = re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
+        found.group(1).split()).issubset(gone) else found.group(0 if tools else 2), text)
+    if board:  # errors name the options, but do not say what they do
+        text = re.sub(r'(?ms)^ +(?:READ_)?OPTIONS = {.*?"}$', lambda found: re.sub(
+            r'": "[^"]*"', '": ""', found.group()), text)
+    if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-    known = {"TYPE_CHECKING": False, "BOARD": board} if "tools" in drop else {}
-    roots = {word for part in API if part not in drop for word in API[part].split()}
-    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, drop, board))
+    roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
+        *[API.get(part, "").split() for part in drop])
+    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, tools))
     text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
     empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
-    text = drop_rooms(text, "|".join(re.findall(empty, text)))
-    text = describe_copy(text, [kind for kind in FORMATS if kind not in without])
-    return text.rstrip("\n") + (ALONE if "tools" in drop else "\n")
+    text = describe_copy(drop_rooms(text, "|".join(re.findall(empty, text))), kinds)
+    return text.rstrip("\n") + ("\n" if tools else ALONE)
+
+
+def set_value(text: str, name: str, value: Any) -> str:
+    """Return the text with another value of a constant, in lines of 100 columns."""
+    import re
+    from textwrap import fill
+    return re.sub(rf"(?m)^({name} = ).*(?:\n[ \])].*)*", lambda found: fill(
+        str(value), 100, initial_indent=found.group(1), subsequent_indent="    ",
+        break_long_words=False, break_on_hyphens=False), text)
 
 
 def drop_rooms(text: str, names: str) -> str:
@@ -12172,9 +12134,9 @@ def drop_rooms(text: str, names: str) -> str:
 def describe_copy(text: str, kinds: "List[Format]") -> str:
     """Return the text of a copy, its docstring and __all__ with what it has."""
     import re
-    kept = [name for name in __all__ if re.search(r"(?m)^(def |class )?%s\b" % name, text)]
-    public = in_lines(f"__all__ = {kept}")
-    text = re.sub(r"(?ms)^__all__ = \[.*?^\]", public, text)
+    known = set(re.findall(r"(?m)^(?:def |class )?(\w+)", text))
+    kept = [name for name in __all__ if name in known]
+    text = set_value(text, "__all__", kept)
     if "explain" in kept:
         return text
     titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
@@ -12185,46 +12147,48 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
                   lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
 
 
-def in_lines(code: str) -> str:
-    from textwrap import fill
-    return fill(code, 100, subsequent_indent="    ", break_long_words=False)
-
-
-def cut_code(text: str, known: "Dict[str, bool]", roots: Any, drop: "List[str]",
-             board: bool) -> str:
+def cut_code(text: str, known: "Dict[str, bool]", roots: Any, tools: bool) -> str:
     """Return the text without the code and the docs that a copy lacks; parse it once."""
     import ast
     import re
-    for name, value in known.items():
-        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {value}", text)
+    facts: Any = {name: set(re.findall(rf'{name}\["(\w+)"\](?=.* = )', text))
+                  for name in ("FEATURES", "ENCODINGS")}
+    facts.update(known, **({} if "sparse" in facts["FEATURES"] else {"is_sparse": False}))
     tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    if board:
-        drop_docs(tree, lines)
-    tree.body = decide(tree.body, lines, known)
-    if "tools" in drop:
-        kept = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-        drop_docstrings(tree.body, lines, roots | kept)
+    kinds = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
+    tree.body = prune(tree.body, lines, facts, None if tools else roots | kinds)
     drop_unnamed(tree.body, lines, roots)
     return "\n".join(lines.values())
 
 
-def decide(body: "List[Any]", lines: "Dict[int, str]", known: "Dict[str, bool]") -> "List[Any]":
-    """Return what statements come to where constants decide an `if`; cut the other lines."""
+def prune(body: "List[Any]", lines: "Dict[int, str]", known: Any, public: Any) -> "List[Any]":
+    """Return what statements come to where constants decide an `if`; cut the other lines.
+
+    Cut the docstrings of functions and classes that are not public, too; None: all are.
+    """
     import ast
     kept = []
     for one in body:
         answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
         if answer is None:
+            inside = public
+            if public is not None and isinstance(one, (ast.FunctionDef, ast.ClassDef)) and (
+                    one.name not in public):
+                inside = ()
+                if ast.get_docstring(one) and one.body[1:]:
+                    behind = cut(lines, one.body.pop(0))
+                    if lines[behind] == "":  # in a class
+                        del lines[behind]
             for name in BLOCKS:
                 if hasattr(one, name):
-                    setattr(one, name, decide(getattr(one, name), lines, known))
+                    setattr(one, name, prune(getattr(one, name), lines, known, inside))
             kept.append(one)
             continue
         chosen: Any = one.body if answer else one.orelse
         ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
         last = body[-1] if ends else one  # what is behind it is never reached
         unwrap(one, chosen, last.end_lineno or 0, lines)
-        kept += decide(chosen, lines, known)
+        kept += prune(chosen, lines, known, public)
         if ends:
             break
     return kept
@@ -12247,50 +12211,20 @@ def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
             lines[number] = lines[number][deeper:]
 
 
-def truth_of(test: Any, known: "Dict[str, bool]") -> "Optional[bool]":
-    """Return what constants make of a condition, None if it needs more."""
+def truth_of(test: Any, known: Any) -> "Optional[bool]":
+    """Return what constants, and registries without a key, make of a condition; None: it varies."""
     import ast
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant):
+        key, among = test.left.value, getattr(test.comparators[0], "id", "")
+        there = key in known.get(among, (key,)) or not isinstance(test.ops[0], ast.In)
+        return None if there else False  # "zstd" in ENCODINGS
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return {True: False, False: True, None: None}[truth_of(test.operand, known)]
     if isinstance(test, ast.BoolOp):
         any_of = isinstance(test.op, ast.Or)
         return any_of if any_of in [truth_of(value, known) for value in test.values] else None
+    test = test.func if isinstance(test, ast.Call) else test  # is_sparse(item)
     return known.get(test.id) if isinstance(test, ast.Name) else None
-
-
-def drop_docs(tree: Any, lines: "Dict[int, str]") -> None:
-    """Empty what says in rows of tables what each field and option means."""
-    import ast
-    docs = []
-    for one in ast.walk(tree):
-        rows: Any = []
-        if isinstance(one, ast.Call):
-            rows = [(getattr(one.func, "id", ""), row) for row in one.args]
-            rows += [(word.arg, word.value) for word in one.keywords]
-        elif isinstance(one, ast.Assign):
-            name = getattr(one.targets[0], "id", "")
-            rows = [(name, row) for row in getattr(one.value, "elts", ())]
-            docs += getattr(one.value, "values", []) if name in ("OPTIONS", "READ_OPTIONS") else []
-        docs += [row.elts[DOCS[name]] for name, row in rows
-                 if name in DOCS and isinstance(row, ast.Tuple)]
-    docs = [doc for doc in docs if isinstance(doc, ast.Constant) and doc.lineno == doc.end_lineno]
-    for doc in sorted(docs, key=lambda doc: -int(doc.col_offset)):
-        line = lines[doc.lineno]
-        lines[doc.lineno] = line[:doc.col_offset] + '""' + line[doc.end_col_offset:]
-
-
-def drop_docstrings(body: "List[Any]", lines: "Dict[int, str]", public: Any) -> None:
-    """Cut the docstrings of functions and classes that are not public."""
-    import ast
-    for one in body:
-        known = not isinstance(one, (ast.FunctionDef, ast.ClassDef)) or one.name in public
-        if not known:
-            if ast.get_docstring(one) and len(one.body) > 1:
-                behind = cut(lines, one.body[0])
-                if lines.get(behind) == "":  # in a class
-                    del lines[behind]
-        for name in BLOCKS:
-            drop_docstrings(getattr(one, name, []), lines, public if known else ())
 
 
 def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
@@ -12349,7 +12283,10 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
         cut(lines, node, start)
 
 
-FEATURES["vendor"] = show_vendor
+COMMANDS["vendor"] = (
+    "write a copy of this file with only what is asked for",
+    "out --formats --load-only --no-tools --with --board",
+    f"small.py --formats {FORMATS[0].NAME} --load-only", show_vendor)
 
 if __name__ == "__main__":
     sys.exit(main())

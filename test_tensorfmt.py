@@ -6965,10 +6965,17 @@ class CopyTest(TestCase):
                     ([], ["tools", "fast"], "", True))]
         self.assertAccepted(texts, "copies")
         text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
-        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), [], False)
-        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(), [],
-                                            False).rstrip(), "a()")
+        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), True)
+        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(),
+                                            True).rstrip(), "a()")
         self.assertEqual(str(error), "line 3: `elif` and a constant")
+        kept = 'FEATURES["a"], FEATURES["c"] = d\n' + "".join([
+            "if %s:\n    e()\n" % test for test in (
+                '"a" in FEATURES', '"c" in FEATURES', '"b" not in FEATURES', "b in FEATURES",
+                "b.c in FEATURES", '"b" in b')])
+        text = kept + "".join(["if %s:\n    f()\n" % test for test in (
+            '"b" in FEATURES', 'b and "a" in ENCODINGS', 'is_sparse(b) and c')])
+        self.assertEqual(tensorfmt.cut_code(text, {}, set(), True), kept)
         save, tools = ["save"], ["tools"]
         small = "zstd sparse quantized arrays pickles partial fast mag100 mag300".split()
         for names, wanted, flags, gone in (  # of these parts
