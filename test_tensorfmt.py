@@ -6425,6 +6425,18 @@ class VerifyTest(TestCase):
                 text = str(tensorfmt.verify(rows_of(n)))
                 self.assertEqual("more work than" not in text, enough, (n, len(rows_of(n))))
 
+    @about("burnpack")
+    @full
+    def test_five_notes_and_the_number_of_others(self):
+        def notes(check, *pairs):
+            rows = tensorfmt.verify(spans(pairs, bytes(20))).rows
+            return [row[3] for row in rows if row[:2] == ("note", check)]
+        for count in (5, 6):
+            texts = notes("alignment", *[(i, i + 1) for i in range(count + 1)])
+            self.assertEqual((len(texts), texts[-1] == "1 more"), (count, count == 6))
+        self.assertEqual(notes("bounds", (0, 10), (5, 10), (5, 10)),
+                         ["its bytes overlap those of 't0' in part"] * 2)
+
     @full
     @accepts
     def test_all_that_is_said_of_later_generations(self):
