@@ -7433,10 +7433,9 @@ class Shards(OneFile):  # type: ignore[misc]
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
         """Check everything; return the files that it will be."""
         kind, most = BY_NAME[self.FAMILY], parse_size(self.choose("shard", "5GB", options, {}))
-        more = Map([pair for pair in options.items() if pair[0] != "shard"])
-        kind.write(items, metadata, attrs, more)  # what is wrong with any of them
+        kind.write(items, metadata, attrs, options)  # what is wrong with any of them
         parts = split_items(items, most)
-        return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
+        return ShardFiles(parts, [kind.write(part, metadata, attrs, options) for part in parts])
 
 
 def parse_size(size: Any) -> int:

@@ -1179,9 +1179,9 @@ class CodecTest(TestCase):
                 error = error_of(FormatError, tensorfmt.cbor_loads, unhex(text))
                 self.assertTrue(0 <= error.offset <= len(text) // 2)
         error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))  # cut, but seen before
-        for loads, text in ((tensorfmt.cbor_loads, "a2f97e00010102"),
-                            (tensorfmt.msgpack_loads, "82cb7ff8000000000000010102")):
-            self.assertEqual(len(loads(unhex(text))), 2)  # NaN is a key beside another
+        for loads, text in ((tensorfmt.cbor_loads, "a30000f97e00010102"),
+                            (tensorfmt.msgpack_loads, "830000cb7ff8000000000000010102")):
+            self.assertEqual(len(loads(unhex(text))), 3)  # NaN is a key beside others
 
     @full
     @accepts
