@@ -6181,6 +6181,11 @@ class HostileTest(TestCase):
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
+        index = struct.pack("<I5H2x5i", 16, 10, 16, 4, 8, 12, 12, 12, 8, 8, 1600 - 37)
+        index += struct.pack("<101I", 100, *[4] * 100)  # its offsets lie in both texts
+        error = error_of(Unsupported, load, b"TBS1" + index + bytes(1600 - len(index))
+                         + struct.pack("<I", 1600) + b"TBS1")
+        self.assertEqual((error.field, error.offset), ("tensors", 4))
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
