@@ -11058,7 +11058,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
     """
     import re
     around: Any = {}  # names by depth
-    for field, behind in zip(fields, fields[1:] + [Field(0, 0, "", None, "")]):
+    for field, behind in zip(fields, fields[1:] + fields[-1:]):
         around[field.depth] = re.sub(r"\.table$", "", field.name)  # of FlatBuffers
         before, name = around.get(field.depth - 1, ""), field.name
         if before and name.startswith(before) and name != before:
