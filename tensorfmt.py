@@ -9477,14 +9477,13 @@ def traced_msgpack(codec: Any) -> Any:
         """Notes each value as a field, with its key; of what is not read, its head."""
 
         base = 0
-        behind = count = 0  # end of the last head, and its number
 
         def error(self, what: str, *args: Any, **more: Any) -> FormatError:
             return self.name_error(super().error(what, *args, **more))
 
         def head(self) -> Any:
             kind, self.count = super().head()
-            self.behind = self.cursor.pos
+            self.behind = self.cursor.pos  # the end of this head
             return kind, self.count
 
         def key(self, out: Any, depth: int) -> Any:
