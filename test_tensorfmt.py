@@ -1146,6 +1146,7 @@ class CodecTest(TestCase):
                         error_of(FormatError, loads, data[:end])
             for text, value in both:
                 self.assertEqual(tohex(pack(ordered(value))), text, (pack.__name__, text[:40]))
+        self.assertEqual(tensorfmt.cbor_loads(b"\x7f\x60\x61a\xff"), "a")  # an empty chunk
 
     @about("cbor", "msgpack")
     @full
@@ -1178,9 +1179,9 @@ class CodecTest(TestCase):
                 error = error_of(FormatError, tensorfmt.cbor_loads, unhex(text))
                 self.assertTrue(0 <= error.offset <= len(text) // 2)
         error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))  # cut, but seen before
-        for loads, text in ((tensorfmt.cbor_loads, "a2f97e00010102"),
-                            (tensorfmt.msgpack_loads, "82cb7ff8000000000000010102")):
-            self.assertEqual(len(loads(unhex(text))), 2)  # NaN is a key beside another
+        for loads, text in ((tensorfmt.cbor_loads, "a30000f97e00010102"),
+                            (tensorfmt.msgpack_loads, "830000cb7ff8000000000000010102")):
+            self.assertEqual(len(loads(unhex(text))), 3)  # NaN is a key beside others
 
     @full
     @accepts
@@ -5723,6 +5724,18 @@ class BadFileTest(TestCase):
         for count, kind in ("40", Unsupported), ("3f", FormatError):
             error_of(kind, load, real_mag((63, count), (71, "00"), (79, count)))
 
+    @about("mag")
+    def test_most_dimensions_of_magnetron(self):
+        for rank, key in (6, 37), (7, 29):
+            data = real_mag((12, "0100000000000000"), (24, "00%02x0000" % rank + (
+                "0100000000000000c000000000000000" + "0100000000000000" * rank
+                + "%02x000000" % key + "6b" * key)))
+            if rank == 6:
+                self.assertEqual(load(data)["k" * key].shape, (1,) * 6)
+            else:
+                self.assertEqual(error_of(FormatError, load, data).field,
+                                 "tensors[0].aux")
+
     @about("mag", "tensorbuffers")
     @full
     def test_offsets_of_empty_tensors_do_not_matter(self):
@@ -6170,6 +6183,11 @@ class HostileTest(TestCase):
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
+        index = struct.pack("<I5H2x5i", 16, 10, 16, 4, 8, 12, 12, 12, 8, 8, 1600 - 37)
+        index += struct.pack("<101I", 100, *[4] * 100)  # its offsets lie in both texts
+        error = error_of(Unsupported, load, b"TBS1" + index + bytes(1600 - len(index))
+                         + struct.pack("<I", 1600) + b"TBS1")
+        self.assertEqual((error.field, error.offset), ("tensors", 4))
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
@@ -6374,6 +6392,8 @@ class VerifyTest(TestCase):
             "indices": (64, 16, "u64", {})})), 328)]
         rows += [(ztensor(dict(usual, layout="dense", encoding="zstd", size=4, shape=[8]), dict(
             usual, layout="dense", encoding="zstd", name="a")), 640 + 8 * 16)] if ZSTD else []
+        bools = dict(usual, layout="dense", dtype="bool", shape=[16])
+        rows.append((ztensor(bools, dict(bools, name="a")), 16))
         for data, cost in rows:
             for number, enough in ((cost, True), (cost - 1, False)):
                 with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
@@ -6411,6 +6431,18 @@ class VerifyTest(TestCase):
             with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
                 text = str(tensorfmt.verify(rows_of(n)))
                 self.assertEqual("more work than" not in text, enough, (n, len(rows_of(n))))
+
+    @about("burnpack")
+    @full
+    def test_five_notes_and_the_number_of_others(self):
+        def notes(check, *pairs):
+            rows = tensorfmt.verify(spans(pairs, bytes(20))).rows
+            return [row[3] for row in rows if row[:2] == ("note", check)]
+        for count in (5, 6):
+            texts = notes("alignment", *[(i, i + 1) for i in range(count + 1)])
+            self.assertEqual((len(texts), texts[-1] == "1 more"), (count, count == 6))
+        self.assertEqual(notes("bounds", (0, 10), (5, 10), (5, 10)),
+                         ["its bytes overlap those of 't0' in part"] * 2)
 
     @full
     @accepts
@@ -7265,6 +7297,9 @@ class FlatBuffersTest(TestCase):
         self.assertEqual((found["a"], found["b"]), (8, "ok"))
         error = error_of(FormatError, tensorfmt.flat_loads, data[:-1], rows)  # no room for NUL
         self.assertEqual((error.what, error.field), ("FlatBuffers: string of 2 bytes, 2 left", "b"))
+        far = 4 + (1 << 18)  # what leads to the table is its vtable, too: two times 4
+        data = struct.pack("<I", far) + bytes(far - 4) + struct.pack("<i", far)
+        self.assertEqual(tensorfmt.flat_loads(data, rows[:1])["a"], 0)
 
     def test_an_index_of_no_bytes(self):
         error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
@@ -7430,6 +7465,20 @@ class UsualCborTest(TestCase):
                 list(range(1, 27)) + [255, 256, 257, 300])])
             with self.subTest(format=format, options=options):
                 self.assertTrue(opened_plainly(dumps(items, format=format, **options)) <= 8)
+
+    def test_a_head_that_is_longer_than_it_must_be(self):
+        name = "n" * 23
+        data = dumps(dict(many_tensors(30), **{name: tensor([1])}), format="ztensor")
+        index = data[:-8].replace(b"\x77n", b"\x78\x17n") + struct.pack(
+            "<Q", struct.unpack("<Q", data[-8:])[0] + 1)
+        self.assertSame(read_both(index), read_both(data))
+
+    def test_the_longest_name(self):
+        usual = dict([("%02d" % i, one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16))
+                      for i in range(39)])
+        for n in (1024, 1025):
+            found = read_both(zt2_objects(dict(usual, **{"n" * n: usual["00"]}), (bytes(8),)))
+            self.assertEqual(type(found), list if n == 1024 else tuple)
 
     def test_what_looks_like_an_entry(self):
         """Bytes of usual entries in names and values, where they are none."""
@@ -7810,6 +7859,7 @@ class TrustTest(FolderCase):
 
     def test_shapes_that_python_cannot_hold(self):
         numpy = sys.modules.get("numpy")
+        self.assertEqual(len(tensor([], "int8", (sys.maxsize, 0))), sys.maxsize)
         for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
             item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
