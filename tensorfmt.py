@@ -10720,7 +10720,7 @@ def show_ls(args: Any) -> None:
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata}
             if args.tree is not None:
-                print(to_json(dict(facts, tree=tree_of(items, args.tree))))
+                print(to_json(dict(facts, tree=tree_of(items, args.tree, file.nbytes))))
                 return
             sys.stdout.write(to_json(facts)[:-1] + ', "tensors": ')
             write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
@@ -10741,7 +10741,7 @@ def show_ls(args: Any) -> None:
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items and args.tree is not None:
-            print_tree(tree_of(items, args.tree), args.limit, paint)
+            print_tree(tree_of(items, args.tree, file.nbytes), args.limit, paint)
         elif items:
             print_listing(items, args.limit, paint, args.shards)
         for name in file.attrs.get("missing", ())[:args.limit]:
@@ -10797,20 +10797,24 @@ def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool
     row(nbytes, rounded(nbytes, "B"), count_of(len(items), "tensor"), "", elements)
 
 
-def tree_of(items: Items, depth: int) -> Facts:
+def tree_of(items: Items, depth: int, nbytes: int) -> Facts:
     """Return sums of all tensors; in "parts" the same of those whose names begin alike.
 
     A part of a name ends at a dot; numbers are one part, `#`. `depth`: how many parts (0: all up
-    to MAX_TREE, longer names are told apart by so many).
+    to MAX_TREE, longer names are told apart by so many). `nbytes`: of the file, which pays for it.
     """
     def sums() -> Facts:
         return {"tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map(), "parts": Map()}
     nodes = [sums()]
+    budget = Budget("MAX_BOXES", MAX_BOXES + 10 * nbytes)
     for name, item in items:
         del nodes[1:]
         for part in name.split(".", MAX_TREE)[:depth or MAX_TREE]:
-            part = "#" if part.isdigit() else part
-            nodes.append(nodes[-1]["parts"].setdefault(part, sums()))
+            part, parts = "#" if part.isdigit() else part, nodes[-1]["parts"]
+            if part not in parts:
+                budget.spend(900, "sums of so many parts of names; --tree DEPTH takes fewer")
+                parts[part] = sums()
+            nodes.append(parts[part])
         dtype = dtype_of(item)
         for node in nodes:
             node["tensors"] += 1
@@ -10823,7 +10827,7 @@ def tree_of(items: Items, depth: int) -> Facts:
 def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
     """Print the sums of each part of names, its own parts below it; a single one stands in line."""
     def rows(name: str, node: Facts, depth: int) -> Chunks:
-        while len(node["parts"]) == 1:
+        while [part["tensors"] for part in node["parts"].values()] == [node["tensors"]]:
             part, node = list(node["parts"].items())[0]
             name += "." * bool(name) + part
         kinds = [dtype + f" {count}" * (len(node["dtypes"]) > 1)
@@ -10846,6 +10850,8 @@ def show_get(args: Any) -> None:
         raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
         if args.name is None:
+            if args.npy or args.raw or args.rows:
+                raise TypeError("--npy, --raw and --rows need the NAME of a tensor")
             print_all_stats(file, args.json)
             return
         item = pick(file, args)
@@ -10874,7 +10880,7 @@ def show_get(args: Any) -> None:
 def pick(file: Any, args: Any) -> Tensor:
     """Return the tensor called NAME, or what NAME[0:2, ..., -1] or --rows take of it."""
     name, inside = args.name, None
-    if name not in file and name[-1:] == "]":
+    if name not in file and name[-1:] == "]" and "[" in name:
         name, _, inside = name[:-1].rpartition("[")
     where = f"{plain(args.file)}: "
     if name not in file:
@@ -10886,7 +10892,7 @@ def pick(file: Any, args: Any) -> Tensor:
             keys = [row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
                     for text in map(str.strip, inside.split(","))]
             item = item[tuple(keys + [Ellipsis] * (Ellipsis not in keys))]
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, TypeError) as error:
             raise error if isinstance(error, FormatError) else ValueError(
                 f"{where}[{plain(inside)}]: {error} (as in Python: [0, 2:8:2, ..., -1])")
     if args.rows is not None:
@@ -10934,16 +10940,26 @@ def stats_of(item: Tensor) -> Facts:
 def print_all_stats(file: File, json: bool) -> None:
     """Print a row for each tensor, and which of them have NaN or infinities; raise for damage."""
     odd: Any = {"nan": [], "infinite": []}
-    damage = []
+    items, damage = Map(), Map()
+    for name in file:
+        try:
+            items[name] = file[name]
+        except FormatError as error:  # of its shard
+            damage[name] = error.with_traceback(None)
+    check_work(Format(), list(items.items()))
 
     def rows() -> Chunks:
-        for name, item in file.items():
-            row = {"name": name, "dtype": item.dtype, "shape": item.shape}
+        for name in file:
+            row: Facts = {"name": name}
             try:
-                row.update(stats_of(item))
+                if name in damage:
+                    raise damage[name]
+                row.update(dtype=items[name].dtype, shape=items[name].shape)
+                row.update(stats_of(items[name]))
             except FormatError as error:
                 row["error"] = error.what
-                damage.extend([] if isinstance(error, Unsupported) else [error])
+                if not isinstance(error, Unsupported):
+                    damage[name] = error.with_traceback(None)  # it would keep what was decoded
             for key in odd:
                 odd[key] += [name] * bool(row.get(key))
             yield row
@@ -10961,7 +10977,7 @@ def print_all_stats(file: File, json: bool) -> None:
             text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
             print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
                   + ": " * bool(names) + text)
-    for error in damage:
+    for error in damage.values():
         raise error
 
 
@@ -10978,8 +10994,10 @@ def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = 
         for i in range(shape[0]):
             yield from texts(shape[1:], ", " if i else sign + "[")
         yield "]"
-    sys.stdout.write(start)
-    sys.stdout.writelines(texts(item.shape, "") if item.size else [str(item.tolist())])
+    parts = texts(item.shape, start) if item.size else iter([start + str(item.tolist())])
+    first = next(parts)  # or an error, before there is any output
+    sys.stdout.write(first)
+    sys.stdout.writelines(parts)
     print(end)
 
 
@@ -11178,20 +11196,24 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     for file in (a, b):
         check_work(Format(), list(file.items()))
     sizes, rows = dict([(name, item.nbytes) for name, item in a.items() if name in b]), []
-    facts = [merged(file)[0] for file in (a, b)]
+    facts = [all_metadata(file) for file in (a, b)]
+    cut = [set(file.attrs.get("missing", ())) for file in (a, b)]
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     kinds: Any = [("tensor", [a, b]), ("metadata", facts), ("scalar", scalars)]
     for noun, (x, y) in kinds:
-        names: Any = Map.fromkeys(list(x) + list(y))
+        names: Any = Map.fromkeys(list(x) + list(y) + sorted(cut[0] | cut[1]) * (x is a))
         if noun == "tensor" and watch is not None:
             names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
         new: Any = find_renamed(x, y) if noun == "tensor" else {}
         known = set(new.values())
         for name in names:
             both: Any = [data[name] for data in (x, y) if name in data]
-            if name in new:
-                row: Any = {"sign": ">", "to": new[name], "changes": [
+            if x is a and (name in cut[0] or name in cut[1]):
+                words = ["the first"] * (name in cut[0]) + ["the second"] * (name in cut[1])
+                row: Any = {"sign": "~", "changes": ["not whole in " + " and ".join(words)]}
+            elif name in new:
+                row = {"sign": ">", "to": new[name], "changes": [
                     f"the same bytes under another name: {quote(new[name])}"]}
             elif name in known:
                 row = {}
@@ -11203,8 +11225,17 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
             if row:
                 sign = "~" if both[1:] else "-" if name in x else "+"
                 rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
-    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
+    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b, *cut)),
             "metadata": len(facts[0] or facts[1]), "differences": rows}
+
+
+def all_metadata(file: File) -> Facts:
+    """Return the metadata; of keys that shards do not agree on, what each of them has."""
+    found = Map(merged(file)[0].items())
+    parts = [part.metadata for _, part in sorted(getattr(file, "parts", {}).items())]
+    for key in [key for part in parts for key in part if key not in found]:
+        found[key] = [part.get(key) for part in parts]
+    return found
 
 
 def find_renamed(a: Any, b: Any) -> "Dict[str, str]":
@@ -11247,9 +11278,10 @@ def diff_values(a: Tensor, b: Tensor, near: Any = (0, 0)) -> Facts:
     (rtol, atol), old, new = near, str(a.dtype), str(b.dtype)
     wide = "float64" if "float64" in (old, new) else "float32"
     floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
+    zeros = "float8_e8m0fnu" not in (old, new)  # it has none: its 00 is 2**-127
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
-            if (alike and part == other) or not (part + other).strip(b"\0"):
+            if (alike and part == other) or zeros and not (part + other).strip(b"\0"):
                 continue
             same = False
             if floats and cast_block(part, old, wide) == cast_block(other, new, wide):

@@ -265,6 +265,22 @@ class CommandTest(TestCase):
             self.assertIn("  x\n0 of 2 tensors with NaN\n", out)
             found = loads(run("get", "bad.zt", "--stats", "--json")[1])
             self.assertEqual([row.get("error") for row in found], ["rotten", None])
+        self.assertEqual(run("get", "m.zt", "--stats", "--npy")[0], 2)
+        write_file("again.zt", many_names(300))
+        code, out, err = run("get", "again.zt", "--stats")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("again and again", err)
+        tensorfmt.save("s.safetensors.index.json", {"a": F32, "b": [2.0]}, shard=8)
+        os.remove("s-00002-of-00002.safetensors")
+        code, out, err = run("get", ".", "--stats") if 0 else run(
+            "get", "s.safetensors.index.json", "--stats")
+        self.assertIn("  b (the shard is missing)\n", out)
+        self.assertIn("error: s-00002-of-00002.safetensors: tensor 'b': the shard is missing", err)
+
+    def test_an_error_comes_before_the_first_letter_of_json(self):
+        write_file("e.safetensors", safetensors(
+            '{"w":{"dtype":"F32","shape":[200000,0],"data_offsets":[0,0]}}', b""))
+        self.assertEqual(run("get", "e.safetensors", "w", "--json")[:2], (1, ""))
 
     def test_a_tree_of_names(self):
         from json import loads
