@@ -8130,16 +8130,17 @@ class Usual:
 
     what: "name", "start", "size", "stop", the key of an attr, or "" for what few kinds of entries
     differ in, as the shape. In a map the name is the key, in an array it is behind `lead`. They are
-    items of the containers at this `depth`. "start" is at least `low`, a multiple of `step`.
-    check(names) raises for names that are wrong.
+    items of the containers at this `depth`. "start" is a multiple of `step`; of the file, not of
+    its data, if those have an `end`, so far from that of the file (-1: at the index). check(names)
+    raises for names that are wrong.
     """
 
     pattern: Any = None  # of all rows
 
-    def __init__(self, rows: Any, depth: int, lead: bytes = b"", low: int = 0,
-                 step: int = 1, check: Any = None) -> None:
-        self.rows, self.depth, self.lead, self.low, self.step = rows, depth, lead, low, step
-        self.check = check
+    def __init__(self, rows: Any, depth: int, lead: bytes = b"", step: int = 1, end: int = 0,
+                 check: Any = None) -> None:
+        self.rows, self.depth, self.lead, self.step = rows, depth, lead, step
+        self.end, self.check = end, check
         self.whats = [row[1] for row in rows]
         self.extra = set(self.whats).difference(("", "name", "start", "size", "stop"))
 
@@ -8161,6 +8162,7 @@ NUMBER = (rb"[\0-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\x
           rb"\x1b(?!\0{4})[\0-\xff]{8}")
 DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
 SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
+DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
 PIECE = 1 << 15  # bytes of the index that are looked at together
 
 
@@ -8234,6 +8236,208 @@ class QuickRows:
         return alike, shape, nbytes
 
 
+class QuickCbor(QuickRows, Cbor):
+    """Reads usual entries as (number of the kind, start, attr), in an array (name, that)."""
+
+    plain: Any  # the class of the plain reader
+
+    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        if depth != self.usual.depth or not self.usual.lead:
+            return super().array(size, at, depth)
+        return self.many(size, at, lambda at: self.item(at, depth))
+
+    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        if depth != self.usual.depth or self.usual.lead:
+            return super().map(size, at, depth)
+        out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
+
+        def read_pair(at: int) -> Any:
+            box: Facts = Map()
+            at = self.pair(box, at, depth)
+            return box.popitem(), at
+        pairs, at = self.many(size, at, read_pair)
+        out.update(pairs)
+        if len(out) < len(pairs):  # a name twice
+            raise ValueError
+        if self.usual.check is not None and self.count:
+            self.usual.check(out)
+        return out, at
+
+    def many(self, size: int, at: int, read_one: Any) -> "Tuple[Any, int]":
+        """Return (items, their end): those that are alike by rows, the others one by one."""
+        out: "List[Any]" = []
+        heads: Any = None  # not yet looked for
+        while not self.ends(size, len(out), at):
+            if heads != []:
+                heads, columns, stop = self.piece(self.data, at)
+                at = self.add_rows(out, at, stop, heads, columns, read_one)
+                if -1 < size < len(out):
+                    raise ValueError
+            if not self.ends(size, len(out), at):
+                item, at = read_one(at)
+                out.append(item)
+        return out, at + (size < 0)
+
+    def add_rows(self, out: Any, at: int, stop: int, heads: Any, columns: Any,
+                 read_one: Any) -> int:
+        """Add usual entries, which end at `stop`, and others between; return where they end."""
+        names = self.names(heads)
+        rows = self.rows(names, columns)
+        if None not in names:
+            out.extend(zip(names, rows))
+            self.count += len(rows)
+            return stop
+        stop = at  # of the last usual entry; `at`: of all that was read
+        for i, head in enumerate(heads):
+            start = stop + len(head)
+            stop = start + len(self.usual.text_of(columns, i))
+            name = None
+            while at < start and name is None:
+                if start - at < 1 << 12:
+                    name, = self.names([self.data[at:start]])
+                if name is None:
+                    item, at = read_one(at)
+                    out.append(item)
+            if name is not None:  # else it lies in one that is not usual
+                out.append((name, rows[i]))
+                self.count += 1
+                at = stop
+        return at
+
+    def names(self, heads: Any) -> Any:
+        """Return the name that is all of each head; None where it is not."""
+        names, lead = [], self.usual.lead
+        at, front, longer = len(lead) + 1, lead + b"\x78", lead + b"\x79"
+        for head in heads:
+            name, size = None, len(head) - at
+            if size > 24 and head[at] == size - 1 and head[:at] == front:
+                name = head[at + 1:].decode()
+            elif -1 < size < 24 and head[at - 1] == 0x60 + size and head.startswith(lead):
+                name = head[at:].decode()
+            elif size > 257 and head[at] << 8 | head[at + 1] == size - 2 and head[:at] == longer:
+                name = head[at + 2:].decode()
+            names.append(name)
+        return names
+
+    def alone(self, name: str, text: bytes) -> Any:
+        lead = self.usual.lead
+        front = (b"\x81" + lead if lead else b"\xa1") + cbor_dumps(name)
+        found, end = self.plain(front + text).read()
+        if end < len(front + text):
+            raise ValueError
+        return found[0] if lead else found[name]
+
+    def integers(self, values: Any) -> "List[int]":
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
+
+    def attrs(self, values: Any) -> "List[Any]":
+        """Return numbers and texts, None where there is none."""
+        number = int.from_bytes
+        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values]
+
+
+def check_names(names: Any) -> None:
+    """Raise unless zTensor 2 may have these names, in this order."""
+    keys = [(len(key), key) for key in map(str.encode, names)]
+    if keys != sorted(keys) or not 0 < keys[0][0] <= keys[-1][0] <= 1024 or "\0" in "".join(names):
+        raise ValueError
+
+
+USUAL["burnpack"] = Usual((
+    (b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" + SHAPE),
+    (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
+    (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", NUMBER + b"|")), 2)
+USUAL["ztensor"] = Usual((
+    (b"\x66offset", "start"), (b"\x64size", "size"),
+    (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + SHAPE +
+     rb"\x68encoding\x63raw(?:\x6fdata_endianness(?:\x66little|\x63big))?"
+     rb"(?:\x68checksum(?=[\x71\x78]))?"),
+    (b"", "checksum", DIGEST), (b"", "", rb"[^\xff]{0,512}\xff")), 1, b"\xbf\x64name", 64, -1)
+USUAL["ztensor1"] = Usual((
+    (b"\xa3", "", SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
+     rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
+    (b"\x66offset", "start"), (b"\x66length", "size"),
+    (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", DIGEST)), 2, b"", 64, -1)
+USUAL["ztensor2"] = Usual((
+    (b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"), (b"", "size"),
+    (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
+    (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
+    (b"", "", SHAPE + rb"\x66layout\x65dense")), 2, b"", 4096, 40, check_names)
+
+
+JSON_NUMBER = rb"0|[1-9]\d{0,18}"
+JSON_SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
+JSON_NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
+
+
+class QuickJson(QuickRows, Json):
+    """Reads the usual entries, and by the plain reader what is in front, between and behind.
+
+    They lie in one object, the last item of those around it.
+    """
+
+    number, shape, front = JSON_NUMBER, JSON_SHAPE, 9
+
+    def read(self) -> Any:
+        if 280 * self.data.count(b"{") + 120 * self.data.count(b"[") > (
+                MAX_BOXES + 10 * len(self.data)):  # perhaps those of texts: Json knows
+            raise ValueError
+        heads, columns, at = self.piece(self.data, 0)
+        if not heads:
+            return super().read()
+        ends = b"}" * self.usual.depth
+        whole = Json(heads[0] + ends, 0, "", self.depth, self.python).read()
+        box = whole
+        for _ in ends[1:]:
+            box = box[list(box)[-1]]
+        size, heads[0] = len(box), b""
+        while heads:
+            names = b'"'.join(columns[0]).decode().split('"')
+            rows = self.rows(names, columns)
+            starts = [i for i, head in enumerate(heads) if head or not i]
+            for i, end in zip(starts, starts[1:] + [len(heads)]):
+                size += self.add(box, heads[i])
+                box.update(zip(names[i:end], rows[i:end]))
+            self.count += len(names)
+            heads, columns, at = self.piece(self.data, at)
+        rest = self.data[at:].rstrip(b" ")
+        size += self.add(box, rest[:-len(ends)]) + self.count
+        if not rest.endswith(ends) or len(box) < size:  # a name twice
+            raise ValueError
+        return whole
+
+    def add(self, box: Facts, text: bytes) -> int:
+        """Add the members of a text to an object; return how many."""
+        found: Facts = self.members(text) if text or not box else {}
+        box.update(found)
+        return len(found)
+
+    def members(self, text: bytes) -> Any:
+        """Return the members of a text, with a comma in front."""
+        depth = self.depth + 1 - self.usual.depth
+        found = Json(b"{" + text[1:] + b"}", 0, "", depth, self.python).read()
+        if text[:1] != b"," or not found:
+            raise ValueError
+        return found
+
+    def integers(self, values: Any) -> "List[int]":
+        return list(map(int, values))
+
+    def alone(self, name: str, text: bytes) -> Any:
+        return self.members(text)[name]
+
+
+USUAL["safetensors"] = Usual((
+    (b',"', "name", JSON_NAME), (b'":{"dtype":', "", rb'"\w+",' + JSON_SHAPE),
+    (b',"data_offsets":[', "start", JSON_NUMBER), (b",", "stop", JSON_NUMBER),
+    (b"]}", "", b"")), 1)
+USUAL["mag300"] = Usual((
+    (b',"', "name", JSON_NAME),
+    (b'":{', "", JSON_SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
+    (b',"offset":', "start", JSON_NUMBER), (b',"nbytes":', "size", JSON_NUMBER),
+    (b"}", "", b"")), 2)
 MIXED: "Dict[Any, Any]" = {}  # made by mixed()
 
 
@@ -8248,9 +8452,7 @@ class Quick(Cursor):
     """Reads an index with thousands of entries that are written alike."""
 
     kind: Any = None
-    kinds: Any = ()  # of the entries that were read at once: (what they share, shape, nbytes)
-    examples: Any = ()  # by what they share: (name, entry, shape, nbytes, start, attr)
-    count = 0  # of all that were
+    index: Any = None  # what read one of usual entries: QuickRows
     base, data = 0, b""  # a window for small pieces: where it begins, its bytes
 
     def look(self) -> int:
@@ -8284,38 +8486,46 @@ class Quick(Cursor):
         usual = USUAL.get(self.kind.NAME)
         if usual is None or len(data) < 1 << 17 and "re" not in sys.modules:
             return super().cbor_tree(codec, data, *about)  # its import would take longer
-        tree = mixed(QuickCbor, codec)(data, self.start)
-        tree.plain = codec
-        value = tree.begin(usual).read()
-        self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
-        return value
+        self.index = mixed(QuickCbor, codec)(data, self.start).begin(usual)
+        self.index.plain = codec
+        return self.index.read()
+
+    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
+        usual = USUAL.get(self.kind.NAME)
+        if usual is None:
+            return super().json_tree(data, schema, pad, rules)
+        self.index = QuickJson(data, self.start, self.root, **rules).begin(usual)
+        return self.index.read()
 
     def check(self, schema: Any, found: Any, *path: Any) -> None:
         if not schema or schema.of is not list or type(found) is not list:  # of one: entries()
             super().check(schema, found, *path)
 
-    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, low: float = 0,
-                high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
-        rules = schema, open_entry, low, high, fields
-        if not self.kinds:
-            return super().entries(found, schema, open_entry, *where, low=low, high=high,
-                                   fields=fields)
-        usual, likes, known = USUAL[self.kind.NAME], {}, [None] * len(self.kinds)
-        first, step, named = usual.low, usual.step, hasattr(found, "items")
-        tensors, others = found if named else Map(), 0  # in a map, each entry makes room for one
+    def entries(self, found: Any, *rules: Any, **limits: Any) -> Facts:
+        plain = super().entries
+        if self.index is None or not self.index.kinds:
+            return plain(found, *rules, **limits)
+
+        def open_one(key: Any, entry: Any) -> Tensor:
+            made, = plain(Map([(key, entry)]), *rules, **limits).values()
+            return made
+        usual, likes, known = self.index.usual, {}, [None] * len(self.index.kinds)
+        step, first, others = usual.step, usual.step if usual.end else 0, 0
+        named = hasattr(found, "items")
+        tensors = found if named else Map()  # in a map, each entry makes room for one
         pairs = found.items() if named else [
             pair if type(pair) is tuple else (i, pair) for i, pair in enumerate(found)]
         alike: Any
-        key: Any
         for key, entry in pairs:
             if type(entry) is not tuple:
                 others += 1
-                (name, tensors[name]), = self.plain(key, entry, rules, where).items()
+                item = open_one(key, entry)
+                tensors[item.name] = item
                 continue
             number, start, attr = entry
             alike = known[number]
             if alike is None:
-                alike = known[number] = self.learn(likes, rules, where, *self.kinds[number])
+                alike = known[number] = self.learn(likes, open_one, *self.index.kinds[number])
             dtype, shape, stored, base, last, flat, more, format = alike
             if start % step or not first <= start <= last:
                 raise ValueError
@@ -8324,33 +8534,27 @@ class Quick(Cursor):
                     raise ValueError
                 flat += (attr,) + more
             tensors[key] = Tensor(key, dtype, shape, stored, base + start, flat, format)
-        if len(tensors) < len(found) or others + self.count != len(found):  # some lie elsewhere
+        if len(tensors) < len(found) or others + self.index.count != len(found):  # some elsewhere
             raise ValueError
         return tensors
 
-    def plain(self, key: Any, entry: Any, rules: Any, where: Any) -> Facts:
-        """Return the Tensor of one entry by its name."""
-        schema, open_entry, low, high, fields = rules
-        return super().entries(Map([(key, entry)]), schema, open_entry, *where, low=low, high=high,
-                               fields=fields)
-
-    def learn(self, likes: Any, rules: Any, where: Any, alike: bytes, shape: Shape,
-              nbytes: int) -> Any:
+    def learn(self, likes: Any, open_one: Any, alike: bytes, shape: Shape, nbytes: int) -> Any:
         """Return what tensors share whose entries are alike, of this shape and size."""
         if alike not in likes:
-            likes[alike] = self.learn_one(rules, where, *self.examples[alike])
+            likes[alike] = self.learn_one(open_one, *self.index.examples[alike])
         like, base, flat, more = likes[alike]
         if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
             raise ValueError
-        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
-        last: float = USUAL_ENDS.get(self.kind.NAME, 0)
-        last = INFINITY if not last else (self.start if last < 0 else self.end - last) - nbytes
-        return like.dtype, shape, stored, base, last, flat, more, like.format
+        stored, end = Storage(like.stored.source, nbytes, None, like.stored.order), INFINITY
+        if self.index.usual.end:
+            end = self.start if self.index.usual.end < 0 else self.end - self.index.usual.end
+        return like.dtype, shape, stored, base, end - nbytes, flat, more, like.format
 
-    def learn_one(self, rules: Any, where: Any, name: str, entry: Any, shape: Shape, nbytes: int,
-                  start: int, attr: Any) -> Any:
+    @staticmethod
+    def learn_one(open_one: Any, name: str, entry: Any, shape: Shape, nbytes: int, start: int,
+                  attr: Any) -> Any:
         """Return the Tensor of an entry, if it is what its rows say, and how others differ."""
-        like: Tensor = self.plain(name, entry, rules, where)[name]
+        like: Tensor = open_one(name, entry)
         kinds, stored = [type(value) for value in like.attrs.values()], like.stored
         if type(like) is not Tensor or list in kinds or Map in kinds or (
                 stored.strides, stored.encoding, stored.why) != (None, "raw", None) or (
@@ -8361,6 +8565,12 @@ class Quick(Cursor):
             at = flat.index(attr)
             flat, more = flat[:at], flat[at + 1:]
         return like, like.start - start, flat, more
+
+
+@adds_to(Format, on_boards=False)
+class QuickFormat:
+    def parse(self: Any, source: Any, options: Any) -> Any:
+        return Quick(source).read(self, options)
 
 
 def without_gc(function: Any) -> Any:
@@ -8526,252 +8736,6 @@ def widen_float16(data: Any) -> Any:
 CASTS.update([] if BOARD else [
     (("float32", "bfloat16"), narrow_float32), (("float16", "float32"), widen_float16),
     (("bfloat16", "float32"), lambda data: widen_bfloat16(data, "<"))])
-
-
-USUAL_ENDS: "Dict[str, int]" = {}  # where the data end, from the end of the file; -1: at the index
-
-
-class QuickCbor(QuickRows, Cbor):
-    """Reads usual entries as (number of the kind, start, attr), in an array (name, that)."""
-
-    plain: Any  # the class of the plain reader
-
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        if depth != self.usual.depth or not self.usual.lead:
-            return super().array(size, at, depth)
-        out: "List[Any]" = []
-
-        def add_rows(names: Any, rows: Any) -> None:
-            out.extend(zip(names, rows))
-            self.count += len(names)
-
-        def add_one(at: int) -> int:
-            value, at = self.item(at, depth)
-            out.append(value)
-            return at
-        return self.many(out, size, at, add_rows, add_one)
-
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        if depth != self.usual.depth or self.usual.lead:
-            return super().map(size, at, depth)
-        out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
-
-        def add_rows(names: Any, rows: Any) -> None:
-            count = len(out) + len(names)
-            out.update(zip(names, rows))
-            self.count += len(names)
-            if len(out) < count:  # a name twice
-                raise ValueError
-        found = self.many(out, size, at, add_rows, lambda at: self.pair(out, at, depth))
-        if self.usual.check is not None and self.count:
-            self.usual.check(out)
-        return found
-
-    def many(self, out: Any, size: int, at: int, add_rows: Any, add_one: Any) -> Any:
-        """Return (items, their end): those that are alike by rows, the others one by one."""
-        while not self.ends(size, len(out), at):
-            heads, columns, stop = self.piece(self.data, at)
-            names = self.names(heads)
-            if not names:  # no more of them
-                while not self.ends(size, len(out), at):
-                    at = add_one(at)
-                break
-            rows = self.rows(names, columns)
-            if None not in names:
-                add_rows(names, rows)
-                at = stop
-            else:
-                at = self.mixed(at, heads, columns, rows, add_rows, add_one)
-            if -1 < size < len(out):
-                raise ValueError
-            if not self.ends(size, len(out), at):
-                at = add_one(at)
-        return out, at + (size < 0)
-
-    def mixed(self, at: int, heads: Any, columns: Any, rows: Any, add_rows: Any,
-              add_one: Any) -> int:
-        """Add usual entries and others between them; return where they end."""
-        place = at  # behind the last usual entry; `at`: behind all that was read
-        for i, head in enumerate(heads):
-            row = place + len(head)
-            place = row + len(self.usual.text_of(columns, i))
-            name = None
-            while at < row and name is None:
-                near = row - at < 1 << 12
-                name = self.names([self.data[at:row]])[0] if near else None
-                at = at if name is not None else add_one(at)
-            if name is not None:  # else it lies in one that is not usual
-                add_rows([name], rows[i:i + 1])
-                at = place
-        return at
-
-    def names(self, heads: Any) -> Any:
-        """Return the name that is all of each head; None where it is not."""
-        names, lead = [], self.usual.lead
-        at, front, longer = len(lead) + 1, lead + b"\x78", lead + b"\x79"
-        for head in heads:
-            name, size = None, len(head) - at
-            if size > 24 and head[at] == size - 1 and head[:at] == front:
-                name = head[at + 1:].decode()
-            elif -1 < size < 24 and head[at - 1] == 0x60 + size and head.startswith(lead):
-                name = head[at:].decode()
-            elif size > 257 and head[at] << 8 | head[at + 1] == size - 2 and head[:at] == longer:
-                name = head[at + 2:].decode()
-            names.append(name)
-        return names
-
-    def alone(self, name: str, text: bytes) -> Any:
-        lead = self.usual.lead
-        front = (b"\x81" + lead if lead else b"\xa1") + cbor_dumps(name)
-        found, end = self.plain(front + text).read()
-        if end < len(front + text):
-            raise ValueError
-        return found[0] if lead else found[name]
-
-    def integers(self, values: Any) -> "List[int]":
-        number = int.from_bytes
-        return [number(value[1:] or value, "big") for value in values]
-
-    def attrs(self, values: Any) -> "List[Any]":
-        """Return numbers and texts, None where there is none."""
-        number = int.from_bytes
-        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
-                value[1 + (value[0] == 0x78):].decode() for value in values]
-
-
-USUAL["burnpack"] = Usual((
-    (b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" + SHAPE),
-    (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
-    (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", NUMBER + b"|")), 2)
-
-
-def check_names(names: Any) -> None:
-    """Raise unless zTensor 2 may have these names, in this order."""
-    keys = [(len(key), key) for key in map(str.encode, names)]
-    if keys != sorted(keys) or not 0 < keys[0][0] <= keys[-1][0] <= 1024 or "\0" in "".join(names):
-        raise ValueError
-
-
-DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
-USUAL["ztensor"] = Usual((
-    (b"\x66offset", "start"), (b"\x64size", "size"),
-    (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + SHAPE +
-     rb"\x68encoding\x63raw(?:\x6fdata_endianness(?:\x66little|\x63big))?"
-     rb"(?:\x68checksum(?=[\x71\x78]))?"),
-    (b"", "checksum", DIGEST), (b"", "", rb"[^\xff]{0,512}\xff")), 1, b"\xbf\x64name", 64, 64)
-USUAL["ztensor1"] = Usual((
-    (b"\xa3", "", SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
-     rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
-    (b"\x66offset", "start"), (b"\x66length", "size"),
-    (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", DIGEST)), 2, b"", 64, 64)
-USUAL["ztensor2"] = Usual((
-    (b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"), (b"", "size"),
-    (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
-    (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
-    (b"", "", SHAPE + rb"\x66layout\x65dense")), 2, b"", 4096, 4096, check_names)
-USUAL_ENDS.update({"ztensor": -1, "ztensor1": -1, "ztensor2": 40})
-
-
-JSON_NUMBER = rb"0|[1-9]\d{0,18}"
-JSON_SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
-JSON_NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
-
-
-class QuickJson(QuickRows, Json):
-    """Reads the usual entries, and by the plain reader the rest.
-
-    Each run of usual entries leaves a mark: a key that no other may be. `.runs`: rows by name, by
-    the mark.
-    """
-
-    MARK = "\ufdd0"  # how a mark begins: no character of Unicode
-    number, shape, front = JSON_NUMBER, JSON_SHAPE, 9
-
-    def read(self) -> Any:
-        if 280 * self.data.count(b"{") + 120 * self.data.count(b"[") > (
-                MAX_BOXES + 10 * len(self.data)):  # perhaps those of texts: Json knows
-            raise ValueError
-        self.runs: Any = Map()
-        rest = self.take_out()
-        marks = rest.count(self.MARK.encode())
-        if marks > len(self.runs) or b"\\u" in rest and b"\\ufdd0" in rest.lower():
-            raise ValueError
-        return Json(rest, self.base, self.name, self.depth, self.python).read()
-
-    def take_out(self) -> bytes:
-        """Return the text with a mark in the place of each run."""
-        texts, at = [], 0
-        run: Any = None
-        heads, columns, stop = self.piece(self.data, at)
-        while heads:
-            names = b'"'.join(columns[0]).decode().split('"')
-            rows = self.rows(names, columns)
-            starts = [i for i, head in enumerate(heads) if head or not i]
-            for i, end in zip(starts, starts[1:] + [len(heads)]):
-                if heads[i] or run is None:
-                    mark = f"{self.MARK}{len(self.runs)}"
-                    texts += [heads[i], b',"%s":0' % mark.encode()]
-                    run = self.runs[mark] = Map()
-                run.update(zip(names[i:end], rows[i:end]))
-            at = stop
-            self.count += len(names)
-            heads, columns, stop = self.piece(self.data, at)
-        return b"".join(texts) + self.data[at:]
-
-    def integers(self, values: Any) -> "List[int]":
-        return list(map(int, values))
-
-    def alone(self, name: str, text: bytes) -> Any:
-        found = Json(b"{" + text[1:] + b"}", python=self.python).read()
-        return found[name]
-
-
-ENTRIES = Quick.entries
-
-
-@adds_to(Quick)
-class QuickJsonTree:
-    """Cursor.json() by QuickJson; entries() puts the runs in the places of their marks."""
-
-    runs: Any = None
-
-    def json_tree(self: Any, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        usual = USUAL.get(self.kind.NAME)
-        if usual is None:
-            return Cursor.json_tree(self, data, schema, pad, rules)
-        tree = QuickJson(data, self.start, self.root, **rules).begin(usual)
-        value = tree.read()
-        self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
-        self.runs = tree.runs
-        return value
-
-    def entries(self: Any, found: Any, *rules: Any, **limits: Any) -> Facts:
-        if self.runs:
-            size, rows = len(found) - len(self.runs) + self.count, Map()
-            for key, item in found.items():
-                rows.update(self.runs.pop(key, None) or [(key, item)])
-            if self.runs or len(rows) < size:  # some lie elsewhere; a name twice
-                raise ValueError
-            found = rows
-        tensors: Facts = ENTRIES(self, found, *rules, **limits)
-        return tensors
-
-
-USUAL["safetensors"] = Usual((
-    (b',"', "name", JSON_NAME), (b'":{"dtype":', "", rb'"\w+",' + JSON_SHAPE),
-    (b',"data_offsets":[', "start", JSON_NUMBER), (b",", "stop", JSON_NUMBER),
-    (b"]}", "", b"")), 1)
-USUAL["mag300"] = Usual((
-    (b',"', "name", JSON_NAME),
-    (b'":{', "", JSON_SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
-    (b',"offset":', "start", JSON_NUMBER), (b',"nbytes":', "size", JSON_NUMBER),
-    (b"}", "", b"")), 2)
-
-
-@adds_to(Format, on_boards=False)
-class QuickFormat:
-    def parse(self: Any, source: Any, options: Any) -> Any:
-        return Quick(source).read(self, options)
 
 
 # -- [8h1] mag shortcut --------------------------------------------------------------------------
