@@ -8935,20 +8935,18 @@ class QuickFlat(Flat):
             raise ValueError
         return places
 
-    def layout(self, table: int, rows: Any) -> Any:
-        """Return (unpack(data, position), distances) of the fields of a table, or None.
+    def layout(self, table: int, at: int, rows: Any) -> Any:
+        """Return (unpack(data, position), distances) for the tables with the vtable at `at`.
 
-        None unless all are there: short ones first, then by slot. Keep it in .layouts.
+        struct.error unless all fields are there: short ones first, then by slot.
         """
-        slots, text = self.slots(table, len(rows)), "<i"
-        end: Any = 4
+        slots, text, end = self.slots(table, len(rows)), "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
             kind = rows[slot][1] if is_inline(rows[slot][1]) else "I"
-            text += f"{max(slots[slot] - end, 0)}x{kind}"
-            end = slots[slot] + nbytes if slots[slot] >= end else INFINITY
-        layout = (struct.Struct(text).unpack_from, slots) if end < INFINITY else None
-        self.layouts[table - unpack_from("<i", self.data, table)[0]] = layout
-        return layout
+            text += f"{slots[slot] - end}x{kind}"  # an error if that is negative
+            end = slots[slot] + nbytes
+        self.layouts[at] = struct.Struct(text).unpack_from, slots
+        return self.layouts[at]
 
 
 class QuickTensorBuffers(TensorBuffers):
@@ -8957,9 +8955,10 @@ class QuickTensorBuffers(TensorBuffers):
         known: Any = {}  # by type, size and bytes of the shape: what such tensors share
         left, high = flat.end, flat.base
         for place in places:
-            item = self.usual(cursor, flat, place, known)
-            if item is None:
-                item = self.plain(cursor, flat, place)
+            try:
+                item = self.usual(cursor, flat, place, known)
+            except (LookupError, ValueError, struct.error):  # only the plain reader can tell
+                item, = super().open_tables(cursor, flat, [place]).values()
             size, rank, nbytes = len(item.name), len(item.shape), item.stored.nbytes
             left -= size + 2 * rank
             if left < 0 or flat.left < 520 + 16 * size + 40 * rank or (
@@ -8970,49 +8969,31 @@ class QuickTensorBuffers(TensorBuffers):
             raise ValueError
         return tensors
 
-    def plain(self, cursor: Cursor, flat: Flat, place: int) -> Tensor:
-        item, = super().open_tables(cursor, flat, [place]).values()
-        return item
-
-    def usual(self, cursor: Cursor, flat: Any, place: int, known: Any) -> "Optional[Tensor]":
-        """Return the tensor of a table; None where only the plain reader can tell."""
+    def usual(self, cursor: Cursor, flat: Any, place: int, known: Any) -> Tensor:
+        """Return the tensor of a table that is laid out as usual, or raise."""
         data = flat.data
-        layout = flat.layouts.get(place - unpack_from("<i", data, place)[0], MISSING)
-        if layout is MISSING:
-            layout = flat.layout(place, self.ENTRY)
-        if layout is None:
-            return None
-        unpack, steps = layout
-        try:
-            _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
-            if not (name_at and shape_at and nbytes):
-                return None
-            name_at += place + steps[1]
-            shape_at += place + steps[2]
-            stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-            name = data[name_at + 4:stop].decode()
-            shape = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
-            if data[stop]:
-                return None
-        except (LookupError, UnicodeError, struct.error):
-            return None
-        alike = known.get((code, nbytes, shape))
-        if alike is None and 0 < code <= 10 and len(shape) > 3:
-            alike = self.learn(cursor, code, nbytes, shape)
-            if alike is not None:
-                keep(known, (code, nbytes, shape), alike)
-        if alike is None:
-            return None
-        return Tensor(name, alike[0], alike[1], alike[2], start, ("id", number), self.NAME)
-
+        at = place - unpack_from("<i", data, place)[0]
+        unpack, steps = flat.layouts.get(at) or flat.layout(place, at, self.ENTRY)
+        _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
+        if not (name_at and shape_at and nbytes):
+            raise LookupError
+        name_at += place + steps[1]
+        shape_at += place + steps[2]
+        stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
+        name = data[name_at + 4:stop].decode()
+        key = code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]
+        dtype, shape, stored = known.get(key) or keep(known, key, self.learn(cursor, *key))
+        if data[stop]:
+            raise LookupError
+        return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
     def learn(self, cursor: Cursor, code: int, nbytes: int, vector: bytes) -> Any:
-        """Return (dtype, shape, where it is stored) of such tensors; None if these do not fit."""
-        dtype, rank = self.DTYPES[code - 1], len(vector) // 4 - 1
-        size, *shape = unpack_from(f"<{rank + 1}I", vector)
-        if size != rank or rank > self.MAX_RANK or (
+        """Return (dtype, shape, where it is stored) of such tensors, or raise."""
+        size, *shape = unpack_from(f"<{len(vector) // 4}I", vector)
+        dtype = self.DTYPES[code - 1]
+        if code < 1 or not size == len(shape) <= self.MAX_RANK or (
                 count_elements(shape) * ITEMSIZE[dtype] != nbytes):
-            return None
+            raise LookupError
         return dtype, tuple(shape), Storage(cursor.source, nbytes)
 
 
