@@ -8806,38 +8806,26 @@ class QuickParameters(Parameters):
         self.heads: Any = {}  # of tensors: the bytes from dims to data, which come again
 
     def model(self) -> Chunks:
-        cursor, i = self.cursor, 0
+        cursor, name = self.cursor, ""
         count = cursor.uint32("N", "parameters")
-        while i < count:
-            name = self.key()
-            yield self.open(name)
-            for item in self.usual(count - i - 1):
-                i, name = i + 1, item.name
-                yield item
-            yield from self.statistics(name)
-            i += 1
-
-    def usual(self, count: int) -> Chunks:
-        """Yield parameters with short keys, each behind one without statistics."""
-        cursor = self.cursor
-        for _ in range(count):
+        for i in range(count):
             at = cursor.look()
-            data = cursor.data
-            found = data[at:at + 5] == b"\xce\0\0\0\0" and self.key_at(data, at + 5)
-            if not found:
-                return
-            name, at = found
+            if i and cursor.data[at:at + 5] == b"\xce\0\0\0\0":
+                at += 5
+            elif i:
+                yield from self.statistics(name)
+                at = cursor.look()
             cursor.pos = cursor.base + at
-            yield self.open_at(name, data, at)
-
-    def key(self) -> str:
-        at = self.cursor.look()
-        found = self.key_at(self.cursor.data, at)
-        if not found:
-            return super().key()
-        self.cursor.pos += found[1] - at
-        name: str = found[0]
-        return name
+            found = self.key_at(cursor.data, at)
+            if found:
+                name, at = found
+                cursor.pos = cursor.base + at
+                yield self.open_at(name, cursor.data, at)
+            else:
+                name = self.key()
+                yield self.open(name)
+        if count:
+            yield from self.statistics(name)
 
     def key_at(self, data: bytes, at: int) -> Any:
         """Return (name, where it ends) of a key of few short parts, or None."""
