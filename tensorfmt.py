@@ -2466,9 +2466,9 @@ class Cursor:
         """Call read(), which raises for one entry or tensor alone."""
         read(*args)
 
-    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, low: float = 0,
-                high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
-        """Return the Tensors by name that open_entry(key, entry) makes of the entries of an index.
+    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, about: Any = (),
+                low: float = 0, high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
+        """Return the Tensors by name that an index has: open_entry(self, key, entry, *about).
 
         `schema` checks each. All lie from `low` to `high`. `fields` of an entry have name, size and
         place, for errors; "": the entry itself.
@@ -2479,7 +2479,7 @@ class Cursor:
             name = entry.get("name") if type(key) is int and type(entry) is Map else key
             self.tensor = name if type(name) is str else None
             self.check(schema, entry)
-            self.admit(tensors, open_entry(key, entry), low, high, fields)
+            self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
         for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (key,)
             self.one(read, key, entry)
@@ -3883,11 +3883,9 @@ class Mag(Format):
         return attrs, metadata, tensors
 
     def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
-        def open_row(i: int, row: Any) -> Tensor:
-            return (self.open_spec if spec else self.open_012)(cursor, *row)
         fields = "key", "data_length" if spec else "numel", "data_offset"
-        return cursor.entries(rows, None, open_row, "tensors", low=end, high=cursor.end,
-                              fields=fields)
+        return cursor.entries(rows, None, self.open_spec if spec else self.open_012, "tensors",
+                              low=end, high=cursor.end, fields=fields)
 
     def find_layout(self, cursor: Cursor, header: Any) -> Any:
         """Return (is it the specification's, end, metadata, tensor records), by the checksum."""
@@ -3965,8 +3963,9 @@ class Mag(Format):
             what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
             cursor.defer(cursor.error(what, "type", error=Unsupported))
 
-    def open_spec(self, cursor: Cursor, raw: bytes, fields: Any, _: Any) -> Tensor:
+    def open_spec(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
+        raw, fields, _ = row
         *places, number, nbytes, offset, aux = fields
         name, rank = self.text(cursor, raw), 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
@@ -3982,10 +3981,10 @@ class Mag(Format):
                       offset if nbytes else min(offset, cursor.end), ("aux", aux) if aux else (),
                       self.NAME)
 
-    def open_012(self, cursor: Cursor, raw: bytes, fields: Any, shape: Any) -> Tensor:
+    def open_012(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         """Return a tensor in the layout of magnetron 0.1.2."""
-        (aux, numel, offset), name = fields, self.text(cursor, raw)
-        cursor.tensor = name
+        raw, (aux, numel, offset), shape = row
+        cursor.tensor = name = self.text(cursor, raw)
         if not 1 <= len(shape) <= 6:
             raise cursor.error(f"rank {len(shape)}; 1 to 6 exist", "aux", check="sizes")
         if aux >> 16:
@@ -4124,7 +4123,7 @@ class Mag100(Format):
         cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
         items = self.open_records(cursor, version, names, records, start)
-        tensors = cursor.entries(items, None, lambda _, item: item, "tensors", low=start,
+        tensors = cursor.entries(items, None, lambda *args: args[2], "tensors", low=start,
                                  high=cursor.end, fields=("key_id", "numel", "offset"))
         return attrs, Map(), tensors
 
@@ -4264,10 +4263,8 @@ class Mag300(Format):
             raise cursor.error("a NUL byte in the JSON", offset=meta + nul)
         root = cursor.json(span, self.ROOT, "meta", b"", python=True)
         cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
-
-        def open_entry(name: str, entry: Any) -> Any:
-            return self.open_entry(cursor, name, entry, start, order)
-        return root, cursor.entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
+        return root, cursor.entries(root["tensor_map"], self.ENTRY, self.open_entry, "tensor_map",
+                                    about=(start, order))
 
     def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int, whole: Any) -> None:
         """Raise unless each tensor is at the next multiple of 4096; `whole`: none was left out."""
@@ -4526,14 +4523,11 @@ class ZTensor(ZFamily):
         nbytes = self.find_index(cursor, cursor.end)
         end = cursor.pos
         index = cursor.cbor(nbytes, self.INDEX, self.ROOT, (self.ROOT,), PlainCbor)
-
-        def open_entry(_: Any, facts: Any) -> Tensor:
-            return self.open_entry(cursor, facts, end)
-        tensors = cursor.entries(index, self.ENTRY, open_entry, self.ROOT,
+        tensors = cursor.entries(index, self.ENTRY, self.open_entry, self.ROOT, about=(end,),
                                  fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def open_entry(self, cursor: Cursor, facts: Any, end: int) -> Tensor:
+    def open_entry(self, cursor: Cursor, _: int, facts: Any, end: int) -> Tensor:
         """Return the tensor of an entry; its data end at `end` at most."""
         name, start, nbytes, dtype, dims = [facts.pop(key) for key in self.KEYS]
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
@@ -4817,15 +4811,15 @@ class ZObjects(ZFamily):
     MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
                          for dtype in ZFamily.DTYPES if dtype != "bool"])  # f32 -> float32
-    open_part: Any = None  # (cursor, path, part, its object, limits) -> Part, or an error
+    open_part: Any = None  # (cursor, path, part, its object, *limits) -> Part, or an error
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
-    def open_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Tensor:
+    def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
         """Return the tensor of an object; its attrs are what the file says."""
         if not self.KEY[0](name):
             raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, limits))
+        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, *limits))
                      for role, part in found.items()])
         self.check_parts(cursor, facts, parts)
         for part in found.values():
@@ -4921,10 +4915,7 @@ class ZTensor1(ZObjects):
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
-
-        def open_entry(name: Any, facts: Any) -> Tensor:
-            return self.open_entry(cursor, name, facts, end)
-        tensors = cursor.entries(top[where], self.ENTRY, open_entry, where)
+        tensors = cursor.entries(top[where], self.ENTRY, self.open_entry, where, about=(end,))
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
         return attrs, top.get("attributes") or Map(), tensors
 
@@ -5151,10 +5142,8 @@ class ZTensor2(ZObjects):
             attrs["shards"] = top["shards"]
         used: Facts = Map()  # shards by name
         far: Any = []  # (shard, start, stop, name, role) of parts in shards
-
-        def open_entry(name: Any, facts: Any) -> Tensor:
-            return self.open_entry(cursor, name, facts, (end, top.get("shards", {}), used, far))
-        tensors = cursor.entries(top["objects"], self.ENTRY, open_entry, "objects")
+        tensors = cursor.entries(top["objects"], self.ENTRY, self.open_entry, "objects",
+                                 about=(end, top.get("shards", {}), used, far))
         far.append(("", start, start + nbytes, "", ""))
         cursor.one(self.check_overlap, cursor, far, tensors)
         return attrs, top.get("attributes", Map()), tensors
@@ -5216,8 +5205,8 @@ class ZTensor2(ZObjects):
                 raise cursor.error(what, "objects", name, self.PARTS, role, "blob", tensor=name,
                                    check="bounds")
 
-    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
-        end, shards, used, far = limits
+    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int,
+                  shards: Any, used: Facts, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why, source = found.get("encoding"), None, None
         if (encoding is None) != ("decoded_length" not in found):
@@ -5917,10 +5906,7 @@ class Burnpack(Format):
                      Unsupported)
         top = cursor.cbor(nbytes, self.TOP, "item", rest="rest of the metadata")
         metadata = top.get("metadata", Map())
-
-        def open_entry(name: str, entry: Any) -> Tensor:
-            return self.open_entry(cursor.source, name, entry)
-        tensors = cursor.entries(top["tensors"], self.ENTRY, open_entry, "tensors",
+        tensors = cursor.entries(top["tensors"], self.ENTRY, self.open_entry, "tensors",
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
@@ -5932,13 +5918,13 @@ class Burnpack(Format):
             attrs["scalars"] = top["scalars"]
         return attrs, metadata, tensors
 
-    def open_entry(self, source: Any, name: str, entry: Any) -> Tensor:
+    def open_entry(self, cursor: Cursor, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
         (dtype, attrs, why), (start, stop) = self.dtype_of(entry["dtype"]), entry["data_offsets"]
         if entry.get("param_id") is not None:
             attrs += ("param_id", entry["param_id"])
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(source, stop - start, why=why)
+        stored = Storage(cursor.source, stop - start, why=why)
         made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
         entry.clear()  # of many entries, only the dict is left
         return made
@@ -6217,9 +6203,8 @@ class TensorBuffers(Format):
     def open_tables(self, cursor: Cursor, flat: Flat, places: Any) -> Facts:
         """Return the tensors of the tables that begin at these places."""
         return cursor.entries(
-            self.tables(cursor, flat, places), None,
-            lambda i, entry: self.open_entry(cursor, flat.base, entry),
-            "tensors", low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
+            self.tables(cursor, flat, places), None, self.open_entry, "tensors",
+            about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
 
     def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
         """Yield the fields of each table; their names and shapes must not overlap."""
@@ -6240,7 +6225,7 @@ class TensorBuffers(Format):
             yield entry
         flat.where = ()
 
-    def open_entry(self, cursor: Cursor, base: int, entry: Any) -> Tensor:
+    def open_entry(self, cursor: Cursor, _: int, entry: Any, base: int) -> Tensor:
         """Return the tensor of a table; `base`: where the metadata begin."""
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if code == 0:
@@ -6373,10 +6358,7 @@ class Safetensors(Format):
         metadata, attrs = top.pop("__metadata__", None), Map()
         if metadata == {}:
             attrs["empty_metadata"] = True
-
-        def open_entry(name: str, entry: Any) -> Tensor:
-            return self.open_entry(cursor, name, entry, base)
-        tensors = cursor.entries(top, self.ENTRY, open_entry,
+        tensors = cursor.entries(top, self.ENTRY, self.open_entry, about=(base,),
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.together(self.check_places, cursor, base, tensors)
         return attrs, metadata or Map(), tensors
@@ -6655,12 +6637,9 @@ class BurnRecord(Format):
                     yield name, path, value, attrs
                 else:
                     cursor.one(self.add_number, cursor, scalars, name, value)
-
-        def open_row(_: int, row: Any) -> Tensor:
-            cursor.tensor, cursor.where = row[:2]
-            return self.open_tensor(cursor, tree, top["metadata"], *row)
-        tensors = cursor.entries(rows(), None, open_row, high=cursor.end,
-                                 fields=("", "bytes", "bytes"))
+        tensors = cursor.entries(
+            rows(), None, self.open_tensor, about=(tree, top["metadata"]), high=cursor.end,
+            fields=("", "bytes", "bytes"))
         if scalars:
             top["metadata"]["scalars"] = scalars
         return top["metadata"], Map(), tensors
@@ -6718,8 +6697,9 @@ class BurnRecord(Format):
         return type(entry["shape"]) is list and (
             type(found) is list or (type(found) is tuple and len(found) == 6))
 
-    def open_tensor(self, cursor: Cursor, tree: Any, metadata: Any, name: str, path: Any,
-                    entry: Any, attrs: Any) -> Tensor:
+    def open_tensor(self, cursor: Cursor, _: int, row: Any, tree: Any, metadata: Any) -> Tensor:
+        name, path, entry, attrs = row
+        cursor.tensor, cursor.where = name, path
         if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
             raise cursor.error("shape is not an array of integers " + U64, "shape")
         if len(entry) == 2:
@@ -8772,7 +8752,8 @@ class QuickMag(Mag):
         tensors, known, high = Map(), {}, cursor.end
         for raw, fields, offset, aux in rows:
             if fields not in known:
-                like = self.open_spec(cursor, raw, unpack_from("<6qBQ", fields) + (offset, aux), ())
+                row = raw, unpack_from("<6qBQ", fields) + (offset, aux), ()
+                like = self.open_spec(cursor, 0, row)
                 if like.dtype is None or like.size * ITEMSIZE[like.dtype] != like.stored.nbytes:
                     raise ValueError
                 known[fields] = like.dtype, like.shape, like.stored, high - like.stored.nbytes
