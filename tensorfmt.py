@@ -2776,7 +2776,6 @@ class Derived(Tensor):
         return self.contiguous().data
 
     def blocks(self) -> Chunks:
-        """Yield the decoded bytes."""
         itemsize, blocks = self.check_readable(), self.decode(ENCODINGS[self.stored.encoding])
         if self.stored.order == "<":
             return blocks
@@ -2825,7 +2824,6 @@ ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
 def zstd_module() -> Any:
-    """Return the first zstd module that is there."""
     for name in ZSTD_MODULES:
         try:
             return __import__(name, None, None, ["ZstdCompressor"])
@@ -3146,7 +3144,6 @@ class Sparse(Derived):
 
     @staticmethod
     def make(shape: Any, components: Any, attrs: Facts) -> Tensor:
-        """Return a sparse Tensor of its parts."""
         layout = {("coords", "values"): "coo", ("indices", "indptr", "values"): "csr"}.get(
             tuple(sorted(components)))
         if shape is None or layout is None or (layout == "csr" and len(shape) != 2):
@@ -3343,7 +3340,6 @@ class Quantized(Tensor):
             yield start, [number for byte in raw for number in rows[byte]][:count]
 
     def factors(self, plan: Plan, start: int, stop: int) -> Any:
-        """Return some of the scales."""
         width = ITEMSIZE.get(plan.scale, 1)
         first = self.start + plan.scales_at + start * width
         raw = self.stored.source.view(first, (stop - start) * width)
@@ -3367,7 +3363,6 @@ class Quantized(Tensor):
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
     def contiguous(self) -> Tensor:
-        """Return it with a copy of its bytes in memory."""
         data = self.tobytes()
         return self.copy(stored=Storage(Memory(data), len(data)), start=0)
 
@@ -4101,18 +4096,16 @@ class Mag100(Format):
         return 16 if attrs["version"] == 200 else 1
 
     def read(self, cursor: Cursor) -> Any:
-        _, version, timestamp, checksum, aux, metadata_len, count = cursor.record(self.HEADER)
+        _, version, timestamp, checksum, aux, metadata_len, total = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
-        names = self.read_names(cursor)
+        names, rows = self.read_names(cursor), []
         self.check_marks(cursor, "MDT!", "DSC!")
-        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24,
-                     "as many as fit (cut short?)")
-        records = []
-        for i in range(count):
+        cursor.limit("tensor_count", total, 0, cursor.end // 24, "as many as fit (cut short?)")
+        for i in range(total):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
             cursor.limit("rank", fields[0], 0, 63, "dimensions")
-            records.append(fields + (Mag.read_shape(cursor, fields[0]),))
+            rows.append((fields, Mag.read_shape(cursor, fields[0])))
         cursor.where = ()
         found = crc32c(cursor.source.read(20, cursor.pos - 20))
         self.check_marks(cursor, "BUF!")
@@ -4122,9 +4115,9 @@ class Mag100(Format):
         cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
         cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
-        items = self.open_records(cursor, version, names, records, start)
-        tensors = cursor.entries(items, None, lambda *args: args[2], "tensors", low=start,
-                                 high=cursor.end, fields=("key_id", "numel", "offset"))
+        tensors = cursor.entries(
+            rows, None, self.open_row, "tensors", about=(version, names, [start]), low=start,
+            high=cursor.end, fields=("key_id", "numel", "offset"))
         return attrs, Map(), tensors
 
     def check_marks(self, cursor: Cursor, *texts: str) -> None:
@@ -4134,14 +4127,12 @@ class Mag100(Format):
                 raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
 
     def read_names(self, cursor: Cursor) -> "List[Any]":
-        """Return the names by number."""
         self.check_marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
-        most = (cursor.end - cursor.pos) // 4 - 1
-        cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
+        cursor.limit("pool_count", count, 0, cursor.end // 4, "as many as fit (cut short?)")
         most = (MAX_BOXES + 10 * cursor.end) // 200
         cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
-        at, names, known = cursor.pos, [], set()
+        at, names = cursor.pos, []
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -4149,39 +4140,31 @@ class Mag100(Format):
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
-            if name is None or name in known:
-                raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
+            if name is None:
+                raise cursor.error("text is not UTF-8", "pool", i)
             names.append(name)
-            known.add(name)
         return names
 
-    def open_records(self, cursor: Cursor, version: int, names: Any, records: Any,
-                     start: int) -> Chunks:
-        """Yield the tensors: each follows the last."""
-        at, total = start, len(names)
+    def open_row(self, cursor: Cursor, _: int, row: Any, version: int, names: Any,
+                 ends: Any) -> Tensor:
+        """Return a tensor, right behind the last one; `ends`: of the index and of the tensors."""
+        (_, number, _, key, numel, offset), shape = row
         dtypes: Any = self.DTYPES if version == 100 else Mag.LATER_DTYPES
-        for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
-            cursor.where, cursor.tensor = ("tensors", i), None
-            at = round_up(at, 1 if version == 100 else 16)
-            name = names[key] if key < total else None
-            if name is None:
-                what = f"name {key} of {total}, each is used once"
-                raise cursor.error(what, "key_id", check="sizes")
-            names[key] = None
-            cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
-            cursor.tensor = name
-            Mag.check_shape(cursor, shape, numel)
-            if start + offset != at:
-                what = f"data at {offset}, {at - start} is next"
-                raise cursor.error(what, "offset", check="sizes")
-            dtype: Any = dtypes[number]
-            attrs: Any = ()
-            why = None
-            if dtype not in self.DTYPES:
-                dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
-            stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
-            yield Tensor(name, dtype, shape, stored, at, attrs, self.NAME)
-            at += stored.nbytes
+        cursor.limit("key_id", key, 0, len(names) - 1, "the number of a name")
+        cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
+        cursor.tensor, dtype = names[key], dtypes[number]
+        Mag.check_shape(cursor, shape, numel)
+        attrs: Any = ()
+        why = None
+        if dtype not in self.DTYPES:
+            dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
+        stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
+        start, follows = ends[0] + offset, round_up(ends[-1], 1 if version == 100 else 16)
+        ends.append(start + stored.nbytes)
+        if start != follows:
+            what = f"data at {offset}, {follows - ends[0]} is next"
+            raise cursor.error(what, "offset", check="sizes")
+        return Tensor(names[key], dtype, shape, stored, start, attrs, self.NAME)
 
 
 LATER.append(Mag100())
@@ -4287,7 +4270,6 @@ class Mag300(Format):
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def open_entry(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Tensor:
-        """Return the Tensor of an entry, or raise what is wrong with it."""
         if not is_text(name):
             raise cursor.error("the name has a lone surrogate", tensor=name)
         shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
@@ -4422,7 +4404,6 @@ class ZFamily(Format):
         return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
 
     def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        """Yield the bytes that a digest is of."""
         for at in range(offset, offset + nbytes, BLOCK):
             yield source.view(at, min(BLOCK, offset + nbytes - at))
 
@@ -4848,7 +4829,6 @@ class ZObjects(ZFamily):
             raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
 
     def content_of(self, tensor: Tensor) -> Facts:
-        """Return the attrs that the other generations store, too."""
         return tensor.attrs.get("attributes") or Map()
 
 
@@ -6630,7 +6610,8 @@ class BurnRecord(Format):
             raise cursor.error("the map has no item", "item", offset=0)
 
         def rows() -> Chunks:
-            for name, path, value, attrs in self.each_value(cursor, tree, top["item"]):
+            for name, path, value, attrs in self.each_value(cursor, tree, "", ("item",),
+                                                            top["item"]):
                 tree.spend(160)
                 cursor.where, cursor.tensor = path, None
                 if attrs is not None:
@@ -6644,27 +6625,22 @@ class BurnRecord(Format):
             top["metadata"]["scalars"] = scalars
         return top["metadata"], Map(), tensors
 
-    def each_value(self, cursor: Cursor, tree: Any, item: Any) -> Chunks:
+    def each_value(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
         """Yield (name, path, entry, attrs) of each tensor; attrs are None of a number or a text."""
-        stack: Any = [iter([("", ("item",), item)])]
-        while stack:
-            rows = [row for _, row in zip(range(1), stack[-1])]  # next() of boards has no default
-            name, path, value = (rows + [("", (), None)])[0]
-            entry: Any = value
-            place, attrs = path, ()
-            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                entry, place = value.get("param"), path + ("param",)
-                attrs = self.id_attrs(value["id"])
-            if not path:
-                stack.pop()
-            elif self.is_tensor(entry):
-                yield name or "item", place, entry, attrs
-            elif type(value) is tuple and len(value) == 3:
-                continue  # bytes that are not a tensor's
-            elif type(value) in (Map, list, tuple):
-                stack.append(self.inside(cursor, tree, name, path, value))
-            elif value is not None:
-                yield name or "item", path, value, None
+        entry: Any = value
+        place, attrs = path, ()
+        if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+            entry, place = value.get("param"), path + ("param",)
+            attrs = self.id_attrs(value["id"])
+        if self.is_tensor(entry):
+            yield name or "item", place, entry, attrs
+        elif type(value) is tuple and len(value) == 3:
+            return  # bytes that are not a tensor's
+        elif type(value) in (Map, list, tuple):
+            for row in self.inside(cursor, tree, name, path, value):
+                yield from self.each_value(cursor, tree, *row)
+        elif value is not None:
+            yield name or "item", path, value, None
 
     def inside(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
         """Yield (name, path, item) of a map or list, perhaps left in the file."""
@@ -7558,8 +7534,6 @@ if not BOARD and OneFile is not Format:
 
 
 class Again(Lazy):
-    """The source of a pickle."""
-
     shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
 
     def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
@@ -7576,7 +7550,6 @@ class Again(Lazy):
 
 
 def source_again(*args: Any) -> Any:
-    """Return the source of a pickled tensor."""
     from weakref import WeakValueDictionary
     Again.shared = Again.shared or WeakValueDictionary()
     return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
@@ -8312,7 +8285,6 @@ class QuickCbor(QuickRows, Cbor):
         return [number(value[1:] or value, "big") for value in values]
 
     def attrs(self, values: Any) -> "List[Any]":
-        """Return numbers and texts, None where there is none."""
         number = int.from_bytes
         return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
                 value[1 + (value[0] == 0x78):].decode() for value in values]
