@@ -8130,7 +8130,7 @@ class QuickRows:
     scanned = 0  # bytes: containers that may hold some can be many
 
     def begin(self, usual: Usual) -> Any:
-        self.usual = usual
+        self.usual, self.size = usual, PIECE
         self.kinds: Any = []  # (what entries like this share, shape, bytes)
         self.numbers: Any = {}  # of the kinds
         self.examples: Any = {}  # by what they share: (name, entry, shape, nbytes, start, attr)
@@ -8138,7 +8138,7 @@ class QuickRows:
 
     def piece(self, data: bytes, at: int) -> Any:
         """Return what is in front of each usual entry from `at` on, columns of rows, their end."""
-        width, size = len(self.usual.rows) + 1, PIECE
+        width, size = len(self.usual.rows) + 1, self.size
         found = self.usual.split(data[at:at + size])
         while at + size < len(data) and len(found) <= 2 * width:  # the last entry may go on
             size *= 2
@@ -8220,42 +8220,31 @@ class QuickCbor(QuickRows, Cbor):
         """Return (items, their end): those that are alike by rows, the others one by one."""
         out: "List[Any]" = []
         heads: Any = None  # not yet looked for
+        start = at  # where the next usual entry goes on behind its name
         while not self.ends(size, len(out), at):
-            if heads != []:
+            if heads != [] and (at >= start or start - at < 1 << 12
+                                and self.names([self.data[at:start]]) != [None]):
                 heads, columns, stop = self.piece(self.data, at)
-                at = self.add_rows(out, at, stop, heads, columns, read_one)
-                if -1 < size < len(out):
-                    raise ValueError
-            if not self.ends(size, len(out), at):
+                at, start = self.add_rows(out, at, stop, heads, columns)
+            else:
                 item, at = read_one(at)
                 out.append(item)
+            if -1 < size < len(out):
+                raise ValueError
         return out, at + (size < 0)
 
-    def add_rows(self, out: Any, at: int, stop: int, heads: Any, columns: Any,
-                 read_one: Any) -> int:
-        """Add usual entries, which end at `stop`, and others between; return where they end."""
+    def add_rows(self, out: Any, at: int, stop: int, heads: Any, columns: Any) -> Any:
+        """Add usual entries up to another one; return where they end, and `start` of many()."""
         names = self.names(heads)
-        rows = self.rows(names, columns)
-        if None not in names:
-            out.extend(zip(names, rows))
-            self.count += len(rows)
-            return stop
-        stop = at  # of the last usual entry; `at`: of all that was read
-        for i, head in enumerate(heads):
-            start = stop + len(head)
-            stop = start + len(self.usual.text_of(columns, i))
-            name = None
-            while at < start and name is None:
-                if start - at < 1 << 12:
-                    name, = self.names([self.data[at:start]])
-                if name is None:
-                    item, at = read_one(at)
-                    out.append(item)
-            if name is not None:  # else it lies in one that is not usual
-                out.append((name, rows[i]))
-                self.count += 1
-                at = stop
-        return at
+        count = (names + [None]).index(None)
+        out.extend(zip(names, self.rows(names[:count], [column[:count] for column in columns])))
+        self.count += count
+        if count == len(names):
+            self.size = min(2 * self.size, PIECE)
+            return stop, stop
+        self.size = max(self.size >> 1, 1 << 10)  # others may follow
+        at += sum([len(heads[i] + self.usual.text_of(columns, i)) for i in range(count)])
+        return at, at + len(heads[count])
 
     def names(self, heads: Any) -> Any:
         """Return the name that is all of each head; None where it is not."""
