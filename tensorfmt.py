@@ -4100,7 +4100,8 @@ class Mag100(Format):
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names, rows = self.read_names(cursor), []
         self.check_marks(cursor, "MDT!", "DSC!")
-        cursor.limit("tensor_count", total, 0, cursor.end // 24, "as many as fit (cut short?)")
+        most = (cursor.end - cursor.pos) // 24
+        cursor.limit("tensor_count", total, 0, most, "as many as fit (cut short?)")
         for i in range(total):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
@@ -4129,10 +4130,11 @@ class Mag100(Format):
     def read_names(self, cursor: Cursor) -> "List[Any]":
         self.check_marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
-        cursor.limit("pool_count", count, 0, cursor.end // 4, "as many as fit (cut short?)")
+        most = (cursor.end - cursor.pos) // 4 - 1
+        cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
         most = (MAX_BOXES + 10 * cursor.end) // 200
         cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
-        at, names = cursor.pos, []
+        at, names = cursor.pos, Map()
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -4140,10 +4142,10 @@ class Mag100(Format):
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
-            if name is None:
-                raise cursor.error("text is not UTF-8", "pool", i)
-            names.append(name)
-        return names
+            if name is None or name in names:
+                raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
+            names[name] = True
+        return list(names)
 
     def open_row(self, cursor: Cursor, _: int, row: Any, version: int, names: Any,
                  ends: Any) -> Tensor:
@@ -8351,7 +8353,7 @@ class QuickJson(QuickRows, Json):
 
     def add(self, box: Facts, text: bytes) -> int:
         """Add the members of a text to an object; return how many."""
-        found: Facts = self.members(text) if text or not box else {}
+        found: Facts = self.members(text) if text or not box else {}  # `{,` is wrong
         box.update(found)
         return len(found)
 
@@ -8454,7 +8456,7 @@ class Quick(Cursor):
         step, first, others = usual.step, usual.step if usual.end else 0, 0
         named = hasattr(found, "items")
         tensors = found if named else Map()  # in a map, each entry makes room for one
-        pairs = found.items() if named else [
+        pairs: Any = found.items() if named else [
             pair if type(pair) is tuple else (i, pair) for i, pair in enumerate(found)]
         alike: Any
         for key, entry in pairs:
