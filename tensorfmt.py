@@ -8199,54 +8199,52 @@ class QuickCbor(QuickRows, Cbor):
     def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
         if depth != self.usual.depth or not self.usual.lead:
             return super().array(size, at, depth)
-        return self.many(size, at, lambda at: self.item(at, depth))
+        out: "List[Any]" = []
+
+        def read_one(at: int) -> int:
+            item, at = self.item(at, depth)
+            out.append(item)
+            return at
+        return self.many(out, out.extend, read_one, size, at)
 
     def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
         if depth != self.usual.depth or self.usual.lead:
             return super().map(size, at, depth)
         out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
-
-        def read_pair(at: int) -> Any:
-            box: Facts = Map()
-            at = self.pair(box, at, depth)
-            return box.popitem(), at
-        pairs, at = self.many(size, at, read_pair)
-        out.update(pairs)
-        if len(out) < len(pairs):  # a name twice
-            raise ValueError
+        found = self.many(out, out.update, lambda at: self.pair(out, at, depth), size, at)
         if self.usual.check is not None and self.count:
             self.usual.check(out)
-        return out, at
+        return found
 
-    def many(self, size: int, at: int, read_one: Any) -> "Tuple[Any, int]":
+    def many(self, out: Any, add: Any, read_one: Any, size: int, at: int) -> "Tuple[Any, int]":
         """Return (items, their end): those that are alike by rows, the others one by one."""
-        out: "List[Any]" = []
         heads: Any = None  # not yet looked for
         start = at  # where the next usual entry goes on behind its name
         while not self.ends(size, len(out), at):
             if heads != [] and (at >= start or start - at < 1 << 12
                                 and self.names([self.data[at:start]]) != [None]):
                 heads, columns, stop = self.piece(self.data, at)
-                at, start = self.add_rows(out, at, stop, heads, columns)
+                count = len(out)
+                at, start, names, rows = self.rows_until(at, stop, heads, columns)
+                add(zip(names, rows))
+                self.count += len(rows)
+                if len(out) < count + len(rows) or -1 < size < len(out):  # a name twice
+                    raise ValueError
             else:
-                item, at = read_one(at)
-                out.append(item)
-            if -1 < size < len(out):
-                raise ValueError
+                at = read_one(at)
         return out, at + (size < 0)
 
-    def add_rows(self, out: Any, at: int, stop: int, heads: Any, columns: Any) -> Any:
-        """Add usual entries up to another one; return where they end, and `start` of many()."""
+    def rows_until(self, at: int, stop: int, heads: Any, columns: Any) -> Any:
+        """Return where usual entries end, `start` of many(), their names and rows."""
         names = self.names(heads)
         count = (names + [None]).index(None)
-        out.extend(zip(names, self.rows(names[:count], [column[:count] for column in columns])))
-        self.count += count
+        rows = self.rows(names[:count], [column[:count] for column in columns])
         if count == len(names):
             self.size = min(2 * self.size, PIECE)
-            return stop, stop
+            return stop, stop, names, rows
         self.size = max(self.size >> 1, 1 << 10)  # others may follow
         at += sum([len(heads[i] + self.usual.text_of(columns, i)) for i in range(count)])
-        return at, at + len(heads[count])
+        return at, at + len(heads[count]), names, rows
 
     def names(self, heads: Any) -> Any:
         """Return the name that is all of each head; None where it is not."""

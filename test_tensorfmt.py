@@ -7442,6 +7442,17 @@ class UsualCborTest(TestCase):
             again = again[:6] + struct.pack("<I", nbytes) + again[10:]
             self.assertEqual(type(read_both(again)), tuple)
 
+    def test_limits_of_a_map_hold_for_what_is_read_alone(self):
+        """Numbers as keys, keys twice: of a map where usual entries could be."""
+        numbers = b"".join([tensorfmt.cbor_dumps(7 * i) + b"\0" for i in range(100, 0, -1)])
+        with Changed(tensorfmt, "MAX_HARD_KEYS", 20):
+            for items, good in ((numbers[:50], True), (numbers, False)):
+                count = 100 if items is numbers else items.count(b"\0")
+                data = burnpack(b"\xa2\x67tensors\xa0\x61x" + tensorfmt.cbor_head(5, count) + items)
+                self.assertEqual(type(read_both(data)), list if good else tuple)
+        self.assertEqual(type(read_both(burnpack(
+            b"\xa2\x67tensors\xa0\x61x\xa2\x61a\0\x61a\0"))), tuple)
+
     def test_counts_that_do_not_agree(self):
         data = dumps(many_tensors(20), format="burnpack")
         at = data.index(b"\x67tensors") + 8
