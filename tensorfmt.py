@@ -2467,9 +2467,9 @@ class Cursor:
         """Call read(), which raises for one entry or tensor alone."""
         read(*args)
 
-    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, low: float = 0,
-                high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
-        """Return the Tensors by name that open_entry(key, entry) makes of the entries of an index.
+    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, about: Any = (),
+                low: float = 0, high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
+        """Return the Tensors by name that an index has: open_entry(self, key, entry, *about).
 
         `schema` checks each. All lie from `low` to `high`. `fields` of an entry have name, size and
         place, for errors; "": the entry itself.
@@ -2480,7 +2480,7 @@ class Cursor:
             name = entry.get("name") if type(key) is int and type(entry) is Map else key
             self.tensor = name if type(name) is str else None
             self.check(schema, entry)
-            self.admit(tensors, open_entry(key, entry), low, high, fields)
+            self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
         for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (key,)
             self.one(read, key, entry)
@@ -2775,7 +2775,6 @@ class Derived(Tensor):
         return self.contiguous().data
 
     def blocks(self) -> Chunks:
-        """Yield the decoded bytes."""
         itemsize, blocks = self.check_readable(), self.decode(ENCODINGS[self.stored.encoding])
         if self.stored.order == "<":
             return blocks
@@ -2824,7 +2823,6 @@ ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 
 
 def zstd_module() -> Any:
-    """Return the first zstd module that is there."""
     for name in ZSTD_MODULES:
         try:
             return __import__(name, None, None, ["ZstdCompressor"])
@@ -3145,7 +3143,6 @@ class Sparse(Derived):
 
     @staticmethod
     def make(shape: Any, components: Any, attrs: Facts) -> Tensor:
-        """Return a sparse Tensor of its parts."""
         layout = {("coords", "values"): "coo", ("indices", "indptr", "values"): "csr"}.get(
             tuple(sorted(components)))
         if shape is None or layout is None or (layout == "csr" and len(shape) != 2):
@@ -3342,7 +3339,6 @@ class Quantized(Tensor):
             yield start, [number for byte in raw for number in rows[byte]][:count]
 
     def factors(self, plan: Plan, start: int, stop: int) -> Any:
-        """Return some of the scales."""
         width = ITEMSIZE.get(plan.scale, 1)
         first = self.start + plan.scales_at + start * width
         raw = self.stored.source.view(first, (stop - start) * width)
@@ -3366,7 +3362,6 @@ class Quantized(Tensor):
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
     def contiguous(self) -> Tensor:
-        """Return it with a copy of its bytes in memory."""
         data = self.tobytes()
         return self.copy(stored=Storage(Memory(data), len(data)), start=0)
 
@@ -3880,11 +3875,9 @@ class Mag(Format):
         return attrs, metadata, tensors
 
     def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
-        def open_row(i: int, row: Any) -> Tensor:
-            return (self.open_spec if spec else self.open_012)(cursor, *row)
         fields = "key", "data_length" if spec else "numel", "data_offset"
-        return cursor.entries(rows, None, open_row, "tensors", low=end, high=cursor.end,
-                              fields=fields)
+        return cursor.entries(rows, None, self.open_spec if spec else self.open_012, "tensors",
+                              low=end, high=cursor.end, fields=fields)
 
     def find_layout(self, cursor: Cursor, header: Any) -> Any:
         """Return (is it the specification's, end, metadata, tensor records), by the checksum."""
@@ -3962,8 +3955,9 @@ class Mag(Format):
             what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
             cursor.defer(cursor.error(what, "type", error=Unsupported))
 
-    def open_spec(self, cursor: Cursor, raw: bytes, fields: Any, _: Any) -> Tensor:
+    def open_spec(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
+        raw, fields, _ = row
         *places, number, nbytes, offset, aux = fields
         name, rank = self.text(cursor, raw), 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
@@ -3979,10 +3973,10 @@ class Mag(Format):
                       offset if nbytes else min(offset, cursor.end), ("aux", aux) if aux else (),
                       self.NAME)
 
-    def open_012(self, cursor: Cursor, raw: bytes, fields: Any, shape: Any) -> Tensor:
+    def open_012(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         """Return a tensor in the layout of magnetron 0.1.2."""
-        (aux, numel, offset), name = fields, self.text(cursor, raw)
-        cursor.tensor = name
+        raw, (aux, numel, offset), shape = row
+        cursor.tensor = name = self.text(cursor, raw)
         if not 1 <= len(shape) <= 6:
             raise cursor.error(f"rank {len(shape)}; 1 to 6 exist", "aux", check="sizes")
         if aux >> 16:
@@ -4099,18 +4093,17 @@ class Mag100(Format):
         return 16 if attrs["version"] == 200 else 1
 
     def read(self, cursor: Cursor) -> Any:
-        _, version, timestamp, checksum, aux, metadata_len, count = cursor.record(self.HEADER)
+        _, version, timestamp, checksum, aux, metadata_len, total = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
-        names = self.read_names(cursor)
+        names, rows = self.read_names(cursor), []
         self.check_marks(cursor, "MDT!", "DSC!")
-        cursor.limit("tensor_count", count, 0, (cursor.end - cursor.pos) // 24,
-                     "as many as fit (cut short?)")
-        records = []
-        for i in range(count):
+        most = (cursor.end - cursor.pos) // 24
+        cursor.limit("tensor_count", total, 0, most, "as many as fit (cut short?)")
+        for i in range(total):
             cursor.where = "tensors", i
             fields = cursor.record(self.RECORD)
             cursor.limit("rank", fields[0], 0, 63, "dimensions")
-            records.append(fields + (Mag.read_shape(cursor, fields[0]),))
+            rows.append((fields, Mag.read_shape(cursor, fields[0])))
         cursor.where = ()
         found = crc32c(cursor.source.read(20, cursor.pos - 20))
         self.check_marks(cursor, "BUF!")
@@ -4120,9 +4113,9 @@ class Mag100(Format):
         cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
         cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
         start = round_up(cursor.pos, self.alignment(attrs))
-        items = self.open_records(cursor, version, names, records, start)
-        tensors = cursor.entries(items, None, lambda _, item: item, "tensors", low=start,
-                                 high=cursor.end, fields=("key_id", "numel", "offset"))
+        tensors = cursor.entries(
+            rows, None, self.open_row, "tensors", about=(version, names, [start]), low=start,
+            high=cursor.end, fields=("key_id", "numel", "offset"))
         return attrs, Map(), tensors
 
     def check_marks(self, cursor: Cursor, *texts: str) -> None:
@@ -4132,14 +4125,13 @@ class Mag100(Format):
                 raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
 
     def read_names(self, cursor: Cursor) -> "List[Any]":
-        """Return the names by number."""
         self.check_marks(cursor, "SRP!")
         count, = cursor.record(self.COUNT)
         most = (cursor.end - cursor.pos) // 4 - 1
         cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
         most = (MAX_BOXES + 10 * cursor.end) // 200
         cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
-        at, names, known = cursor.pos, [], set()
+        at, names = cursor.pos, Map()
         offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
@@ -4147,39 +4139,31 @@ class Mag100(Format):
                 raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
         for i in range(count):
             name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
-            if name is None or name in known:
+            if name is None or name in names:
                 raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
-            names.append(name)
-            known.add(name)
-        return names
+            names[name] = True
+        return list(names)
 
-    def open_records(self, cursor: Cursor, version: int, names: Any, records: Any,
-                     start: int) -> Chunks:
-        """Yield the tensors: each follows the last."""
-        at, total = start, len(names)
+    def open_row(self, cursor: Cursor, _: int, row: Any, version: int, names: Any,
+                 ends: Any) -> Tensor:
+        """Return a tensor, right behind the last one; `ends`: of the index and of the tensors."""
+        (_, number, _, key, numel, offset), shape = row
         dtypes: Any = self.DTYPES if version == 100 else Mag.LATER_DTYPES
-        for i, (_, number, _, key, numel, offset, shape) in enumerate(records):
-            cursor.where, cursor.tensor = ("tensors", i), None
-            at = round_up(at, 1 if version == 100 else 16)
-            name = names[key] if key < total else None
-            if name is None:
-                what = f"name {key} of {total}, each is used once"
-                raise cursor.error(what, "key_id", check="sizes")
-            names[key] = None
-            cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
-            cursor.tensor = name
-            Mag.check_shape(cursor, shape, numel)
-            if start + offset != at:
-                what = f"data at {offset}, {at - start} is next"
-                raise cursor.error(what, "offset", check="sizes")
-            dtype: Any = dtypes[number]
-            attrs: Any = ()
-            why = None
-            if dtype not in self.DTYPES:
-                dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
-            stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
-            yield Tensor(name, dtype, shape, stored, at, attrs, self.NAME)
-            at += stored.nbytes
+        cursor.limit("key_id", key, 0, len(names) - 1, "the number of a name")
+        cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
+        cursor.tensor, dtype = names[key], dtypes[number]
+        Mag.check_shape(cursor, shape, numel)
+        attrs: Any = ()
+        why = None
+        if dtype not in self.DTYPES:
+            dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
+        stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
+        start, follows = ends[0] + offset, round_up(ends[-1], 1 if version == 100 else 16)
+        ends.append(start + stored.nbytes)
+        if start != follows:
+            what = f"data at {offset}, {follows - ends[0]} is next"
+            raise cursor.error(what, "offset", check="sizes")
+        return Tensor(names[key], dtype, shape, stored, start, attrs, self.NAME)
 
 
 LATER.append(Mag100())
@@ -4261,10 +4245,8 @@ class Mag300(Format):
             raise cursor.error("a NUL byte in the JSON", offset=meta + nul)
         root = cursor.json(span, self.ROOT, "meta", b"", python=True)
         cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
-
-        def open_entry(name: str, entry: Any) -> Any:
-            return self.open_entry(cursor, name, entry, start, order)
-        return root, cursor.entries(root["tensor_map"], self.ENTRY, open_entry, "tensor_map")
+        return root, cursor.entries(root["tensor_map"], self.ENTRY, self.open_entry, "tensor_map",
+                                    about=(start, order))
 
     def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int, whole: Any) -> None:
         """Raise unless each tensor is at the next multiple of 4096; `whole`: none was left out."""
@@ -4287,7 +4269,6 @@ class Mag300(Format):
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def open_entry(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Tensor:
-        """Return the Tensor of an entry, or raise what is wrong with it."""
         if not is_text(name):
             raise cursor.error("the name has a lone surrogate", tensor=name)
         shape, text, number, offset, nbytes = [entry[key] for key in self.ENTRY.needed]
@@ -4428,7 +4409,6 @@ class ZFamily(Format):
         return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
 
     def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        """Yield the bytes that a digest is of."""
         for at in range(offset, offset + nbytes, BLOCK):
             yield source.view(at, min(BLOCK, offset + nbytes - at))
 
@@ -4527,12 +4507,11 @@ class ZTensor(ZFamily):
         nbytes = self.find_index(cursor, cursor.end)
         data_end = cursor.pos
         index = cursor.cbor(nbytes, self.INDEX, self.ROOT, (self.ROOT,), PlainCbor)
-        tensors = cursor.entries(
-            index, self.ENTRY, lambda _, facts: self.open_entry(cursor, facts, data_end),
-            self.ROOT, fields=("name", "size", "offset"))
+        tensors = cursor.entries(index, self.ENTRY, self.open_entry, self.ROOT, about=(data_end,),
+                                 fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
 
-    def open_entry(self, cursor: Cursor, facts: Any, end: int) -> Tensor:
+    def open_entry(self, cursor: Cursor, _: int, facts: Any, end: int) -> Tensor:
         """Return the tensor of an entry; its data end at `end` at most."""
         name, start, nbytes, dtype, dims = [facts.pop(key) for key in self.KEYS]
         shape, encoding, layout = tuple(dims), facts["encoding"], facts.get("layout", "dense")
@@ -4804,15 +4783,15 @@ class ZObjects(ZFamily):
     MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
     SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
                          for dtype in ZFamily.DTYPES if dtype != "bool"])  # f32 -> float32
-    open_part: Any = None  # (cursor, path, part, its object, limits) -> Part, or an error
+    open_part: Any = None  # (cursor, path, part, its object, *limits) -> Part, or an error
     check_parts: Any = None  # (cursor, object, Parts by role), or an error
 
-    def open_entry(self, cursor: Cursor, name: str, facts: Any, limits: Any) -> Tensor:
+    def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
         """Return the tensor of an object; its attrs are what the file says."""
         if not self.KEY[0](name):
             raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, limits))
+        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, *limits))
                      for role, part in found.items()])
         self.check_parts(cursor, facts, parts)
         for part in found.values():
@@ -4841,7 +4820,6 @@ class ZObjects(ZFamily):
             raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
 
     def content_of(self, tensor: Tensor) -> Facts:
-        """Return the attrs that the other generations store, too."""
         return tensor.attrs.get("attributes") or Map()
 
 
@@ -4908,10 +4886,7 @@ class ZTensor1(ZObjects):
         where = "tensors" if "tensors" in top and "objects" not in top else "objects"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
-
-        def open_entry(name: Any, facts: Any) -> Tensor:
-            return self.open_entry(cursor, name, facts, end)
-        tensors = cursor.entries(top[where], self.ENTRY, open_entry, where)
+        tensors = cursor.entries(top[where], self.ENTRY, self.open_entry, where, about=(end,))
         attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
         return attrs, top.get("attributes") or Map(), tensors
 
@@ -5138,10 +5113,8 @@ class ZTensor2(ZObjects):
             attrs["shards"] = top["shards"]
         used: Facts = Map()  # shards by name
         far: Any = []  # (shard, start, stop, name, role) of parts in shards
-
-        def open_entry(name: Any, facts: Any) -> Tensor:
-            return self.open_entry(cursor, name, facts, (end, top.get("shards", {}), used, far))
-        tensors = cursor.entries(top["objects"], self.ENTRY, open_entry, "objects")
+        tensors = cursor.entries(top["objects"], self.ENTRY, self.open_entry, "objects",
+                                 about=(end, top.get("shards", {}), used, far))
         far.append(("", start, start + nbytes, "", ""))
         cursor.one(self.check_overlap, cursor, far, tensors)
         return attrs, top.get("attributes", Map()), tensors
@@ -5203,8 +5176,8 @@ class ZTensor2(ZObjects):
                 raise cursor.error(what, "objects", name, self.PARTS, role, "blob", tensor=name,
                                    check="bounds")
 
-    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, limits: Any) -> Part:
-        end, shards, used, far = limits
+    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int,
+                  shards: Any, used: Facts, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why, source = found.get("encoding"), None, None
         if (encoding is None) != ("decoded_length" not in found):
@@ -5904,10 +5877,8 @@ class Burnpack(Format):
                      Unsupported)
         top = cursor.cbor(nbytes, self.TOP, "item", rest="rest of the metadata")
         metadata = top.get("metadata", Map())
-        tensors = cursor.entries(
-            top["tensors"], self.ENTRY,
-            lambda name, entry: self.open_entry(cursor.source, name, entry), "tensors",
-            fields=("", "data_offsets", "data_offsets"))
+        tensors = cursor.entries(top["tensors"], self.ENTRY, self.open_entry, "tensors",
+                                 fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
         for item in tensors.values():
@@ -5918,13 +5889,13 @@ class Burnpack(Format):
             attrs["scalars"] = top["scalars"]
         return attrs, metadata, tensors
 
-    def open_entry(self, source: Any, name: str, entry: Any) -> Tensor:
+    def open_entry(self, cursor: Cursor, name: str, entry: Any) -> Tensor:
         """Return the tensor of an entry; its start counts from DS."""
         (dtype, attrs, why), (start, stop) = self.dtype_of(entry["dtype"]), entry["data_offsets"]
         if entry.get("param_id") is not None:
             attrs += ("param_id", entry["param_id"])
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        stored = Storage(source, stop - start, why=why)
+        stored = Storage(cursor.source, stop - start, why=why)
         made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
         entry.clear()  # of many entries, only the dict is left
         return made
@@ -6190,9 +6161,8 @@ class TensorBuffers(Format):
     def open_tables(self, cursor: Cursor, flat: Flat, places: Any) -> Facts:
         """Return the tensors of the tables that begin at these places."""
         return cursor.entries(
-            self.tables(cursor, flat, places), None,
-            lambda i, entry: self.open_entry(cursor, flat.base, entry),
-            "tensors", low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
+            self.tables(cursor, flat, places), None, self.open_entry, "tensors",
+            about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
 
     def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
         """Yield the fields of each table; their names and shapes must not overlap."""
@@ -6213,7 +6183,7 @@ class TensorBuffers(Format):
             yield entry
         flat.where = ()
 
-    def open_entry(self, cursor: Cursor, base: int, entry: Any) -> Tensor:
+    def open_entry(self, cursor: Cursor, _: int, entry: Any, base: int) -> Tensor:
         """Return the tensor of a table; `base`: where the metadata begin."""
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
         if code == 0:
@@ -6346,10 +6316,7 @@ class Safetensors(Format):
         metadata, attrs = top.pop("__metadata__", None), Map()
         if metadata == {}:
             attrs["empty_metadata"] = True
-
-        def open_entry(name: str, entry: Any) -> Tensor:
-            return self.open_entry(cursor, name, entry, base)
-        tensors = cursor.entries(top, self.ENTRY, open_entry,
+        tensors = cursor.entries(top, self.ENTRY, self.open_entry, about=(base,),
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.together(self.check_places, cursor, base, tensors)
         return attrs, metadata or Map(), tensors
@@ -6621,44 +6588,37 @@ class BurnRecord(Format):
             raise cursor.error("the map has no item", "item", offset=0)
 
         def rows() -> Chunks:
-            for name, path, value, attrs in self.each_value(cursor, tree, top["item"]):
+            for name, path, value, attrs in self.each_value(cursor, tree, "", ("item",),
+                                                            top["item"]):
                 tree.spend(160)
                 cursor.where, cursor.tensor = path, None
                 if attrs is not None:
                     yield name, path, value, attrs
                 else:
                     cursor.one(self.add_number, cursor, scalars, name, value)
-
-        def open_row(_: int, row: Any) -> Tensor:
-            cursor.tensor, cursor.where = row[:2]
-            return self.open_tensor(cursor, tree, top["metadata"], *row)
-        tensors = cursor.entries(rows(), None, open_row, high=cursor.end,
-                                 fields=("", "bytes", "bytes"))
+        tensors = cursor.entries(
+            rows(), None, self.open_tensor, about=(tree, top["metadata"]), high=cursor.end,
+            fields=("", "bytes", "bytes"))
         if scalars:
             top["metadata"]["scalars"] = scalars
         return top["metadata"], Map(), tensors
 
-    def each_value(self, cursor: Cursor, tree: Any, item: Any) -> Chunks:
+    def each_value(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
         """Yield (name, path, entry, attrs) of each tensor; attrs are None of a number or a text."""
-        stack: Any = [iter([("", ("item",), item)])]
-        while stack:
-            rows = [row for _, row in zip(range(1), stack[-1])]  # next() of boards has no default
-            name, path, value = (rows + [("", (), None)])[0]
-            entry: Any = value
-            place, attrs = path, ()
-            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                entry, place = value.get("param"), path + ("param",)
-                attrs = self.id_attrs(value["id"])
-            if not path:
-                stack.pop()
-            elif self.is_tensor(entry):
-                yield name or "item", place, entry, attrs
-            elif type(value) is tuple and len(value) == 3:
-                continue  # bytes that are not a tensor's
-            elif type(value) in (Map, list, tuple):
-                stack.append(self.inside(cursor, tree, name, path, value))
-            elif value is not None:
-                yield name or "item", path, value, None
+        entry: Any = value
+        place, attrs = path, ()
+        if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+            entry, place = value.get("param"), path + ("param",)
+            attrs = self.id_attrs(value["id"])
+        if self.is_tensor(entry):
+            yield name or "item", place, entry, attrs
+        elif type(value) is tuple and len(value) == 3:
+            return  # bytes that are not a tensor's
+        elif type(value) in (Map, list, tuple):
+            for row in self.inside(cursor, tree, name, path, value):
+                yield from self.each_value(cursor, tree, *row)
+        elif value is not None:
+            yield name or "item", path, value, None
 
     def inside(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
         """Yield (name, path, item) of a map or list, perhaps left in the file."""
@@ -6691,8 +6651,9 @@ class BurnRecord(Format):
         return type(entry["shape"]) is list and (
             type(found) is list or (type(found) is tuple and len(found) == 6))
 
-    def open_tensor(self, cursor: Cursor, tree: Any, metadata: Any, name: str, path: Any,
-                    entry: Any, attrs: Any) -> Tensor:
+    def open_tensor(self, cursor: Cursor, _: int, row: Any, tree: Any, metadata: Any) -> Tensor:
+        name, path, entry, attrs = row
+        cursor.tensor, cursor.where = name, path
         if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
             raise cursor.error("shape is not an array of integers " + U64, "shape")
         if len(entry) == 2:
@@ -7549,8 +7510,6 @@ if not BOARD and OneFile is not Format:
 
 
 class Again(Lazy):
-    """The source of a pickle."""
-
     shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
 
     def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
@@ -7567,7 +7526,6 @@ class Again(Lazy):
 
 
 def source_again(*args: Any) -> Any:
-    """Return the source of a pickled tensor."""
     from weakref import WeakValueDictionary
     Again.shared = Again.shared or WeakValueDictionary()
     return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
@@ -8102,16 +8060,17 @@ class Usual:
 
     what: "name", "start", "size", "stop", the key of an attr, or "" for what few kinds of entries
     differ in, as the shape. In a map the name is the key, in an array it is behind `lead`. They are
-    items of the containers at this `depth`. "start" is at least `low`, a multiple of `step`.
-    check(names) raises for names that are wrong.
+    items of the containers at this `depth`. "start" is a multiple of `step`; of the file, not of
+    its data, if those have an `end`, so far from that of the file (-1: at the index). check(names)
+    raises for names that are wrong.
     """
 
     pattern: Any = None  # of all rows
 
-    def __init__(self, rows: Any, depth: int, lead: bytes = b"", low: int = 0,
-                 step: int = 1, check: Any = None) -> None:
-        self.rows, self.depth, self.lead, self.low, self.step = rows, depth, lead, low, step
-        self.check = check
+    def __init__(self, rows: Any, depth: int, lead: bytes = b"", step: int = 1, end: int = 0,
+                 check: Any = None) -> None:
+        self.rows, self.depth, self.lead, self.step = rows, depth, lead, step
+        self.end, self.check = end, check
         self.whats = [row[1] for row in rows]
         self.extra = set(self.whats).difference(("", "name", "start", "size", "stop"))
 
@@ -8133,6 +8092,7 @@ NUMBER = (rb"[\0-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\x
           rb"\x1b(?!\0{4})[\0-\xff]{8}")
 DIM = rb"(?:[\1-\x17]|\x18[\x18-\xff]|\x19[\1-\xff][\0-\xff]|\x1a(?!\0\0)[\0-\xff]{4})"
 SHAPE = rb"\x65shape(?:\x80|\x81D|\x82D{2}|\x83D{3}|\x84D{4}|\x85D{5})".replace(b"D", DIM)
+DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
 PIECE = 1 << 15  # bytes of the index that are looked at together
 
 
@@ -8147,7 +8107,7 @@ class QuickRows:
     scanned = 0  # bytes: containers that may hold some can be many
 
     def begin(self, usual: Usual) -> Any:
-        self.usual = usual
+        self.usual, self.size = usual, PIECE
         self.kinds: Any = []  # (what entries like this share, shape, bytes)
         self.numbers: Any = {}  # of the kinds
         self.examples: Any = {}  # by what they share: (name, entry, shape, nbytes, start, attr)
@@ -8155,7 +8115,7 @@ class QuickRows:
 
     def piece(self, data: bytes, at: int) -> Any:
         """Return what is in front of each usual entry from `at` on, columns of rows, their end."""
-        width, size = len(self.usual.rows) + 1, PIECE
+        width, size = len(self.usual.rows) + 1, self.size
         found = self.usual.split(data[at:at + size])
         while at + size < len(data) and len(found) <= 2 * width:  # the last entry may go on
             size *= 2
@@ -8206,6 +8166,194 @@ class QuickRows:
         return alike, shape, nbytes
 
 
+class QuickCbor(QuickRows, Cbor):
+    """Reads usual entries as (number of the kind, start, attr), in an array (name, that)."""
+
+    plain: Any  # the class of the plain reader
+
+    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        if depth != self.usual.depth or not self.usual.lead:
+            return super().array(size, at, depth)
+        out: "List[Any]" = []
+
+        def read_one(at: int) -> int:
+            item, at = self.item(at, depth)
+            out.append(item)
+            return at
+        return self.many(out, out.extend, read_one, size, at)
+
+    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        if depth != self.usual.depth or self.usual.lead:
+            return super().map(size, at, depth)
+        out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
+        found = self.many(out, out.update, lambda at: self.pair(out, at, depth), size, at)
+        if self.usual.check is not None and self.count:
+            self.usual.check(out)
+        return found
+
+    def many(self, out: Any, add: Any, read_one: Any, size: int, at: int) -> "Tuple[Any, int]":
+        """Return (items, their end): those that are alike by rows, the others one by one."""
+        heads: Any = None  # not yet looked for
+        start = at  # where the next usual entry goes on behind its name
+        while not self.ends(size, len(out), at):
+            if heads != [] and (at >= start or start - at < 1 << 12
+                                and self.names([self.data[at:start]]) != [None]):
+                heads, columns, stop = self.piece(self.data, at)
+                count = len(out)
+                at, start, names, rows = self.rows_until(at, stop, heads, columns)
+                add(zip(names, rows))
+                self.count += len(rows)
+                if len(out) < count + len(rows) or -1 < size < len(out):  # a name twice
+                    raise ValueError
+            else:
+                at = read_one(at)
+        return out, at + (size < 0)
+
+    def rows_until(self, at: int, stop: int, heads: Any, columns: Any) -> Any:
+        """Return where usual entries end, `start` of many(), their names and rows."""
+        names = self.names(heads)
+        count = (names + [None]).index(None)
+        rows = self.rows(names[:count], [column[:count] for column in columns])
+        if count == len(names):
+            self.size = min(2 * self.size, PIECE)
+            return stop, stop, names, rows
+        self.size = max(self.size >> 1, 1 << 10)  # others may follow
+        at += sum([len(heads[i] + self.usual.text_of(columns, i)) for i in range(count)])
+        return at, at + len(heads[count]), names, rows
+
+    def names(self, heads: Any) -> Any:
+        """Return the name that is all of each head; None where it is not."""
+        names, lead = [], self.usual.lead
+        at, front, longer = len(lead) + 1, lead + b"\x78", lead + b"\x79"
+        for head in heads:
+            name, size = None, len(head) - at
+            if size > 24 and head[at] == size - 1 and head[:at] == front:
+                name = head[at + 1:].decode()
+            elif -1 < size < 24 and head[at - 1] == 0x60 + size and head.startswith(lead):
+                name = head[at:].decode()
+            elif size > 257 and head[at] << 8 | head[at + 1] == size - 2 and head[:at] == longer:
+                name = head[at + 2:].decode()
+            names.append(name)
+        return names
+
+    def alone(self, name: str, text: bytes) -> Any:
+        lead = self.usual.lead
+        front = (b"\x81" + lead if lead else b"\xa1") + cbor_dumps(name)
+        found, end = self.plain(front + text).read()
+        if end < len(front + text):
+            raise ValueError
+        return found[0] if lead else found[name]
+
+    def integers(self, values: Any) -> "List[int]":
+        number = int.from_bytes
+        return [number(value[1:] or value, "big") for value in values]
+
+    def attrs(self, values: Any) -> "List[Any]":
+        number = int.from_bytes
+        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
+                value[1 + (value[0] == 0x78):].decode() for value in values]
+
+
+def check_names(names: Any) -> None:
+    """Raise unless zTensor 2 may have these names, in this order."""
+    keys = [(len(key), key) for key in map(str.encode, names)]
+    if keys != sorted(keys) or not 0 < keys[0][0] <= keys[-1][0] <= 1024 or "\0" in "".join(names):
+        raise ValueError
+
+
+USUAL["burnpack"] = Usual((
+    (b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" + SHAPE),
+    (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
+    (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", NUMBER + b"|")), 2)
+USUAL["ztensor"] = Usual((
+    (b"\x66offset", "start"), (b"\x64size", "size"),
+    (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + SHAPE +
+     rb"\x68encoding\x63raw(?:\x6fdata_endianness(?:\x66little|\x63big))?"
+     rb"(?:\x68checksum(?=[\x71\x78]))?"),
+    (b"", "checksum", DIGEST), (b"", "", rb"[^\xff]{0,512}\xff")), 1, b"\xbf\x64name", 64, -1)
+USUAL["ztensor1"] = Usual((
+    (b"\xa3", "", SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
+     rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
+    (b"\x66offset", "start"), (b"\x66length", "size"),
+    (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", DIGEST)), 2, b"", 64, -1)
+USUAL["ztensor2"] = Usual((
+    (b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"), (b"", "size"),
+    (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
+    (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
+    (b"", "", SHAPE + rb"\x66layout\x65dense")), 2, b"", 4096, 40, check_names)
+
+
+JSON_NUMBER = rb"0|[1-9]\d{0,18}"
+JSON_SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
+JSON_NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
+
+
+class QuickJson(QuickRows, Json):
+    """Reads the usual entries, and by the plain reader what is in front, between and behind.
+
+    They lie in one object, the last item of those around it.
+    """
+
+    number, shape, front = JSON_NUMBER, JSON_SHAPE, 9
+
+    def read(self) -> Any:
+        if 280 * self.data.count(b"{") + 120 * self.data.count(b"[") > (
+                MAX_BOXES + 10 * len(self.data)):  # perhaps those of texts: Json knows
+            raise ValueError
+        heads, columns, at = self.piece(self.data, 0)
+        if not heads:
+            return super().read()
+        ends = b"}" * self.usual.depth
+        whole = Json(heads[0] + ends, 0, "", self.depth, self.python).read()
+        box = whole
+        for _ in ends[1:]:
+            box = box[list(box)[-1]]
+        size, heads[0] = len(box), b""
+        while heads:
+            names = b'"'.join(columns[0]).decode().split('"')
+            rows = self.rows(names, columns)
+            starts = [i for i, head in enumerate(heads) if head or not i]
+            for i, end in zip(starts, starts[1:] + [len(heads)]):
+                size += self.add(box, heads[i])
+                box.update(zip(names[i:end], rows[i:end]))
+            self.count += len(names)
+            heads, columns, at = self.piece(self.data, at)
+        rest = self.data[at:].rstrip(b" ")
+        size += self.add(box, rest[:-len(ends)]) + self.count
+        if not rest.endswith(ends) or len(box) < size:  # a name twice
+            raise ValueError
+        return whole
+
+    def add(self, box: Facts, text: bytes) -> int:
+        """Add the members of a text to an object; return how many."""
+        found: Facts = self.members(text) if text or not box else {}  # `{,` is wrong
+        box.update(found)
+        return len(found)
+
+    def members(self, text: bytes) -> Any:
+        """Return the members of a text, with a comma in front."""
+        depth = self.depth + 1 - self.usual.depth
+        found = Json(b"{" + text[1:] + b"}", 0, "", depth, self.python).read()
+        if text[:1] != b"," or not found:
+            raise ValueError
+        return found
+
+    def integers(self, values: Any) -> "List[int]":
+        return list(map(int, values))
+
+    def alone(self, name: str, text: bytes) -> Any:
+        return self.members(text)[name]
+
+
+USUAL["safetensors"] = Usual((
+    (b',"', "name", JSON_NAME), (b'":{"dtype":', "", rb'"\w+",' + JSON_SHAPE),
+    (b',"data_offsets":[', "start", JSON_NUMBER), (b",", "stop", JSON_NUMBER),
+    (b"]}", "", b"")), 1)
+USUAL["mag300"] = Usual((
+    (b',"', "name", JSON_NAME),
+    (b'":{', "", JSON_SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
+    (b',"offset":', "start", JSON_NUMBER), (b',"nbytes":', "size", JSON_NUMBER),
+    (b"}", "", b"")), 2)
 MIXED: "Dict[Any, Any]" = {}  # made by mixed()
 
 
@@ -8220,9 +8368,7 @@ class Quick(Cursor):
     """Reads an index with thousands of entries that are written alike."""
 
     kind: Any = None
-    kinds: Any = ()  # of the entries that were read at once: (what they share, shape, nbytes)
-    examples: Any = ()  # by what they share: (name, entry, shape, nbytes, start, attr)
-    count = 0  # of all that were
+    index: Any = None  # what read one of usual entries: QuickRows
     base, data = 0, b""  # a window for small pieces: where it begins, its bytes
 
     def look(self) -> int:
@@ -8256,38 +8402,46 @@ class Quick(Cursor):
         usual = USUAL.get(self.kind.NAME)
         if usual is None or len(data) < 1 << 17 and "re" not in sys.modules:
             return super().cbor_tree(codec, data, *about)  # its import would take longer
-        tree = mixed(QuickCbor, codec)(data, self.start)
-        tree.plain = codec
-        value = tree.begin(usual).read()
-        self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
-        return value
+        self.index = mixed(QuickCbor, codec)(data, self.start).begin(usual)
+        self.index.plain = codec
+        return self.index.read()
+
+    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
+        usual = USUAL.get(self.kind.NAME)
+        if usual is None:
+            return super().json_tree(data, schema, pad, rules)
+        self.index = QuickJson(data, self.start, self.root, **rules).begin(usual)
+        return self.index.read()
 
     def check(self, schema: Any, found: Any, *path: Any) -> None:
         if not schema or schema.of is not list or type(found) is not list:  # of one: entries()
             super().check(schema, found, *path)
 
-    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, low: float = 0,
-                high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
-        rules = schema, open_entry, low, high, fields
-        if not self.kinds:
-            return super().entries(found, schema, open_entry, *where, low=low, high=high,
-                                   fields=fields)
-        usual, likes, known = USUAL[self.kind.NAME], {}, [None] * len(self.kinds)
-        first, step, named = usual.low, usual.step, hasattr(found, "items")
-        tensors, others = found if named else Map(), 0  # in a map, each entry makes room for one
-        pairs = found.items() if named else [
+    def entries(self, found: Any, *rules: Any, **limits: Any) -> Facts:
+        plain = super().entries
+        if self.index is None or not self.index.kinds:
+            return plain(found, *rules, **limits)
+
+        def open_one(key: Any, entry: Any) -> Tensor:
+            made, = plain(Map([(key, entry)]), *rules, **limits).values()
+            return made
+        usual, likes, known = self.index.usual, {}, [None] * len(self.index.kinds)
+        step, first, others = usual.step, usual.step if usual.end else 0, 0
+        named = hasattr(found, "items")
+        tensors = found if named else Map()  # in a map, each entry makes room for one
+        pairs: Any = found.items() if named else [
             pair if type(pair) is tuple else (i, pair) for i, pair in enumerate(found)]
         alike: Any
-        key: Any
         for key, entry in pairs:
             if type(entry) is not tuple:
                 others += 1
-                (name, tensors[name]), = self.plain(key, entry, rules, where).items()
+                item = open_one(key, entry)
+                tensors[item.name] = item
                 continue
             number, start, attr = entry
             alike = known[number]
             if alike is None:
-                alike = known[number] = self.learn(likes, rules, where, *self.kinds[number])
+                alike = known[number] = self.learn(likes, open_one, *self.index.kinds[number])
             dtype, shape, stored, base, last, flat, more, format = alike
             if start % step or not first <= start <= last:
                 raise ValueError
@@ -8296,33 +8450,27 @@ class Quick(Cursor):
                     raise ValueError
                 flat += (attr,) + more
             tensors[key] = Tensor(key, dtype, shape, stored, base + start, flat, format)
-        if len(tensors) < len(found) or others + self.count != len(found):  # some lie elsewhere
+        if len(tensors) < len(found) or others + self.index.count != len(found):  # some elsewhere
             raise ValueError
         return tensors
 
-    def plain(self, key: Any, entry: Any, rules: Any, where: Any) -> Facts:
-        """Return the Tensor of one entry by its name."""
-        schema, open_entry, low, high, fields = rules
-        return super().entries(Map([(key, entry)]), schema, open_entry, *where, low=low, high=high,
-                               fields=fields)
-
-    def learn(self, likes: Any, rules: Any, where: Any, alike: bytes, shape: Shape,
-              nbytes: int) -> Any:
+    def learn(self, likes: Any, open_one: Any, alike: bytes, shape: Shape, nbytes: int) -> Any:
         """Return what tensors share whose entries are alike, of this shape and size."""
         if alike not in likes:
-            likes[alike] = self.learn_one(rules, where, *self.examples[alike])
+            likes[alike] = self.learn_one(open_one, *self.index.examples[alike])
         like, base, flat, more = likes[alike]
         if count_elements(shape) * ITEMSIZE[like.dtype] != nbytes:
             raise ValueError
-        stored = Storage(like.stored.source, nbytes, None, like.stored.order)
-        last: float = USUAL_ENDS.get(self.kind.NAME, 0)
-        last = INFINITY if not last else (self.start if last < 0 else self.end - last) - nbytes
-        return like.dtype, shape, stored, base, last, flat, more, like.format
+        stored, end = Storage(like.stored.source, nbytes, None, like.stored.order), INFINITY
+        if self.index.usual.end:
+            end = self.start if self.index.usual.end < 0 else self.end - self.index.usual.end
+        return like.dtype, shape, stored, base, end - nbytes, flat, more, like.format
 
-    def learn_one(self, rules: Any, where: Any, name: str, entry: Any, shape: Shape, nbytes: int,
-                  start: int, attr: Any) -> Any:
+    @staticmethod
+    def learn_one(open_one: Any, name: str, entry: Any, shape: Shape, nbytes: int, start: int,
+                  attr: Any) -> Any:
         """Return the Tensor of an entry, if it is what its rows say, and how others differ."""
-        like: Tensor = self.plain(name, entry, rules, where)[name]
+        like: Tensor = open_one(name, entry)
         kinds, stored = [type(value) for value in like.attrs.values()], like.stored
         if type(like) is not Tensor or list in kinds or Map in kinds or (
                 stored.strides, stored.encoding, stored.why) != (None, "raw", None) or (
@@ -8333,6 +8481,12 @@ class Quick(Cursor):
             at = flat.index(attr)
             flat, more = flat[:at], flat[at + 1:]
         return like, like.start - start, flat, more
+
+
+@adds_to(Format, on_boards=False)
+class QuickFormat:
+    def parse(self: Any, source: Any, options: Any) -> Any:
+        return Quick(source).read(self, options)
 
 
 def without_gc(function: Any) -> Any:
@@ -8500,252 +8654,6 @@ CASTS.update([] if BOARD else [
     (("bfloat16", "float32"), lambda data: widen_bfloat16(data, "<"))])
 
 
-USUAL_ENDS: "Dict[str, int]" = {}  # where the data end, from the end of the file; -1: at the index
-
-
-class QuickCbor(QuickRows, Cbor):
-    """Reads usual entries as (number of the kind, start, attr), in an array (name, that)."""
-
-    plain: Any  # the class of the plain reader
-
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        if depth != self.usual.depth or not self.usual.lead:
-            return super().array(size, at, depth)
-        out: "List[Any]" = []
-
-        def add_rows(names: Any, rows: Any) -> None:
-            out.extend(zip(names, rows))
-            self.count += len(names)
-
-        def add_one(at: int) -> int:
-            value, at = self.item(at, depth)
-            out.append(value)
-            return at
-        return self.many(out, size, at, add_rows, add_one)
-
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        if depth != self.usual.depth or self.usual.lead:
-            return super().map(size, at, depth)
-        out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
-
-        def add_rows(names: Any, rows: Any) -> None:
-            count = len(out) + len(names)
-            out.update(zip(names, rows))
-            self.count += len(names)
-            if len(out) < count:  # a name twice
-                raise ValueError
-        found = self.many(out, size, at, add_rows, lambda at: self.pair(out, at, depth))
-        if self.usual.check is not None and self.count:
-            self.usual.check(out)
-        return found
-
-    def many(self, out: Any, size: int, at: int, add_rows: Any, add_one: Any) -> Any:
-        """Return (items, their end): those that are alike by rows, the others one by one."""
-        while not self.ends(size, len(out), at):
-            heads, columns, stop = self.piece(self.data, at)
-            names = self.names(heads)
-            if not names:  # no more of them
-                while not self.ends(size, len(out), at):
-                    at = add_one(at)
-                break
-            rows = self.rows(names, columns)
-            if None not in names:
-                add_rows(names, rows)
-                at = stop
-            else:
-                at = self.mixed(at, heads, columns, rows, add_rows, add_one)
-            if -1 < size < len(out):
-                raise ValueError
-            if not self.ends(size, len(out), at):
-                at = add_one(at)
-        return out, at + (size < 0)
-
-    def mixed(self, at: int, heads: Any, columns: Any, rows: Any, add_rows: Any,
-              add_one: Any) -> int:
-        """Add usual entries and others between them; return where they end."""
-        place = at  # behind the last usual entry; `at`: behind all that was read
-        for i, head in enumerate(heads):
-            row = place + len(head)
-            place = row + len(self.usual.text_of(columns, i))
-            name = None
-            while at < row and name is None:
-                near = row - at < 1 << 12
-                name = self.names([self.data[at:row]])[0] if near else None
-                at = at if name is not None else add_one(at)
-            if name is not None:  # else it lies in one that is not usual
-                add_rows([name], rows[i:i + 1])
-                at = place
-        return at
-
-    def names(self, heads: Any) -> Any:
-        """Return the name that is all of each head; None where it is not."""
-        names, lead = [], self.usual.lead
-        at, front, longer = len(lead) + 1, lead + b"\x78", lead + b"\x79"
-        for head in heads:
-            name, size = None, len(head) - at
-            if size > 24 and head[at] == size - 1 and head[:at] == front:
-                name = head[at + 1:].decode()
-            elif -1 < size < 24 and head[at - 1] == 0x60 + size and head.startswith(lead):
-                name = head[at:].decode()
-            elif size > 257 and head[at] << 8 | head[at + 1] == size - 2 and head[:at] == longer:
-                name = head[at + 2:].decode()
-            names.append(name)
-        return names
-
-    def alone(self, name: str, text: bytes) -> Any:
-        lead = self.usual.lead
-        front = (b"\x81" + lead if lead else b"\xa1") + cbor_dumps(name)
-        found, end = self.plain(front + text).read()
-        if end < len(front + text):
-            raise ValueError
-        return found[0] if lead else found[name]
-
-    def integers(self, values: Any) -> "List[int]":
-        number = int.from_bytes
-        return [number(value[1:] or value, "big") for value in values]
-
-    def attrs(self, values: Any) -> "List[Any]":
-        """Return numbers and texts, None where there is none."""
-        number = int.from_bytes
-        return [None if not value else number(value[1:] or value, "big") if value[0] < 0x60 else
-                value[1 + (value[0] == 0x78):].decode() for value in values]
-
-
-USUAL["burnpack"] = Usual((
-    (b"", "", rb"[\xa3\xa4]\x65dtype(?:[\x62-\x64][A-Z\d]+|\xa1\x64Bool\x66Native)" + SHAPE),
-    (b"\x6cdata_offsets\x82", "start"), (b"", "stop"),
-    (b"", "", rb"(?:\x68param_id(?=[\0-\x1b]))?"), (b"", "param_id", NUMBER + b"|")), 2)
-
-
-def check_names(names: Any) -> None:
-    """Raise unless zTensor 2 may have these names, in this order."""
-    keys = [(len(key), key) for key in map(str.encode, names)]
-    if keys != sorted(keys) or not 0 < keys[0][0] <= keys[-1][0] <= 1024 or "\0" in "".join(names):
-        raise ValueError
-
-
-DIGEST = rb"\x71[!-~]{17}|\x78\x47[!-~]{71}|"  # or none
-USUAL["ztensor"] = Usual((
-    (b"\x66offset", "start"), (b"\x64size", "size"),
-    (b"\x65dtype", "", rb"[\x64-\x68][a-z\d]+\x66layout\x65dense" + SHAPE +
-     rb"\x68encoding\x63raw(?:\x6fdata_endianness(?:\x66little|\x63big))?"
-     rb"(?:\x68checksum(?=[\x71\x78]))?"),
-    (b"", "checksum", DIGEST), (b"", "", rb"[^\xff]{0,512}\xff")), 1, b"\xbf\x64name", 64, 64)
-USUAL["ztensor1"] = Usual((
-    (b"\xa3", "", SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
-     rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
-    (b"\x66offset", "start"), (b"\x66length", "size"),
-    (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", DIGEST)), 2, b"", 64, 64)
-USUAL["ztensor2"] = Usual((
-    (b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"), (b"", "size"),
-    (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),
-    (b"\x66digest", "digest", rb"\x75xxh3:[\da-f]{16}|\x78\x47sha256:[\da-f]{64}"),
-    (b"", "", SHAPE + rb"\x66layout\x65dense")), 2, b"", 4096, 4096, check_names)
-USUAL_ENDS.update({"ztensor": -1, "ztensor1": -1, "ztensor2": 40})
-
-
-JSON_NUMBER = rb"0|[1-9]\d{0,18}"
-JSON_SHAPE = rb'"shape":\[(?:(?:[1-9]\d{0,8},)*[1-9]\d{0,8})?\]'
-JSON_NAME = rb'(?!__metadata__")[^"\\\x00-\x1f]*'
-
-
-class QuickJson(QuickRows, Json):
-    """Reads the usual entries, and by the plain reader the rest.
-
-    Each run of usual entries leaves a mark: a key that no other may be. `.runs`: rows by name, by
-    the mark.
-    """
-
-    MARK = "\ufdd0"  # how a mark begins: no character of Unicode
-    number, shape, front = JSON_NUMBER, JSON_SHAPE, 9
-
-    def read(self) -> Any:
-        if 280 * self.data.count(b"{") + 120 * self.data.count(b"[") > (
-                MAX_BOXES + 10 * len(self.data)):  # perhaps those of texts: Json knows
-            raise ValueError
-        self.runs: Any = Map()
-        rest = self.take_out()
-        marks = rest.count(self.MARK.encode())
-        if marks > len(self.runs) or b"\\u" in rest and b"\\ufdd0" in rest.lower():
-            raise ValueError
-        return Json(rest, self.base, self.name, self.depth, self.python).read()
-
-    def take_out(self) -> bytes:
-        """Return the text with a mark in the place of each run."""
-        texts, at = [], 0
-        run: Any = None
-        heads, columns, stop = self.piece(self.data, at)
-        while heads:
-            names = b'"'.join(columns[0]).decode().split('"')
-            rows = self.rows(names, columns)
-            starts = [i for i, head in enumerate(heads) if head or not i]
-            for i, end in zip(starts, starts[1:] + [len(heads)]):
-                if heads[i] or run is None:
-                    mark = f"{self.MARK}{len(self.runs)}"
-                    texts += [heads[i], b',"%s":0' % mark.encode()]
-                    run = self.runs[mark] = Map()
-                run.update(zip(names[i:end], rows[i:end]))
-            at = stop
-            self.count += len(names)
-            heads, columns, stop = self.piece(self.data, at)
-        return b"".join(texts) + self.data[at:]
-
-    def integers(self, values: Any) -> "List[int]":
-        return list(map(int, values))
-
-    def alone(self, name: str, text: bytes) -> Any:
-        found = Json(b"{" + text[1:] + b"}", python=self.python).read()
-        return found[name]
-
-
-ENTRIES = Quick.entries
-
-
-@adds_to(Quick)
-class QuickJsonTree:
-    """Cursor.json() by QuickJson; entries() puts the runs in the places of their marks."""
-
-    runs: Any = None
-
-    def json_tree(self: Any, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        usual = USUAL.get(self.kind.NAME)
-        if usual is None:
-            return Cursor.json_tree(self, data, schema, pad, rules)
-        tree = QuickJson(data, self.start, self.root, **rules).begin(usual)
-        value = tree.read()
-        self.kinds, self.examples, self.count = tree.kinds, tree.examples, tree.count
-        self.runs = tree.runs
-        return value
-
-    def entries(self: Any, found: Any, *rules: Any, **limits: Any) -> Facts:
-        if self.runs:
-            size, rows = len(found) - len(self.runs) + self.count, Map()
-            for key, item in found.items():
-                rows.update(self.runs.pop(key, None) or [(key, item)])
-            if self.runs or len(rows) < size:  # some lie elsewhere; a name twice
-                raise ValueError
-            found = rows
-        tensors: Facts = ENTRIES(self, found, *rules, **limits)
-        return tensors
-
-
-USUAL["safetensors"] = Usual((
-    (b',"', "name", JSON_NAME), (b'":{"dtype":', "", rb'"\w+",' + JSON_SHAPE),
-    (b',"data_offsets":[', "start", JSON_NUMBER), (b",", "stop", JSON_NUMBER),
-    (b"]}", "", b"")), 1)
-USUAL["mag300"] = Usual((
-    (b',"', "name", JSON_NAME),
-    (b'":{', "", JSON_SHAPE + rb',"dtype":"\w+","dtype_id":\d{1,9}'),
-    (b',"offset":', "start", JSON_NUMBER), (b',"nbytes":', "size", JSON_NUMBER),
-    (b"}", "", b"")), 2)
-
-
-@adds_to(Format, on_boards=False)
-class QuickFormat:
-    def parse(self: Any, source: Any, options: Any) -> Any:
-        return Quick(source).read(self, options)
-
-
 # -- [8h1] mag shortcut --------------------------------------------------------------------------
 
 
@@ -8780,7 +8688,8 @@ class QuickMag(Mag):
         tensors, known, high = Map(), {}, cursor.end
         for raw, fields, offset, aux in rows:
             if fields not in known:
-                like = self.open_spec(cursor, raw, unpack_from("<6qBQ", fields) + (offset, aux), ())
+                row = raw, unpack_from("<6qBQ", fields) + (offset, aux), ()
+                like = self.open_spec(cursor, 0, row)
                 if like.dtype is None or like.size * ITEMSIZE[like.dtype] != like.stored.nbytes:
                     raise ValueError
                 known[fields] = like.dtype, like.shape, like.stored, high - like.stored.nbytes
@@ -8814,38 +8723,26 @@ class QuickParameters(Parameters):
         self.heads: Any = {}  # of tensors: the bytes from dims to data, which come again
 
     def model(self) -> Chunks:
-        cursor, i = self.cursor, 0
+        cursor, name = self.cursor, ""
         count = cursor.uint32("N", "parameters")
-        while i < count:
-            name = self.key()
-            yield self.open(name)
-            for item in self.usual(count - i - 1):
-                i, name = i + 1, item.name
-                yield item
-            yield from self.statistics(name)
-            i += 1
-
-    def usual(self, count: int) -> Chunks:
-        """Yield parameters with short keys, each behind one without statistics."""
-        cursor = self.cursor
-        for _ in range(count):
+        for i in range(count):
             at = cursor.look()
-            data = cursor.data
-            found = data[at:at + 5] == b"\xce\0\0\0\0" and self.key_at(data, at + 5)
-            if not found:
-                return
-            name, at = found
+            if i and cursor.data[at:at + 5] == b"\xce\0\0\0\0":
+                at += 5
+            elif i:
+                yield from self.statistics(name)
+                at = cursor.look()
             cursor.pos = cursor.base + at
-            yield self.open_at(name, data, at)
-
-    def key(self) -> str:
-        at = self.cursor.look()
-        found = self.key_at(self.cursor.data, at)
-        if not found:
-            return super().key()
-        self.cursor.pos += found[1] - at
-        name: str = found[0]
-        return name
+            found = self.key_at(cursor.data, at)
+            if found:
+                name, at = found
+                cursor.pos = cursor.base + at
+                yield self.open_at(name, cursor.data, at)
+            else:
+                name = self.key()
+                yield self.open(name)
+        if count:
+            yield from self.statistics(name)
 
     def key_at(self, data: bytes, at: int) -> Any:
         """Return (name, where it ends) of a key of few short parts, or None."""
@@ -8943,20 +8840,18 @@ class QuickFlat(Flat):
             raise ValueError
         return places
 
-    def layout(self, table: int, rows: Any) -> Any:
-        """Return (unpack(data, position), distances) of the fields of a table, or None.
+    def layout(self, table: int, at: int, rows: Any) -> Any:
+        """Return (unpack(data, position), distances) for the tables with the vtable at `at`.
 
-        None unless all are there: short ones first, then by slot. Keep it in .layouts.
+        struct.error unless all fields are there: short ones first, then by slot.
         """
-        slots, text = self.slots(table, len(rows)), "<i"
-        end: Any = 4
+        slots, text, end = self.slots(table, len(rows)), "<i", 4
         for nbytes, slot in sorted([(flat_size(row[1]), i) for i, row in enumerate(rows)]):
             kind = rows[slot][1] if is_inline(rows[slot][1]) else "I"
-            text += f"{max(slots[slot] - end, 0)}x{kind}"
-            end = slots[slot] + nbytes if slots[slot] >= end else INFINITY
-        layout = (struct.Struct(text).unpack_from, slots) if end < INFINITY else None
-        self.layouts[table - unpack_from("<i", self.data, table)[0]] = layout
-        return layout
+            text += f"{slots[slot] - end}x{kind}"  # an error if that is negative
+            end = slots[slot] + nbytes
+        self.layouts[at] = struct.Struct(text).unpack_from, slots
+        return self.layouts[at]
 
 
 class QuickTensorBuffers(TensorBuffers):
@@ -8965,9 +8860,10 @@ class QuickTensorBuffers(TensorBuffers):
         known: Any = {}  # by type, size and bytes of the shape: what such tensors share
         left, high = flat.end, flat.base
         for place in places:
-            item = self.usual(cursor, flat, place, known)
-            if item is None:
-                item = self.plain(cursor, flat, place)
+            try:
+                item = self.usual(cursor, flat, place, known)
+            except (LookupError, ValueError, struct.error):  # only the plain reader can tell
+                item, = super().open_tables(cursor, flat, [place]).values()
             size, rank, nbytes = len(item.name), len(item.shape), item.stored.nbytes
             left -= size + 2 * rank
             if left < 0 or flat.left < 520 + 16 * size + 40 * rank or (
@@ -8978,47 +8874,31 @@ class QuickTensorBuffers(TensorBuffers):
             raise ValueError
         return tensors
 
-    def plain(self, cursor: Cursor, flat: Flat, place: int) -> Tensor:
-        item, = super().open_tables(cursor, flat, [place]).values()
-        return item
-
-    def usual(self, cursor: Cursor, flat: Any, place: int, known: Any) -> "Optional[Tensor]":
-        """Return the tensor of a table; None where only the plain reader can tell."""
+    def usual(self, cursor: Cursor, flat: Any, place: int, known: Any) -> Tensor:
+        """Return the tensor of a table that is laid out as usual, or raise."""
         data = flat.data
-        layout = flat.layouts.get(place - unpack_from("<i", data, place)[0], MISSING)
-        if layout is MISSING:
-            layout = flat.layout(place, self.ENTRY)
-        if layout is None:
-            return None
-        unpack, steps = layout
-        try:
-            _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
-            if not (name_at and shape_at and nbytes):
-                return None
-            name_at += place + steps[1]
-            shape_at += place + steps[2]
-            stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
-            name = data[name_at + 4:stop].decode()
-            shape = data[shape_at:shape_at + 4 + 4 * data[shape_at]]
-            if data[stop]:
-                return None
-        except (LookupError, UnicodeError, struct.error):
-            return None
-        alike = known.get((code, nbytes, shape))
-        if alike is None and 0 < code <= 10 and len(shape) > 3:
-            alike = keep(known, (code, nbytes, shape), self.learn(cursor, code, nbytes, shape))
-        if alike is None:
-            return None
-        return Tensor(name, alike[0], alike[1], alike[2], start, ("id", number), self.NAME)
-
+        at = place - unpack_from("<i", data, place)[0]
+        unpack, steps = flat.layouts.get(at) or flat.layout(place, at, self.ENTRY)
+        _, code, name_at, shape_at, start, nbytes, number = unpack(data, place)
+        if not (name_at and shape_at and nbytes):
+            raise LookupError
+        name_at += place + steps[1]
+        shape_at += place + steps[2]
+        stop = name_at + 4 + unpack_from("<I", data, name_at)[0]
+        name = data[name_at + 4:stop].decode()
+        key = code, nbytes, data[shape_at:shape_at + 4 + 4 * data[shape_at]]
+        dtype, shape, stored = known.get(key) or keep(known, key, self.learn(cursor, *key))
+        if data[stop]:
+            raise LookupError
+        return Tensor(name, dtype, shape, stored, start, ("id", number), self.NAME)
 
     def learn(self, cursor: Cursor, code: int, nbytes: int, vector: bytes) -> Any:
-        """Return (dtype, shape, where it is stored) of such tensors; None if these do not fit."""
-        dtype, rank = self.DTYPES[code - 1], len(vector) // 4 - 1
-        size, *shape = unpack_from(f"<{rank + 1}I", vector)
-        if size != rank or rank > self.MAX_RANK or (
+        """Return (dtype, shape, where it is stored) of such tensors, or raise."""
+        size, *shape = unpack_from(f"<{len(vector) // 4}I", vector)
+        dtype = self.DTYPES[code - 1]
+        if code < 1 or not size == len(shape) <= self.MAX_RANK or (
                 count_elements(shape) * ITEMSIZE[dtype] != nbytes):
-            return None
+            raise LookupError
         return dtype, tuple(shape), Storage(cursor.source, nbytes)
 
 
