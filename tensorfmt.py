@@ -11056,6 +11056,8 @@ def show_diff(args: Any) -> bool:
         print(f"{count_of(len(rows), 'difference')}, {count}")
     elif not args.quiet:
         print(f"the same {count}, {'same' if found['metadata'] else 'no'} metadata")
+    for name in found["missing"][:100]:
+        print(f"not whole in both, not compared: {plain(name)}")
     return bool(rows)
 
 
@@ -11066,7 +11068,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     "tensors", "metadata": how many there are; "differences": a map for each, its "sign" - (only in
     a), + (only in b), > (called "to" in b, with the same bytes) or ~, "kind" (tensor, metadata or
     scalar), "name", "changes" for a person, and where values changed their "count", "max_abs",
-    "max_rel". Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN.
+    "max_rel"; "missing": what is whole in neither of two files that were cut short. Values are the
+    same where |x - y| <= atol + rtol * |y|, or both are NaN.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)["differences"][0]["changes"], diff(one, two, rtol=0.5)["differences"]
@@ -11082,16 +11085,16 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     kinds: Any = [("tensor", [a, b]), ("metadata", facts), ("scalar", scalars)]
     for noun, (x, y) in kinds:
-        names: Any = Map.fromkeys(list(x) + list(y) + sorted(cut[0] | cut[1]) * (x is a))
+        names: Any = Map.fromkeys(list(x) + list(y) + sorted(cut[0] ^ cut[1]) * (x is a))
         if noun == "tensor" and watch is not None:
             names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
         new: Any = find_renamed(x, y) if noun == "tensor" else {}
         known = set(new.values())
         for name in names:
             both: Any = [data[name] for data in (x, y) if name in data]
-            if x is a and (name in cut[0] or name in cut[1]):
-                words = ["the first"] * (name in cut[0]) + ["the second"] * (name in cut[1])
-                row: Any = {"sign": "~", "changes": ["not whole in " + " and ".join(words)]}
+            if x is a and name in cut[0] | cut[1]:
+                where = "first" if name in cut[0] else "second"
+                row: Any = {"sign": "~", "changes": [f"not whole in the {where}"]}
             elif name in new:
                 row = {"sign": ">", "to": new[name], "changes": [
                     f"the same bytes under another name: {quote(new[name])}"]}
@@ -11105,8 +11108,9 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
             if row:
                 sign = "~" if both[1:] else "-" if name in x else "+"
                 rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
-    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b, *cut)),
-            "metadata": len(facts[0] or facts[1]), "differences": rows}
+    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
+            "metadata": len(facts[0] or facts[1]), "missing": sorted(cut[0] & cut[1]),
+            "differences": rows}
 
 
 def all_metadata(file: File) -> Facts:

@@ -266,14 +266,16 @@ class CommandTest(TestCase):
             found = loads(run("get", "bad.zt", "--stats", "--json")[1])
             self.assertEqual([row.get("error") for row in found], ["rotten", None])
         self.assertEqual(run("get", "m.zt", "--stats", "--npy")[0], 2)
-        write_file("again.zt", many_names(300))
-        code, out, err = run("get", "again.zt", "--stats")
+        row = dict([("offset", 64), ("size", 16), ("dtype", "float32"), ("shape", [4]),
+                    ("encoding", "raw")])
+        write_file("again.zt", ztensor(*[dict(row, name=str(i)) for i in range(300)]))
+        with Changed(tensorfmt, "MAX_COPIES", 0):
+            code, out, err = run("get", "again.zt", "--stats")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("again and again", err)
         tensorfmt.save("s.safetensors.index.json", {"a": F32, "b": [2.0]}, shard=8)
         os.remove("s-00002-of-00002.safetensors")
-        code, out, err = run("get", ".", "--stats") if 0 else run(
-            "get", "s.safetensors.index.json", "--stats")
+        _, out, err = run("get", "s.safetensors.index.json", "--stats")
         self.assertIn("  b (the shard is missing)\n", out)
         self.assertIn("error: s-00002-of-00002.safetensors: tensor 'b': the shard is missing", err)
 
@@ -281,6 +283,19 @@ class CommandTest(TestCase):
         write_file("e.safetensors", safetensors(
             '{"w":{"dtype":"F32","shape":[200000,0],"data_offsets":[0,0]}}', b""))
         self.assertEqual(run("get", "e.safetensors", "w", "--json")[:2], (1, ""))
+
+    def test_a_tree_loses_no_tensor_and_has_a_limit(self):
+        tensorfmt.save("t.zt", {"a": [1.0], "a.b": [2.0, 3.0], "": [1.0], ".": [2.0], "c.d": [1.0]})
+        rows = [line.split() for line in self.prints("ls", "--tree", "t.zt").split("\n")[3:-1]]
+        self.assertEqual([row[2:] for row in rows[:-1]], [
+            ["2", "float64", "a"], ["1", "float64", "b"], ["2", "float64", "''"],
+            ["1", "float64", "''"], ["1", "float64", "c.d"]])
+        tensorfmt.save("m.zt", [("k%x" % i + ".a" * 32, []) for i in range(200)])
+        with Changed(tensorfmt, "MAX_BOXES", 0):
+            code, _, err = run("ls", "--tree", "m.zt")
+            self.assertEqual(code, 1)
+            self.assertIn("--tree DEPTH takes fewer", err)
+            self.assertIn("float64  a\n", self.prints("ls", "--tree", "1", "t.zt"))
 
     def test_a_tree_of_names(self):
         from json import loads
@@ -411,10 +426,32 @@ class CommandTest(TestCase):
         write_file("cut.bpk", data[:-5])
         self.assertEqual(run("diff", "cut.bpk", "cut.bpk")[0], 2)
         self.assertEqual(run("diff", "cut.bpk", "cut.bpk", "--partial")[:2], (
-            0, "the same 1 tensor, no metadata\n"))
+            0, "the same 1 tensor, no metadata\nnot whole in both, not compared: w\n"))
+        tensorfmt.save("v.bpk", {"v": F32})
+        for files, word in (("cut.bpk", "v.bpk"), "first"), (("v.bpk", "cut.bpk"), "second"):
+            self.assertEqual(run("diff", "--partial", *files)[:2], (
+                1, "~ w          not whole in the %s\n1 difference, 1 tensor\n" % word))
         tensorfmt.save("more.bpk", {"w": F32}, metadata={"k": "v"})
         for files in ("one.zt", "more.bpk"), ("more.bpk", "one.zt"):
             self.assertEqual(tensorfmt.diff(*files)["metadata"], 1)
+
+    def test_diff_of_shards_that_disagree(self):
+        for folder, texts in ("a", "12"), ("b", "34"), ("c", "12"):
+            os.mkdir(folder)
+            for text in texts:
+                tensorfmt.save("%s/%d.safetensors" % (folder, int(text) % 2), {
+                    "t%d" % (int(text) % 2): F32}, metadata={"k": text})
+            write_file(folder + "/model.safetensors.index.json", (
+                '{"weight_map":{"t0":"0.safetensors","t1":"1.safetensors"}}').encode())
+        self.assertEqual(run("diff", "a", "b")[:2], (
+            1, "~ metadata k: ['2', '1'] -> ['4', '3']\n1 difference, 2 tensors\n"))
+        self.assertEqual(run("diff", "a", "c")[0], 0)
+
+    def test_diff_knows_no_zero_of_exponents(self):
+        small = tensor([2.0**-127] * 4, "float8_e8m0fnu")
+        tensorfmt.save("a.safetensors", {"w": small})
+        tensorfmt.save("b.safetensors", {"w": tensor([0.0] * 4)})
+        self.assertIn("4 values changed", run("diff", "a.safetensors", "b.safetensors")[1])
 
     def test_diff_finds_other_names(self):
         from json import loads
