@@ -9151,23 +9151,21 @@ class Field:
 
 
 class Box:
-    """An array or a map that is being read."""
+    """An array or a map that is being read, or what is around the whole."""
 
-    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = False,
+    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = True,
                  row: Any = None) -> None:
         self.keys, self.path, self.doc, self.schema = keys, path, doc, schema
         self.keyed, self.row = keyed, row  # is it a map? its own field; None: around the whole
         self.key: Any = MISSING  # of the item that is read
-        self.next_key: Any = MISSING  # of the item that comes, which has been read
-        self.count = self.begin = 0  # items so far; where the next one begins, with its key
-        self.leaves: Any = []  # rows of the items, while it is a plain list
+        self.next_key: Any = MISSING if keyed else 0  # of the item that comes
+        self.begin = 0  # of that item, with its key
+        self.leaves: Any = None  # rows of the items, while it is a plain list
 
     def about(self) -> Any:
         """Return keys, path, meaning and Schema of the item that is read."""
-        if self.row is None:
-            return self.keys, self.path, self.doc, self.schema
         if self.key is MISSING:
-            return self.keys, self.path, self.doc, None
+            return self.keys, self.path, self.doc, self.schema
         doc, schema = self.doc, None  # without a Schema an item has the meaning of its container
         if self.schema is not None:
             kind, doc, *inside = self.schema.rows.get(self.key, self.schema.other)
@@ -9178,7 +9176,7 @@ class Box:
 class Boxes:
     """Notes the items of a tree as fields: a key and its value are one, as is a plain list."""
 
-    base: int
+    base = 0
 
     def trace(self, cursor: Any, schema: Any, keys: Any) -> Any:
         """Note them with a Tracing cursor; `keys`: the path of the whole."""
@@ -9196,42 +9194,56 @@ class Boxes:
     def break_off(self) -> None:
         """Note what was read of an open plain list."""
         box = self.box
-        if box.row is not None and box.leaves is not None:
-            if box.leaves:
+        if box.leaves:
+            self.flush(box, box.leaves[-1][1])
+        elif box.leaves is not None and box.row[0] < box.row[1]:
+            self.add(*box.row)
+        box.leaves = None
+
+    def enter(self, at: int) -> None:
+        """Begin an item, at its value: a key was read."""
+        box = self.box
+        if not box.keyed or box.row is None:
+            box.begin = at
+        box.key = box.next_key
+
+    def leave(self, at: int, end: int, value: Any) -> None:
+        """End an item: a field, or one of a plain list, if it is not an array or a map."""
+        box = self.box
+        lead = at - box.begin
+        if isinstance(value, (list, dict)):
+            pass  # close() has noted it
+        elif box.leaves is None:
+            keys, path, doc, _ = box.about()
+            self.add(box.begin, end, keys, path, value, doc, lead)
+        else:
+            if len(box.leaves) == LIST_ITEMS:
                 self.flush(box, box.leaves[-1][1])
-            elif box.row[0] < box.row[1]:
-                self.add(*box.row)
-            box.leaves = None
+            box.leaves.append((box.begin, end, box.key, value, lead))
+        box.key = MISSING
+        box.next_key = box.next_key if box.keyed else box.next_key + 1
 
     def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
-        """Note the head of an array or a map of `size` items, or -1; return its Box."""
+        """Note the head of an array or a map of `size` items, or -1; return what is around it."""
         box = self.box
         self.show(box)
         keys, path, doc, schema = box.about()
         value = {-1: None, 0: {} if keyed else []}.get(size, size)
         row = box.begin, end, keys, path, value, doc, at - box.begin
-        inner = self.box = Box(keys, path, doc, schema, keyed, row)
+        self.box = Box(keys, path, doc, schema, keyed, row)
         if keyed or size == 0 or schema is not None:  # its items have meanings of their own
             self.add(*row)
-            inner.leaves = None
-        return inner
+        else:
+            self.box.leaves = []
+        return box
 
-    def close(self, inner: Box, end: int, broken: bool) -> None:
+    def close(self, outer: Box, end: int, broken: bool = False) -> None:
         """Note the end of an array or a map; `broken`: by a break of one byte."""
+        inner, self.box = self.box, outer
         if inner.leaves is not None:
             self.flush(inner, end)
         elif broken:
             self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
-
-    def leaf(self, at: int, end: int, value: Any) -> None:
-        box = self.box
-        if box.row is None or box.leaves is None:
-            keys, path, doc, _ = box.about()
-            self.add(box.begin, end, keys, path, value, doc, at - box.begin)
-            return
-        if len(box.leaves) == LIST_ITEMS:
-            self.flush(box, box.leaves[-1][1])
-        box.leaves.append((box.begin, end, box.key, value, at - box.begin))
 
     def flush(self, box: Box, end: int) -> None:
         """Note a plain list, or the next piece of one, as one field."""
@@ -9243,13 +9255,12 @@ class Boxes:
 
     def show(self, box: Box) -> None:
         """Note the items so far one by one: another array or map is among them."""
-        if box.row is not None and box.leaves is not None:
-            rows, box.leaves = box.leaves, None
-            if box.row[0] < box.row[1]:  # else the head was in a piece
-                self.add(*box.row)
-            for begin, end, key, value, lead in rows:
-                path = path_of_keys((key,), box.path)
-                self.add(begin, end, box.keys + (key,), path, value, box.doc, lead)
+        rows, box.leaves = box.leaves, None
+        if rows is not None and box.row[0] < box.row[1]:  # else the head was in a piece
+            self.add(*box.row)
+        for begin, end, key, value, lead in rows or ():
+            path = path_of_keys((key,), box.path)
+            self.add(begin, end, box.keys + (key,), path, value, box.doc, lead)
 
     def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
             lead: int) -> None:
@@ -9274,18 +9285,13 @@ class TracedCbor(Boxes, Cbor):
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
         if is_key:
             return super().item(at, depth, True)
-        box, tagged, self.inner = self.box, self.tagged, at
+        tagged, self.inner = self.tagged, at
         if not tagged:
-            if not box.keyed:
-                box.begin = at
-            if box.row is not None:
-                box.key = box.next_key if box.keyed else box.count
+            self.enter(at)
         self.tagged = at < len(self.data) and self.data[at] >> 5 == 6
         value, end = super().item(at, depth)
         if not tagged:
-            if not isinstance(value, (list, dict)):
-                self.leaf(self.inner, end, value)
-            box.key, box.count = MISSING, box.count + 1
+            self.leave(self.inner, end, value)
         self.tagged = tagged
         return value, end
 
@@ -9296,135 +9302,120 @@ class TracedCbor(Boxes, Cbor):
         return self.container(super().map, True, size, at, depth)
 
     def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
-        box, self.tagged, start = self.box, False, self.inner
-        inner = self.open(start, at, keyed, size)
+        self.tagged, start = False, self.inner
+        outer = self.open(start, at, keyed, size)
         value, end = read(size, at, depth)
-        self.close(inner, end, size < 0)
-        self.box, self.inner = box, start
+        self.close(outer, end, size < 0)
+        self.inner = start
         return value, end
 
 
-class TracedJson(Boxes):
+class TracedJson(Boxes, Json):
     """Notes each item of JSON as a field, with its key: TracedJson(...).trace(...).read().
 
     A field ends where the next token begins that is no closing bracket. An error is one of the
     whole, at the token that is wrong.
     """
 
-    def __init__(self, data: bytes, base: int, name: str, **rules: Any) -> None:
-        import re
-        self.data, self.base, self.plain = data, base, Json(data, base, name, **rules)
-        self.text = data.decode("latin-1")  # one character for each byte
-        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
-        self.end = len(data.rstrip(b" \t\r\n"))
-        self.parser, self.left = self.plain.decoder(), MAX_BOXES + 10 * len(data)
+    at = 0  # of the token that is read
 
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
-        deep = self.plain.error("nested deeper than this Python can read")
+        import re
+        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        self.text = self.data.decode("latin-1")  # one character for each byte
+        self.stop = len(self.data.rstrip(b" \t\r\n"))
+        self.parser, self.left = self.decoder(), MAX_BOXES + 10 * len(self.data)
+        deep = self.error("nested deeper than this Python can read")
         try:
             self.data.decode()
-            end = self.skip(self.item(self.skip(0), 0))
+            value, end = self.item(self.skip(0), 0)
         except UnicodeDecodeError as error:
-            raise self.plain.error("text is not UTF-8", error.start)
+            raise self.error("text is not UTF-8", error.start)
         except RuntimeError:  # RecursionError
             raise deep
-        if end < len(self.data):
-            raise self.error("nothing", end)
-        self.end_field(self.end)
-        return self.plain.read(), self.end
+        if self.skip(end) < len(self.data):
+            raise self.expected("nothing", self.skip(end))
+        return value, self.stop
 
-    def error(self, wanted: str, at: int) -> FormatError:
-        """Return the error of a token that is not what is wanted there."""
-        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
-        return self.placed(self.plain.error(f"{here}, expected {wanted}"), at)
-
-    def placed(self, error: FormatError, at: int) -> FormatError:
-        """Return an error of the token at `at`, where the field before it ends."""
+    def error(self, what: str, at: "Optional[int]" = None,
+              error: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error of a token; what was read before it are fields."""
+        at = self.at if at is None else at
         self.break_off()
-        self.end_field(at)
-        error.offset = self.base + at
-        return error
-
-    def end_field(self, at: int) -> None:
-        """Let the last field end here, at the latest."""
         for field in self.tracing.fields[-1:]:
             field.nbytes = min(field.nbytes, self.base + at - field.offset)
+        return super().error(what, at, error)
 
-    def skip(self, at: int) -> int:
-        """Return where the next token begins."""
-        found: Any = self.blanks.match(self.data, at)
-        return int(found.end())
+    def expected(self, wanted: str, at: int) -> FormatError:
+        """Return the error of a token that is not what is wanted there."""
+        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
+        return self.error(f"{here}, expected {wanted}", at)
 
-    def skip_brackets(self, at: int) -> int:
-        """Return where the next token begins that is no closing bracket."""
-        found: Any = self.behind.match(self.data, at)
-        return int(found.end())
+    def skip(self, at: int, closing: bool = False) -> int:
+        """Return where the next token begins; `closing`: one that is no closing bracket."""
+        found: Any = (self.behind if closing else self.blanks).match(self.data, at)
+        return min(int(found.end()), self.stop) if closing else int(found.end())
 
-    def item(self, at: int, depth: int) -> int:
-        """Note an item with `depth` arrays and objects around it; return where it ends."""
-        if not self.box.keyed:  # else it begins with its key
-            self.box.begin = at
-        if self.data[at:at + 1] in (b"[", b"{"):
-            return self.container(at, depth)
-        value, end = self.token(at)
-        self.leaf(at, self.skip_brackets(end), value)
-        return end
+    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return an item with `depth` arrays and objects around it, and where it ends."""
+        self.enter(at)
+        boxed = self.data[at:at + 1] in (b"[", b"{")
+        value, end = self.container(at, depth) if boxed else self.token(at)
+        self.leave(at, self.skip(end, True), value)
+        return value, end
 
     def token(self, at: int) -> "Tuple[Any, int]":
         """Return the value of a text, a number or a word, and where it ends."""
+        self.at = at
         try:
             end = self.parser.raw_decode(self.text, at)[1]
             token = self.data[at:end]
             value = self.parser.decode(token.decode())
-            self.plain.check_escapes(token)
-        except FormatError as error:
-            raise self.placed(error, at)
+        except FormatError:
+            raise
         except ValueError:
-            raise self.error("a value", at)
+            raise self.expected("a value", at)
+        self.check_escapes(token)
         return value, end
 
-    def container(self, at: int, depth: int) -> int:
-        """Note an array or an object; return where it ends."""
-        box, keyed = self.box, self.data[at:at + 1] == b"{"
+    def container(self, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return the value of an array or an object, and where it ends."""
+        keyed = self.data[at:at + 1] == b"{"
         self.left -= 280 if keyed else 120
         if self.left < 0:
-            what = f"more memory than MAX_BOXES = {MAX_BOXES}"
-            raise self.placed(self.plain.error(what, 0, Unsupported), at)
-        if depth >= self.plain.depth:
-            what = f"nested deeper than {self.plain.depth}"
-            raise self.placed(self.plain.error(what), at)
+            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
+        if depth >= self.depth:
+            raise self.error(f"nested deeper than {self.depth}", at)
         close, end = b"}" if keyed else b"]", self.skip(at + 1)
         more = self.data[end:end + 1] != close
-        self.box = self.open(at, self.skip_brackets(at + 1), keyed, -1 if more else 0)
-        keys: Any = set()
+        outer = self.open(at, self.skip(at + 1, True), keyed, -1 if more else 0)
+        out: Any = Map() if keyed else []
         while more:
-            end = self.skip(self.item(self.key(end, keys), depth + 1))
+            value, end = self.item(self.key(end, out) if keyed else end, depth + 1)
+            if keyed:
+                out[self.box.next_key] = value
+            else:
+                out.append(value)
+            end = self.skip(end)
             more = self.data[end:end + 1] == b","
             if more:
                 end = self.skip(end + 1)
             elif self.data[end:end + 1] != close:
-                raise self.error(f", or {close.decode()}", end)
-            self.box.key, self.box.count = MISSING, self.box.count + 1
-        self.close(self.box, self.skip_brackets(end + 1), False)
-        self.box = box
-        return end + 1
+                raise self.expected(f", or {close.decode()}", end)
+        self.close(outer, self.skip(end + 1, True))
+        return out, end + 1
 
-    def key(self, at: int, keys: Any) -> int:
-        """Read what is in front of an item: in an object, its key; return where the item begins."""
-        box = self.box
-        if not box.keyed:
-            box.key = box.count
-            return at
+    def key(self, at: int, found: Any) -> int:
+        """Read a key that is not found yet; return where its value begins."""
         if self.data[at:at + 1] != b'"':
-            raise self.error("a key", at)
-        box.begin, (key, end) = at, self.token(at)
-        if key in keys:
-            raise self.placed(self.plain.error(f"key {show(key)} twice"), at)
-        keys.add(key)
-        box.key, end = key, self.skip(end)
+            raise self.expected("a key", at)
+        self.box.begin, (key, end) = at, self.token(at)
+        if key in found:
+            raise self.error(f"key {show(key)} twice")
+        self.box.next_key, end = key, self.skip(end)
         if self.data[end:end + 1] != b":":
-            raise self.error(":", end)
+            raise self.expected(":", end)
         return self.skip(end + 1)
 
 
@@ -9487,49 +9478,37 @@ class TracedFlat(Flat):
         return super().elements(row, kinds, at, size)
 
 
-def traced_msgpack(codec: Any) -> Any:
-    """Return a reader like `codec`, which notes what it reads."""
-    class Traced(Boxes, codec):  # type: ignore[misc]
-        """Notes each value as a field, with its key; of what is not read, its head."""
+class TracedMsgpack(Boxes, Msgpack):
+    """Notes each value as a field, with its key; of what is not read, its head."""
 
-        base = 0
-        behind = count = 0  # end of the last head, and its number
+    behind = count = 0  # end of the last head, and its number
 
-        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
-            return self.name_error(super().error(what, *args, **more))
+    def error(self, what: str, *args: Any, **more: Any) -> FormatError:
+        return self.name_error(super().error(what, *args, **more))
 
-        def head(self) -> Any:
-            kind, self.count = super().head()
-            self.behind = self.cursor.pos
-            return kind, self.count
+    def head(self) -> Any:
+        kind, self.count = super().head()
+        self.behind = self.cursor.pos
+        return kind, self.count
 
-        def key(self, out: Any, depth: int) -> Any:
-            self.box.begin = self.cursor.pos  # a key begins its item
-            key = self.box.next_key = super().key(out, depth)
-            return key
+    def key(self, out: Any, depth: int) -> Any:
+        self.box.begin = self.cursor.pos  # a key begins its item
+        key = self.box.next_key = super().key(out, depth)
+        return key
 
-        def item(self, depth: int, key: Any) -> Any:
-            box, start = self.box, self.cursor.pos
-            if not box.keyed:
-                box.begin = start
-            if box.row is not None:
-                box.key = box.next_key if box.keyed else box.count
-            value = super().item(depth, key)
-            if not isinstance(value, (list, dict)):
-                far = type(value) is tuple  # bytes or numbers that are left in the file
-                end = self.behind if far else self.cursor.pos
-                self.leaf(start, end, self.count if far else value)
-            box.key, box.count = MISSING, box.count + 1
-            return value
+    def item(self, depth: int, key: Any) -> Any:
+        start = self.cursor.pos
+        self.enter(start)
+        value = super().item(depth, key)
+        far = type(value) is tuple  # bytes or numbers that are left in the file
+        self.leave(start, self.behind if far else self.cursor.pos, self.count if far else value)
+        return value
 
-        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-            box = self.box
-            inner = self.open(self.start, self.behind, kind == "map", count)
-            value = super().container(kind, count, depth, key)
-            self.close(inner, self.cursor.pos, False)
-            self.box = box
-            return value
-    return Traced
+    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+        outer = self.open(self.start, self.behind, kind == "map", count)
+        value = super().container(kind, count, depth, key)
+        self.close(outer, self.cursor.pos)
+        return value
 
 
 class Tracing(Cursor):
@@ -9629,7 +9608,7 @@ class Tracing(Cursor):
 
     def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
         self.root = root
-        return traced_msgpack(codec)(self).trace(self, schema, ())
+        return mixed(TracedMsgpack, codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
         return TracedFlat(data, self.start).trace(self)
