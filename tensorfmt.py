@@ -7122,10 +7122,10 @@ MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are nam
 
 
 class Budget:
-    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
+    """The bytes of work that a file of so many may still ask for."""
 
-    def __init__(self, limit: str, nbytes: int) -> None:
-        self.limit, self.left = limit, nbytes
+    def __init__(self, nbytes: int) -> None:
+        self.left = MAX_COPIES * nbytes
 
     def covers(self, nbytes: int) -> bool:
         """Return whether so many are left, and take them."""
@@ -7133,17 +7133,11 @@ class Budget:
         self.left -= nbytes if enough else 0
         return enough
 
-    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
-              offset: Any = None) -> None:
-        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
-        if self.covers(nbytes):
-            return
-        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
-        if self.limit in globals():
-            text += f" = {globals()[self.limit]}"
-        if reader is not None:
-            raise reader.error(text, *path, offset=offset, error=Unsupported)
-        raise ValueError(text) if offset is None else Unsupported(text, offset)
+    def spend(self, nbytes: int, what: str) -> None:
+        """Take so many for `what`, or raise ValueError."""
+        if not self.covers(nbytes):
+            raise ValueError(f"{what}: {nbytes} bytes more, {self.left} are left; "
+                             f"MAX_COPIES = {MAX_COPIES}")
 
 
 def named_again(tensors: "List[Tensor]") -> Any:
@@ -7186,13 +7180,13 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
     twice = False
     for nbytes, named in sources.values():
-        tensors, most = list(named.values()), MAX_COPIES * nbytes
+        tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
         twice = twice or bool(again)
-        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most) for i in again]
+        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, budget.left) for i in again]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
         what = f"the tensors name the same bytes of {nbytes} again and again"
-        Budget("MAX_COPIES", most).spend(more, what)
+        budget.spend(more, what)
     return twice
 
 
@@ -7206,9 +7200,8 @@ def check_digests(items: Items) -> None:
             part = id(source), offset, nbytes
             if part in seen and part + (text,) not in seen:  # once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
-                                                            "many checksums of the same bytes")
+                budget = budgets.setdefault(id(source), Budget(source.nbytes))
+                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
             seen.update([part, part + (text,)])
 
 
@@ -7898,16 +7891,14 @@ class TensorShown:
         return format(self.item(), spec) if spec else str(self)
 
 
-OTHER_WAYS = (  # suffix, how such a file is written
+FEATURES["ways"] = (  # suffix, how such a file is written
     (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
     (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
     (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
-FEATURES["ways"] = OTHER_WAYS
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+FEATURES["remedies"] = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
     ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
     ("O", '; .astype("float64") if these are numbers'),
     ("mM", '; .astype("int64") counts their units')) for kind in kinds])
-FEATURES["remedies"] = REMEDIES
 
 
 def name_remedy(dtype: Any, dtypes: Any) -> str:
@@ -7924,17 +7915,13 @@ def name_remedy(dtype: Any, dtypes: Any) -> str:
     return ""
 
 
-OPEN_PLAIN, CHECK_MAGIC = Format.open_file, Format.check_magic
+CHECK_MAGIC = Format.check_magic
 
 
 @adds_to(Format)
 class FormatShown:
     def __repr__(self: Any) -> str:
         return f"<format {self.NAME}>"
-
-    def open_file(self: Any, source: Any, options: Any) -> File:
-        self.check_options(options, self.READ_OPTIONS, "loading")
-        return OPEN_PLAIN(self, source, options)
 
     def remedy(self: Any, dtype: Any) -> str:
         return name_remedy(dtype, self.DTYPES)
@@ -8111,7 +8098,6 @@ class PartialFormat:
         more = Map([pair for pair in options.items() if pair[0] != "partial"])
         if not options.get("partial"):
             return OPEN_FILE(self, source, more)
-        self.check_options(more, self.READ_OPTIONS, "loading")
         file: File = self.make_file(source, Partial(source).read(self, more), options)
         return file
 
@@ -9519,7 +9505,6 @@ class Tracing(Cursor):
         self.fields: "List[Field]" = []
         self.places: Any = {}  # offset of the last field of each path
         self.names: Any = {}  # path of a record or an entry -> name of its tensor
-        self.owners: Any = {}  # the same for what lies in them
         self.most = MAX_FIELDS + source.nbytes // 16
         self.rest = range(0)  # of the file, in one field
 
@@ -9582,13 +9567,10 @@ class Tracing(Cursor):
 
     def attempt(self, read: Any, *args: Any) -> Any:
         count, places, rest = len(self.fields), dict(self.places), self.rest
-        last = [(field.nbytes, field.value, field.doc) for field in self.fields[-1:]]
         found = super().attempt(read, *args)
         if found is None:
             self.places, self.rest = places, rest
             del self.fields[count:]
-            for field, row in zip(self.fields[-1:], last):  # note() may have joined more to it
-                field.nbytes, field.value, field.doc = row
         return found
 
     def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
@@ -9632,12 +9614,11 @@ class Tracing(Cursor):
 
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
-        found = self.names if not keys or keys in self.names else self.owners
-        if found is self.owners:
+        if keys and keys not in self.names:
             keys = keys[:-1]
-            if keys not in found:  # long keys of two parses are compared once
-                found[keys] = self.owner(keys)
-        name: "Optional[str]" = found.get(keys)
+            if keys not in self.names:  # once for all that lies there
+                self.names[keys] = self.owner(keys)
+        name: "Optional[str]" = self.names.get(keys)
         return name
 
 
@@ -9669,23 +9650,6 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
             if error.keys == keys:
                 break
     return error
-
-
-OPEN_ROUGHLY = Format.open_file
-
-
-@adds_to(Format)
-class Exactly:
-    def open_file(self: Any, source: Any, options: Facts) -> File:
-        try:
-            return OPEN_ROUGHLY(self, source, options)
-        except FormatError as caught:
-            error = caught
-        error.__traceback__ = None  # it keeps all that was parsed
-        more = dict(options)
-        error = exact_error(error, self, source, more, more.pop("partial", False))
-        error.path = source.path
-        raise error
 
 
 # -- [9b] explain --------------------------------------------------------------------------------
@@ -10183,7 +10147,7 @@ class DataCheck:
 
     def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
         self.report, self.kind, self.source = report, kind, source
-        self.budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+        self.budget = Budget(source.nbytes)
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
         self.done = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
@@ -10270,16 +10234,27 @@ class DataCheck:
             raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
 
 
-OPEN_UNSEEN = Format.open_file
+OPEN_ROUGHLY = Format.open_file
 
 
 @adds_to(Format)
-class Verified:
+class Opened:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        """Return what load() returns, verified if that is an option."""
+        """Return what load() returns, verified if that is an option; errors are exact."""
         more = dict(options)
         verified = more.pop("verify", False)
-        file = OPEN_UNSEEN(self, source, more)
+        known = dict([pair for pair in more.items() if pair[0] != "partial"])
+        self.check_options(known, self.READ_OPTIONS, "loading")
+        error: Any = None
+        try:
+            file = OPEN_ROUGHLY(self, source, more)
+        except FormatError as caught:
+            error = caught
+        if error is not None:
+            error.__traceback__ = None  # it keeps all that was parsed
+            error = exact_error(error, self, source, known, more.get("partial"))
+            error.path = source.path
+            raise error
         for error in verify_source(source, self, more).errors if verified else ():
             raise error
         return file
