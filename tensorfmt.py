@@ -7205,8 +7205,8 @@ def check_digests(items: Items) -> None:
             seen.update([part, part + (text,)])
 
 
-def check_save(kind: "Format", items: Items) -> None:
-    if check_work(kind, items):
+def check_save(kind: "Format", items: Items, cast: bool = False) -> None:
+    if check_work(kind, items, cast):
         check_digests(items)
 
 
@@ -7901,20 +7901,6 @@ FEATURES["remedies"] = dict([(kind, text) for kinds, text in (  # by the kind of
     ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 
 
-def name_remedy(dtype: Any, dtypes: Any) -> str:
-    """Return the end of a message that a format lacks a dtype: which of its own would do."""
-    if dtype == "qfloat":
-        return FEATURES["dequantize"]
-    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
-    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact if exact else []):
-        if new in dtypes:
-            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
-                    "or another format")
-    return ""
-
-
 CHECK_MAGIC = Format.check_magic
 
 
@@ -7924,7 +7910,17 @@ class FormatShown:
         return f"<format {self.NAME}>"
 
     def remedy(self: Any, dtype: Any) -> str:
-        return name_remedy(dtype, self.DTYPES)
+        """Return the end of a message that a format lacks a dtype: which of its own would do."""
+        if dtype == "qfloat":
+            return FEATURES["dequantize"]
+        exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
+        rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
+        for new in reversed(rounding + exact if exact else []):
+            if new in self.DTYPES:
+                sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
+                return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+                        "or another format")
+        return ""
 
     def check_magic(self: Any, cursor: Cursor, magic: bytes) -> None:
         """Raise unless the file begins with its magic; refuse other generations by name."""
@@ -8034,24 +8030,22 @@ class Whole(Cursor):
                           len(ends))
 
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
-        broken = []
-
-        def until_cut() -> Chunks:
-            try:
-                for item in items:
-                    yield item
-                    if self.cut is not None:
-                        return
-            except FormatError as error:
-                if not error.cut:
-                    raise
-                broken.append(error)
-        self.run = True
-        tensors = self.without_cut(super().collect(until_cut(), high, fields))
-        for error in broken:
-            begun = error.tensor not in tensors  # or what may follow it is missing
-            missing = [error.tensor if begun and error.tensor is not None else error.field]
-            self.tell_cut(error, missing, len(tensors), len(tensors) + begun)
+        self.run, tensors, broken = True, Map(), None
+        try:
+            for item in items:
+                self.one(self.admit, tensors, item, 0, high, fields)
+                if self.cut is not None:
+                    break
+        except FormatError as error:
+            broken = error
+            if not error.cut:
+                raise
+        self.where, self.tensor = (), None
+        self.without_cut(tensors)
+        if broken is not None:
+            begun = broken.tensor not in tensors  # or what may follow it is missing
+            missing = [broken.tensor if begun and broken.tensor is not None else broken.field]
+            self.tell_cut(broken, missing, len(tensors), len(tensors) + begun)
         return tensors
 
     def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
@@ -8095,8 +8089,8 @@ OPEN_FILE = Format.open_file
 @adds_to(Format)
 class PartialFormat:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        more = Map([pair for pair in options.items() if pair[0] != "partial"])
-        if not options.get("partial"):
+        more = dict(options)
+        if not more.pop("partial", False):
             return OPEN_FILE(self, source, more)
         file: File = self.make_file(source, Partial(source).read(self, more), options)
         return file
@@ -9097,12 +9091,10 @@ class QuickDigest:
 # The same read() of a format, with cursors and readers of trees that note every field.
 
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
-LIST_ITEMS = 4096  # of a plain list in one field
 FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
     ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
-NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
 class Field:
@@ -9146,7 +9138,8 @@ class Box:
         self.key: Any = MISSING  # of the item that is read
         self.next_key: Any = MISSING if keyed else 0  # of the item that comes
         self.begin = 0  # of that item, with its key
-        self.leaves: Any = None  # rows of the items, while it is a plain list
+        self.values: Any = None  # of the items, while it is a plain list
+        self.ends: Any = None  # of the head and of those items
 
     def about(self) -> Any:
         """Return keys, path, meaning and Schema of the item that is read."""
@@ -9174,17 +9167,8 @@ class Boxes:
         """Give an error the path of the item that is read; what was read of a list is a field."""
         made.keys, made.field = self.box.about()[:2]
         made.field = made.field or self.tracing.root
-        self.break_off()
+        self.flush(self.box)
         return made
-
-    def break_off(self) -> None:
-        """Note what was read of an open plain list."""
-        box = self.box
-        if box.leaves:
-            self.flush(box, box.leaves[-1][1])
-        elif box.leaves is not None and box.row[0] < box.row[1]:
-            self.add(*box.row)
-        box.leaves = None
 
     def enter(self, at: int) -> None:
         """Begin an item, at its value: a key was read."""
@@ -9196,57 +9180,55 @@ class Boxes:
     def leave(self, at: int, end: int, value: Any) -> None:
         """End an item: a field, or one of a plain list, if it is not an array or a map."""
         box = self.box
-        lead = at - box.begin
         if isinstance(value, (list, dict)):
             pass  # close() has noted it
-        elif box.leaves is None:
+        elif box.values is None:
             keys, path, doc, _ = box.about()
-            self.add(box.begin, end, keys, path, value, doc, lead)
+            self.add(box.begin, end, keys, path, value, doc, at - box.begin)
         else:
-            if len(box.leaves) == LIST_ITEMS:
-                self.flush(box, box.leaves[-1][1])
-            box.leaves.append((box.begin, end, box.key, value, lead))
+            box.values.append(value)
+            box.ends.append(end)
         box.key = MISSING
         box.next_key = box.next_key if box.keyed else box.next_key + 1
 
     def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
         """Note the head of an array or a map of `size` items, or -1; return what is around it."""
-        box = self.box
-        self.show(box)
-        keys, path, doc, schema = box.about()
+        outer = self.box
+        self.spread(outer)
+        keys, path, doc, schema = outer.about()
         value = {-1: None, 0: {} if keyed else []}.get(size, size)
-        row = box.begin, end, keys, path, value, doc, at - box.begin
+        row = outer.begin, end, keys, path, value, doc, at - outer.begin
         self.box = Box(keys, path, doc, schema, keyed, row)
         if keyed or size == 0 or schema is not None:  # its items have meanings of their own
             self.add(*row)
         else:
-            self.box.leaves = []
-        return box
+            from array import array
+            self.box.values, self.box.ends = [], array("q", [end])  # they can be many
+        return outer
 
     def close(self, outer: Box, end: int, broken: bool = False) -> None:
         """Note the end of an array or a map; `broken`: by a break of one byte."""
         inner, self.box = self.box, outer
-        if inner.leaves is not None:
-            self.flush(inner, end)
-        elif broken:
+        if broken and inner.values is None:
             self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
+        self.flush(inner, end)
 
-    def flush(self, box: Box, end: int) -> None:
-        """Note a plain list, or the next piece of one, as one field."""
-        begin, _, keys, path, _, doc, lead = box.row
-        self.add(begin, end, keys, path, [row[3] for row in box.leaves], doc, lead)
-        keys = box.keys + (box.key,)
-        path = path_of_keys((box.key,), box.path)
-        box.leaves, box.row = [], (end, end, keys, path, None, doc, 0)
+    def flush(self, box: Box, end: int = 0) -> None:
+        """Note a plain list as one field, up to its end or as far as it was read."""
+        if box.values is not None:
+            begin, _, keys, path, value, doc, lead = box.row
+            value = box.values if box.values or end else value
+            self.add(begin, end or box.ends[-1], keys, path, value, doc, lead)
+            box.values = None
 
-    def show(self, box: Box) -> None:
-        """Note the items so far one by one: another array or map is among them."""
-        rows, box.leaves = box.leaves, None
-        if rows is not None and box.row[0] < box.row[1]:  # else the head was in a piece
+    def spread(self, box: Box) -> None:
+        """Note a list's head and items so far one by one: another array or map is among them."""
+        values, box.values = box.values, None
+        if values is not None:
             self.add(*box.row)
-        for begin, end, key, value, lead in rows or ():
-            path = path_of_keys((key,), box.path)
-            self.add(begin, end, box.keys + (key,), path, value, box.doc, lead)
+            for i, value in enumerate(values):
+                path = path_of_keys((i,), box.path)
+                self.add(box.ends[i], box.ends[i + 1], box.keys + (i,), path, value, box.doc, 0)
 
     def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
             lead: int) -> None:
@@ -9288,11 +9270,10 @@ class TracedCbor(Boxes, Cbor):
         return self.container(super().map, True, size, at, depth)
 
     def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
-        self.tagged, start = False, self.inner
-        outer = self.open(start, at, keyed, size)
+        self.tagged = False
+        outer = self.open(self.inner, at, keyed, size)
         value, end = read(size, at, depth)
         self.close(outer, end, size < 0)
-        self.inner = start
         return value, end
 
 
@@ -9328,7 +9309,7 @@ class TracedJson(Boxes, Json):
               error: "Type[FormatError]" = FormatError) -> FormatError:
         """Return an error of a token; what was read before it are fields."""
         at = self.at if at is None else at
-        self.break_off()
+        self.flush(self.box)
         for field in self.tracing.fields[-1:]:
             field.nbytes = min(field.nbytes, self.base + at - field.offset)
         return super().error(what, at, error)
@@ -9497,7 +9478,7 @@ class TracedMsgpack(Boxes, Msgpack):
         return value
 
 
-class Tracing(Cursor):
+class Tracing(Whole):
     """Notes every field that is read."""
 
     def __init__(self, source: Any) -> None:
@@ -9597,7 +9578,7 @@ class Tracing(Cursor):
 
     def admit(self, tensors: Any, item: Tensor, *rules: Any) -> None:
         self.names[self.where] = clip(item.name, MAX_PATH)  # many fields may have it
-        if getattr(self, "run", False):  # here: a file that breaks off later shows them
+        if self.run:  # here: a file that breaks off later shows them
             self.note(item.start, item.stored.nbytes, None, "data " + clip(item.name, MAX_PATH),
                       f"{item.dtype} {show(item.shape)}", "column-major", kind="data")
         super().admit(tensors, item, *rules)
@@ -9682,8 +9663,7 @@ class Fields:
                 'style="width:100%;height:48em;border:0"></iframe>')
 
 
-def explain(source: Source, *, format: "Optional[str]" = None,
-            **options: Any) -> Fields:
+def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -> Fields:
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
@@ -9702,7 +9682,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     return Fields(fields, error, source, format, options)
 
 
-class Verifying(Tracing, Whole):
+class Verifying(Tracing):
     """Notes what is wrong with one entry or tensor, and goes on behind it."""
 
     def __init__(self, source: Any, faults: Any) -> None:
@@ -9737,17 +9717,17 @@ MAX_FAULTS = 1000  # that verify notes before it stops
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    whole = Partial if options.get("partial") else Whole
-    cursor: Any = mixed(Tracing, whole)(source) if faults is None else Verifying(source, faults)
-    error: Any = None
-    options = Map([pair for pair in options.items() if pair[0] != "partial"])
+    options, error = dict(options), None
+    partial = options.pop("partial", False)
+    cursor: Any = mixed(Tracing, Partial if partial else Whole)(source) if faults is None else (
+        Verifying(source, faults))
     kind.check_options(options, kind.READ_OPTIONS, "loading")
     try:
         parsed = cursor.read(kind, options)
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if faults is None and whole is Whole and error is not None and error.check == "bounds":
+    if error is not None and error.check == "bounds" and faults is None and not partial:
         fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
         if other is None:  # nothing is wrong but the end
             if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
@@ -9842,7 +9822,8 @@ def aim_offsets(fields: "List[Field]") -> None:
 def doc_of(kind: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
+    absent = "Its layout is drawn in its docstring; python -OO leaves that out."
+    return dedent("    " + (kind.__doc__ or absent)).strip()
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
@@ -10252,7 +10233,7 @@ class Opened:
             error = caught
         if error is not None:
             error.__traceback__ = None  # it keeps all that was parsed
-            error = exact_error(error, self, source, known, more.get("partial"))
+            error = exact_error(error, self, source, known, bool(more.get("partial")))
             error.path = source.path
             raise error
         for error in verify_source(source, self, more).errors if verified else ():
@@ -10375,7 +10356,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    twice = check_work(kind, chosen, bool(cast))
+    check_save(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
@@ -10385,8 +10366,6 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
-    if twice:
-        check_digests(chosen)
     for check in STORED.values():
         check(chosen)
 
