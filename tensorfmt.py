@@ -7765,9 +7765,6 @@ def nearest(name: str, names: Any) -> str:
     return f"; did you mean {quote(near)}?" if near and likeness(near) >= 0.5 else ""
 
 
-TENSOR_LINE, FIND = Tensor.__repr__, File.__getitem__  # those of the ground floor
-
-
 START_STREAM = Stream.__init__
 INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
 
@@ -7786,7 +7783,7 @@ class StreamShown:
             self._file = BytesIO(self.fetch(0, self.nbytes))
 
 
-LENGTH = Tensor.__len__
+TENSOR_LINE, LENGTH = Tensor.__repr__, Tensor.__len__  # those of the ground floor
 ARRAY: Any = getattr(Tensor.__array_interface__, "fget", None)
 
 
@@ -7949,7 +7946,7 @@ class FileShown:
     def __getitem__(self: Any, name: str) -> Tensor:
         if name not in self._tensors:
             raise KeyError(self.say_missing(name))
-        return FIND(self, name)
+        return self._tensors[name]
 
     def say_missing(self: Any, name: Any) -> str:
         if name in self.attrs.get("missing", ()):
@@ -10282,9 +10279,7 @@ class Summary:
 
 def merged(file: File) -> "Tuple[Facts, List[str]]":
     """Return the metadata; and what several files do not agree on, which is left out."""
-    if isinstance(file, Joined):
-        return file.merged()
-    return file.metadata, []
+    return file.merged() if isinstance(file, Joined) else (file.metadata, [])
 
 
 def load_several(sources: Any, **options: Any) -> File:
