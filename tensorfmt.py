@@ -7056,10 +7056,10 @@ MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are nam
 
 
 class Budget:
-    """The bytes of memory or work that a file may still ask for; `limit` names the constant."""
+    """The bytes of work that a file of so many may still ask for."""
 
-    def __init__(self, limit: str, nbytes: int) -> None:
-        self.limit, self.left = limit, nbytes
+    def __init__(self, nbytes: int) -> None:
+        self.left = MAX_COPIES * nbytes
 
     def covers(self, nbytes: int) -> bool:
         """Return whether so many are left, and take them."""
@@ -7067,17 +7067,11 @@ class Budget:
         self.left -= nbytes if enough else 0
         return enough
 
-    def spend(self, nbytes: int, what: str, reader: Any = None, *path: Any,
-              offset: Any = None) -> None:
-        """Take so many for `what`, or raise the error, or Unsupported of a reader's field."""
-        if self.covers(nbytes):
-            return
-        text = f"{what}: {nbytes} bytes more, {self.left} are left; {self.limit}"
-        if self.limit in globals():
-            text += f" = {globals()[self.limit]}"
-        if reader is not None:
-            raise reader.error(text, *path, offset=offset, error=Unsupported)
-        raise ValueError(text) if offset is None else Unsupported(text, offset)
+    def spend(self, nbytes: int, what: str) -> None:
+        """Take so many for `what`, or raise ValueError."""
+        if not self.covers(nbytes):
+            raise ValueError(f"{what}: {nbytes} bytes more, {self.left} are left; "
+                             f"MAX_COPIES = {MAX_COPIES}")
 
 
 def named_again(tensors: "List[Tensor]") -> Any:
@@ -7120,13 +7114,13 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
     twice = False
     for nbytes, named in sources.values():
-        tensors, most = list(named.values()), MAX_COPIES * nbytes
+        tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
         twice = twice or bool(again)
-        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, most) for i in again]
+        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, budget.left) for i in again]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
         what = f"the tensors name the same bytes of {nbytes} again and again"
-        Budget("MAX_COPIES", most).spend(more, what)
+        budget.spend(more, what)
     return twice
 
 
@@ -7140,14 +7134,13 @@ def check_digests(items: Items) -> None:
             part = id(source), offset, nbytes
             if part in seen and part + (text,) not in seen:  # once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                fresh = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
-                budgets.setdefault(id(source), fresh).spend(cost + 4 * slow,
-                                                            "many checksums of the same bytes")
+                budget = budgets.setdefault(id(source), Budget(source.nbytes))
+                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
             seen.update([part, part + (text,)])
 
 
-def check_save(kind: "Format", items: Items) -> None:
-    if check_work(kind, items):
+def check_save(kind: "Format", items: Items, cast: bool = False) -> None:
+    if check_work(kind, items, cast):
         check_digests(items)
 
 
@@ -7702,9 +7695,6 @@ def nearest(name: str, names: Any) -> str:
     return f"; did you mean {quote(near)}?" if near and likeness(near) >= 0.5 else ""
 
 
-TENSOR_LINE, FIND = Tensor.__repr__, File.__getitem__  # those of the ground floor
-
-
 START_STREAM = Stream.__init__
 INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
 
@@ -7723,7 +7713,7 @@ class StreamShown:
             self._file = BytesIO(self.fetch(0, self.nbytes))
 
 
-LENGTH = Tensor.__len__
+TENSOR_LINE, LENGTH = Tensor.__repr__, Tensor.__len__  # those of the ground floor
 ARRAY: Any = getattr(Tensor.__array_interface__, "fget", None)
 
 
@@ -7828,33 +7818,17 @@ class TensorShown:
         return format(self.item(), spec) if spec else str(self)
 
 
-OTHER_WAYS = (  # suffix, how such a file is written
+FEATURES["ways"] = (  # suffix, how such a file is written
     (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
     (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
     (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
-FEATURES["ways"] = OTHER_WAYS
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+FEATURES["remedies"] = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
     ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
     ("O", '; .astype("float64") if these are numbers'),
     ("mM", '; .astype("int64") counts their units')) for kind in kinds])
-FEATURES["remedies"] = REMEDIES
 
 
-def name_remedy(dtype: Any, dtypes: Any) -> str:
-    """Return the end of a message that a format lacks a dtype: which of its own would do."""
-    if dtype == "qfloat":
-        return FEATURES["dequantize"]
-    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
-    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact if exact else []):
-        if new in dtypes:
-            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
-                    "or another format")
-    return ""
-
-
-OPEN_PLAIN, CHECK_MAGIC = Format.open_file, Format.check_magic
+CHECK_MAGIC = Format.check_magic
 
 
 @adds_to(Format)
@@ -7862,12 +7836,18 @@ class FormatShown:
     def __repr__(self: Any) -> str:
         return f"<format {self.NAME}>"
 
-    def open_file(self: Any, source: Any, options: Any) -> File:
-        self.check_options(options, self.READ_OPTIONS, "loading")
-        return OPEN_PLAIN(self, source, options)
-
     def remedy(self: Any, dtype: Any) -> str:
-        return name_remedy(dtype, self.DTYPES)
+        """Return the end of a message that a format lacks a dtype: which of its own would do."""
+        if dtype == "qfloat":
+            return FEATURES["dequantize"]
+        exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
+        rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
+        for new in reversed(rounding + exact if exact else []):
+            if new in self.DTYPES:
+                sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
+                return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+                        "or another format")
+        return ""
 
     def check_magic(self: Any, cursor: Cursor, magic: bytes) -> None:
         """Raise unless the file begins with its magic; refuse other generations by name."""
@@ -7896,7 +7876,7 @@ class FileShown:
     def __getitem__(self: Any, name: str) -> Tensor:
         if name not in self._tensors:
             raise KeyError(self.say_missing(name))
-        return FIND(self, name)
+        return self._tensors[name]
 
     def say_missing(self: Any, name: Any) -> str:
         if name in self.attrs.get("missing", ()):
@@ -7977,24 +7957,22 @@ class Whole(Cursor):
                           len(ends))
 
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
-        broken = []
-
-        def until_cut() -> Chunks:
-            try:
-                for item in items:
-                    yield item
-                    if self.cut is not None:
-                        return
-            except FormatError as error:
-                if not error.cut:
-                    raise
-                broken.append(error)
-        self.run = True
-        tensors = self.without_cut(super().collect(until_cut(), high, fields))
-        for error in broken:
-            begun = error.tensor not in tensors  # or what may follow it is missing
-            missing = [error.tensor if begun and error.tensor is not None else error.field]
-            self.tell_cut(error, missing, len(tensors), len(tensors) + begun)
+        self.run, tensors, broken = True, Map(), None
+        try:
+            for item in items:
+                self.one(self.admit, tensors, item, 0, high, fields)
+                if self.cut is not None:
+                    break
+        except FormatError as error:
+            broken = error
+            if not error.cut:
+                raise
+        self.where, self.tensor = (), None
+        self.without_cut(tensors)
+        if broken is not None:
+            begun = broken.tensor not in tensors  # or what may follow it is missing
+            missing = [broken.tensor if begun and broken.tensor is not None else broken.field]
+            self.tell_cut(broken, missing, len(tensors), len(tensors) + begun)
         return tensors
 
     def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
@@ -8038,10 +8016,9 @@ OPEN_FILE = Format.open_file
 @adds_to(Format)
 class PartialFormat:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        more = Map([pair for pair in options.items() if pair[0] != "partial"])
-        if not options.get("partial"):
+        more = dict(options)
+        if not more.pop("partial", False):
             return OPEN_FILE(self, source, more)
-        self.check_options(more, self.READ_OPTIONS, "loading")
         file: File = self.make_file(source, Partial(source).read(self, more), options)
         return file
 
@@ -8961,12 +8938,10 @@ class QuickDigest:
 # The same read() of a format, with cursors and readers of trees that note every field.
 
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
-LIST_ITEMS = 4096  # of a plain list in one field
 FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
     ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
-NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
 class Field:
@@ -9001,23 +8976,22 @@ class Field:
 
 
 class Box:
-    """An array or a map that is being read."""
+    """An array or a map that is being read, or what is around the whole."""
 
-    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = False,
+    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = True,
                  row: Any = None) -> None:
         self.keys, self.path, self.doc, self.schema = keys, path, doc, schema
         self.keyed, self.row = keyed, row  # is it a map? its own field; None: around the whole
         self.key: Any = MISSING  # of the item that is read
-        self.next_key: Any = MISSING  # of the item that comes, which has been read
-        self.count = self.begin = 0  # items so far; where the next one begins, with its key
-        self.leaves: Any = []  # rows of the items, while it is a plain list
+        self.next_key: Any = MISSING if keyed else 0  # of the item that comes
+        self.begin = 0  # of that item, with its key
+        self.values: Any = None  # of the items, while it is a plain list
+        self.ends: Any = None  # of the head and of those items
 
     def about(self) -> Any:
         """Return keys, path, meaning and Schema of the item that is read."""
-        if self.row is None:
-            return self.keys, self.path, self.doc, self.schema
         if self.key is MISSING:
-            return self.keys, self.path, self.doc, None
+            return self.keys, self.path, self.doc, self.schema
         doc, schema = self.doc, None  # without a Schema an item has the meaning of its container
         if self.schema is not None:
             kind, doc, *inside = self.schema.rows.get(self.key, self.schema.other)
@@ -9028,7 +9002,7 @@ class Box:
 class Boxes:
     """Notes the items of a tree as fields: a key and its value are one, as is a plain list."""
 
-    base: int
+    base = 0
 
     def trace(self, cursor: Any, schema: Any, keys: Any) -> Any:
         """Note them with a Tracing cursor; `keys`: the path of the whole."""
@@ -9040,66 +9014,68 @@ class Boxes:
         """Give an error the path of the item that is read; what was read of a list is a field."""
         made.keys, made.field = self.box.about()[:2]
         made.field = made.field or self.tracing.root
-        self.break_off()
+        self.flush(self.box)
         return made
 
-    def break_off(self) -> None:
-        """Note what was read of an open plain list."""
+    def enter(self, at: int) -> None:
+        """Begin an item, at its value: a key was read."""
         box = self.box
-        if box.row is not None and box.leaves is not None:
-            if box.leaves:
-                self.flush(box, box.leaves[-1][1])
-            elif box.row[0] < box.row[1]:
-                self.add(*box.row)
-            box.leaves = None
+        if not box.keyed or box.row is None:
+            box.begin = at
+        box.key = box.next_key
 
-    def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
-        """Note the head of an array or a map of `size` items, or -1; return its Box."""
+    def leave(self, at: int, end: int, value: Any) -> None:
+        """End an item: a field, or one of a plain list, if it is not an array or a map."""
         box = self.box
-        self.show(box)
-        keys, path, doc, schema = box.about()
-        value = {-1: None, 0: {} if keyed else []}.get(size, size)
-        row = box.begin, end, keys, path, value, doc, at - box.begin
-        inner = self.box = Box(keys, path, doc, schema, keyed, row)
-        if keyed or size == 0 or schema is not None:  # its items have meanings of their own
-            self.add(*row)
-            inner.leaves = None
-        return inner
-
-    def close(self, inner: Box, end: int, broken: bool) -> None:
-        """Note the end of an array or a map; `broken`: by a break of one byte."""
-        if inner.leaves is not None:
-            self.flush(inner, end)
-        elif broken:
-            self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
-
-    def leaf(self, at: int, end: int, value: Any) -> None:
-        box = self.box
-        if box.row is None or box.leaves is None:
+        if isinstance(value, (list, dict)):
+            pass  # close() has noted it
+        elif box.values is None:
             keys, path, doc, _ = box.about()
             self.add(box.begin, end, keys, path, value, doc, at - box.begin)
-            return
-        if len(box.leaves) == LIST_ITEMS:
-            self.flush(box, box.leaves[-1][1])
-        box.leaves.append((box.begin, end, box.key, value, at - box.begin))
+        else:
+            box.values.append(value)
+            box.ends.append(end)
+        box.key = MISSING
+        box.next_key = box.next_key if box.keyed else box.next_key + 1
 
-    def flush(self, box: Box, end: int) -> None:
-        """Note a plain list, or the next piece of one, as one field."""
-        begin, _, keys, path, _, doc, lead = box.row
-        self.add(begin, end, keys, path, [row[3] for row in box.leaves], doc, lead)
-        keys = box.keys + (box.key,)
-        path = path_of_keys((box.key,), box.path)
-        box.leaves, box.row = [], (end, end, keys, path, None, doc, 0)
+    def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
+        """Note the head of an array or a map of `size` items, or -1; return what is around it."""
+        outer = self.box
+        self.spread(outer)
+        keys, path, doc, schema = outer.about()
+        value = {-1: None, 0: {} if keyed else []}.get(size, size)
+        row = outer.begin, end, keys, path, value, doc, at - outer.begin
+        self.box = Box(keys, path, doc, schema, keyed, row)
+        if keyed or size == 0 or schema is not None:  # its items have meanings of their own
+            self.add(*row)
+        else:
+            from array import array
+            self.box.values, self.box.ends = [], array("q", [end])  # they can be many
+        return outer
 
-    def show(self, box: Box) -> None:
-        """Note the items so far one by one: another array or map is among them."""
-        if box.row is not None and box.leaves is not None:
-            rows, box.leaves = box.leaves, None
-            if box.row[0] < box.row[1]:  # else the head was in a piece
-                self.add(*box.row)
-            for begin, end, key, value, lead in rows:
-                path = path_of_keys((key,), box.path)
-                self.add(begin, end, box.keys + (key,), path, value, box.doc, lead)
+    def close(self, outer: Box, end: int, broken: bool = False) -> None:
+        """Note the end of an array or a map; `broken`: by a break of one byte."""
+        inner, self.box = self.box, outer
+        if broken and inner.values is None:
+            self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
+        self.flush(inner, end)
+
+    def flush(self, box: Box, end: int = 0) -> None:
+        """Note a plain list as one field, up to its end or as far as it was read."""
+        if box.values is not None:
+            begin, _, keys, path, value, doc, lead = box.row
+            value = box.values if box.values or end else value
+            self.add(begin, end or box.ends[-1], keys, path, value, doc, lead)
+            box.values = None
+
+    def spread(self, box: Box) -> None:
+        """Note a list's head and items so far one by one: another array or map is among them."""
+        values, box.values = box.values, None
+        if values is not None:
+            self.add(*box.row)
+            for i, value in enumerate(values):
+                path = path_of_keys((i,), box.path)
+                self.add(box.ends[i], box.ends[i + 1], box.keys + (i,), path, value, box.doc, 0)
 
     def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
             lead: int) -> None:
@@ -9124,18 +9100,13 @@ class TracedCbor(Boxes, Cbor):
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
         if is_key:
             return super().item(at, depth, True)
-        box, tagged, self.inner = self.box, self.tagged, at
+        tagged, self.inner = self.tagged, at
         if not tagged:
-            if not box.keyed:
-                box.begin = at
-            if box.row is not None:
-                box.key = box.next_key if box.keyed else box.count
+            self.enter(at)
         self.tagged = at < len(self.data) and self.data[at] >> 5 == 6
         value, end = super().item(at, depth)
         if not tagged:
-            if not isinstance(value, (list, dict)):
-                self.leaf(self.inner, end, value)
-            box.key, box.count = MISSING, box.count + 1
+            self.leave(self.inner, end, value)
         self.tagged = tagged
         return value, end
 
@@ -9146,135 +9117,119 @@ class TracedCbor(Boxes, Cbor):
         return self.container(super().map, True, size, at, depth)
 
     def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
-        box, self.tagged, start = self.box, False, self.inner
-        inner = self.open(start, at, keyed, size)
+        self.tagged = False
+        outer = self.open(self.inner, at, keyed, size)
         value, end = read(size, at, depth)
-        self.close(inner, end, size < 0)
-        self.box, self.inner = box, start
+        self.close(outer, end, size < 0)
         return value, end
 
 
-class TracedJson(Boxes):
+class TracedJson(Boxes, Json):
     """Notes each item of JSON as a field, with its key: TracedJson(...).trace(...).read().
 
     A field ends where the next token begins that is no closing bracket. An error is one of the
     whole, at the token that is wrong.
     """
 
-    def __init__(self, data: bytes, base: int, name: str, **rules: Any) -> None:
-        import re
-        self.data, self.base, self.plain = data, base, Json(data, base, name, **rules)
-        self.text = data.decode("latin-1")  # one character for each byte
-        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
-        self.end = len(data.rstrip(b" \t\r\n"))
-        self.parser, self.left = self.plain.decoder(), MAX_BOXES + 10 * len(data)
+    at = 0  # of the token that is read
 
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
-        deep = self.plain.error("nested deeper than this Python can read")
+        import re
+        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        self.text = self.data.decode("latin-1")  # one character for each byte
+        self.stop = len(self.data.rstrip(b" \t\r\n"))
+        self.parser, self.left = self.decoder(), MAX_BOXES + 10 * len(self.data)
+        deep = self.error("nested deeper than this Python can read")
         try:
             self.data.decode()
-            end = self.skip(self.item(self.skip(0), 0))
+            value, end = self.item(self.skip(0), 0)
         except UnicodeDecodeError as error:
-            raise self.plain.error("text is not UTF-8", error.start)
+            raise self.error("text is not UTF-8", error.start)
         except RuntimeError:  # RecursionError
             raise deep
-        if end < len(self.data):
-            raise self.error("nothing", end)
-        self.end_field(self.end)
-        return self.plain.read(), self.end
+        if self.skip(end) < len(self.data):
+            raise self.expected("nothing", self.skip(end))
+        return value, self.stop
 
-    def error(self, wanted: str, at: int) -> FormatError:
-        """Return the error of a token that is not what is wanted there."""
-        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
-        return self.placed(self.plain.error(f"{here}, expected {wanted}"), at)
-
-    def placed(self, error: FormatError, at: int) -> FormatError:
-        """Return an error of the token at `at`, where the field before it ends."""
-        self.break_off()
-        self.end_field(at)
-        error.offset = self.base + at
-        return error
-
-    def end_field(self, at: int) -> None:
-        """Let the last field end here, at the latest."""
+    def error(self, what: str, at: "Optional[int]" = None,
+              error: "Type[FormatError]" = FormatError) -> FormatError:
+        """Return an error of a token; what was read before it are fields."""
+        at = self.at if at is None else at
+        self.flush(self.box)
         for field in self.tracing.fields[-1:]:
             field.nbytes = min(field.nbytes, self.base + at - field.offset)
+        return super().error(what, at, error)
 
-    def skip(self, at: int) -> int:
-        """Return where the next token begins."""
-        found: Any = self.blanks.match(self.data, at)
-        return int(found.end())
+    def expected(self, wanted: str, at: int) -> FormatError:
+        """Return the error of a token that is not what is wanted there."""
+        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
+        return self.error(f"{here}, expected {wanted}", at)
 
-    def skip_brackets(self, at: int) -> int:
-        """Return where the next token begins that is no closing bracket."""
-        found: Any = self.behind.match(self.data, at)
-        return int(found.end())
+    def skip(self, at: int, closing: bool = False) -> int:
+        """Return where the next token begins; `closing`: one that is no closing bracket."""
+        found: Any = (self.behind if closing else self.blanks).match(self.data, at)
+        return min(int(found.end()), self.stop) if closing else int(found.end())
 
-    def item(self, at: int, depth: int) -> int:
-        """Note an item with `depth` arrays and objects around it; return where it ends."""
-        if not self.box.keyed:  # else it begins with its key
-            self.box.begin = at
-        if self.data[at:at + 1] in (b"[", b"{"):
-            return self.container(at, depth)
-        value, end = self.token(at)
-        self.leaf(at, self.skip_brackets(end), value)
-        return end
+    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return an item with `depth` arrays and objects around it, and where it ends."""
+        self.enter(at)
+        boxed = self.data[at:at + 1] in (b"[", b"{")
+        value, end = self.container(at, depth) if boxed else self.token(at)
+        self.leave(at, self.skip(end, True), value)
+        return value, end
 
     def token(self, at: int) -> "Tuple[Any, int]":
         """Return the value of a text, a number or a word, and where it ends."""
+        self.at = at
         try:
             end = self.parser.raw_decode(self.text, at)[1]
             token = self.data[at:end]
             value = self.parser.decode(token.decode())
-            self.plain.check_escapes(token)
-        except FormatError as error:
-            raise self.placed(error, at)
+        except FormatError:
+            raise
         except ValueError:
-            raise self.error("a value", at)
+            raise self.expected("a value", at)
+        self.check_escapes(token)
         return value, end
 
-    def container(self, at: int, depth: int) -> int:
-        """Note an array or an object; return where it ends."""
-        box, keyed = self.box, self.data[at:at + 1] == b"{"
+    def container(self, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return the value of an array or an object, and where it ends."""
+        keyed = self.data[at:at + 1] == b"{"
         self.left -= 280 if keyed else 120
         if self.left < 0:
-            what = f"more memory than MAX_BOXES = {MAX_BOXES}"
-            raise self.placed(self.plain.error(what, 0, Unsupported), at)
-        if depth >= self.plain.depth:
-            what = f"nested deeper than {self.plain.depth}"
-            raise self.placed(self.plain.error(what), at)
+            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
+        if depth >= self.depth:
+            raise self.error(f"nested deeper than {self.depth}", at)
         close, end = b"}" if keyed else b"]", self.skip(at + 1)
         more = self.data[end:end + 1] != close
-        self.box = self.open(at, self.skip_brackets(at + 1), keyed, -1 if more else 0)
-        keys: Any = set()
+        outer = self.open(at, self.skip(at + 1, True), keyed, -1 if more else 0)
+        out: Any = Map() if keyed else []
         while more:
-            end = self.skip(self.item(self.key(end, keys), depth + 1))
+            value, end = self.item(self.key(end, out) if keyed else end, depth + 1)
+            if keyed:
+                out[self.box.next_key] = value
+            else:
+                out.append(value)
+            end = self.skip(end)
             more = self.data[end:end + 1] == b","
             if more:
                 end = self.skip(end + 1)
             elif self.data[end:end + 1] != close:
-                raise self.error(f", or {close.decode()}", end)
-            self.box.key, self.box.count = MISSING, self.box.count + 1
-        self.close(self.box, self.skip_brackets(end + 1), False)
-        self.box = box
-        return end + 1
+                raise self.expected(f", or {close.decode()}", end)
+        self.close(outer, self.skip(end + 1, True))
+        return out, end + 1
 
-    def key(self, at: int, keys: Any) -> int:
-        """Read what is in front of an item: in an object, its key; return where the item begins."""
-        box = self.box
-        if not box.keyed:
-            box.key = box.count
-            return at
+    def key(self, at: int, found: Any) -> int:
+        """Read a key that is not found yet; return where its value begins."""
         if self.data[at:at + 1] != b'"':
-            raise self.error("a key", at)
-        box.begin, (key, end) = at, self.token(at)
-        if key in keys:
-            raise self.placed(self.plain.error(f"key {show(key)} twice"), at)
-        keys.add(key)
-        box.key, end = key, self.skip(end)
+            raise self.expected("a key", at)
+        self.box.begin, (key, end) = at, self.token(at)
+        if key in found:
+            raise self.error(f"key {show(key)} twice")
+        self.box.next_key, end = key, self.skip(end)
         if self.data[end:end + 1] != b":":
-            raise self.error(":", end)
+            raise self.expected(":", end)
         return self.skip(end + 1)
 
 
@@ -9337,51 +9292,38 @@ class TracedFlat(Flat):
         return super().elements(row, kinds, at, size)
 
 
-def traced_msgpack(codec: Any) -> Any:
-    """Return a reader like `codec`, which notes what it reads."""
-    class Traced(Boxes, codec):  # type: ignore[misc]
-        """Notes each value as a field, with its key; of what is not read, its head."""
+class TracedMsgpack(Boxes, Msgpack):
+    """Notes each value as a field, with its key; of what is not read, its head."""
 
-        base = 0
+    def error(self, what: str, *args: Any, **more: Any) -> FormatError:
+        return self.name_error(super().error(what, *args, **more))
 
-        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
-            return self.name_error(super().error(what, *args, **more))
+    def head(self) -> Any:
+        kind, self.count = super().head()
+        self.behind = self.cursor.pos
+        return kind, self.count
 
-        def head(self) -> Any:
-            kind, self.count = super().head()
-            self.behind = self.cursor.pos  # the end of this head
-            return kind, self.count
+    def key(self, out: Any, depth: int) -> Any:
+        self.box.begin = self.cursor.pos  # a key begins its item
+        key = self.box.next_key = super().key(out, depth)
+        return key
 
-        def key(self, out: Any, depth: int) -> Any:
-            self.box.begin = self.cursor.pos  # a key begins its item
-            key = self.box.next_key = super().key(out, depth)
-            return key
+    def item(self, depth: int, key: Any) -> Any:
+        start = self.cursor.pos
+        self.enter(start)
+        value = super().item(depth, key)
+        far = type(value) is tuple  # bytes or numbers that are left in the file
+        self.leave(start, self.behind if far else self.cursor.pos, self.count if far else value)
+        return value
 
-        def item(self, depth: int, key: Any) -> Any:
-            box, start = self.box, self.cursor.pos
-            if not box.keyed:
-                box.begin = start
-            if box.row is not None:
-                box.key = box.next_key if box.keyed else box.count
-            value = super().item(depth, key)
-            if not isinstance(value, (list, dict)):
-                far = type(value) is tuple  # bytes or numbers that are left in the file
-                end = self.behind if far else self.cursor.pos
-                self.leaf(start, end, self.count if far else value)
-            box.key, box.count = MISSING, box.count + 1
-            return value
-
-        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-            box = self.box
-            inner = self.open(self.start, self.behind, kind == "map", count)
-            value = super().container(kind, count, depth, key)
-            self.close(inner, self.cursor.pos, False)
-            self.box = box
-            return value
-    return Traced
+    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+        outer = self.open(self.start, self.behind, kind == "map", count)
+        value = super().container(kind, count, depth, key)
+        self.close(outer, self.cursor.pos)
+        return value
 
 
-class Tracing(Cursor):
+class Tracing(Whole):
     """Notes every field that is read."""
 
     def __init__(self, source: Any) -> None:
@@ -9389,7 +9331,6 @@ class Tracing(Cursor):
         self.fields: "List[Field]" = []
         self.places: Any = {}  # offset of the last field of each path
         self.names: Any = {}  # path of a record or an entry -> name of its tensor
-        self.owners: Any = {}  # the same for what lies in them
         self.most = MAX_FIELDS + source.nbytes // 16
         self.rest = range(0)  # of the file, in one field
 
@@ -9452,13 +9393,10 @@ class Tracing(Cursor):
 
     def attempt(self, read: Any, *args: Any) -> Any:
         count, places, rest = len(self.fields), dict(self.places), self.rest
-        last = [(field.nbytes, field.value, field.doc) for field in self.fields[-1:]]
         found = super().attempt(read, *args)
         if found is None:
             self.places, self.rest = places, rest
             del self.fields[count:]
-            for field, row in zip(self.fields[-1:], last):  # note() may have joined more to it
-                field.nbytes, field.value, field.doc = row
         return found
 
     def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
@@ -9478,14 +9416,14 @@ class Tracing(Cursor):
 
     def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
         self.root = root
-        return traced_msgpack(codec)(self).trace(self, schema, ())
+        return mixed(TracedMsgpack, codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
         return TracedFlat(data, self.start).trace(self)
 
     def admit(self, tensors: Any, item: Tensor, *rules: Any) -> None:
         self.names[self.where] = clip(item.name, MAX_PATH)  # many fields may have it
-        if getattr(self, "run", False):  # here: a file that breaks off later shows them
+        if self.run:  # here: a file that breaks off later shows them
             self.note(item.start, item.stored.nbytes, None, "data " + clip(item.name, MAX_PATH),
                       f"{item.dtype} {show(item.shape)}", "column-major", kind="data")
         super().admit(tensors, item, *rules)
@@ -9502,12 +9440,11 @@ class Tracing(Cursor):
 
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
-        found = self.names if not keys or keys in self.names else self.owners
-        if found is self.owners:
+        if keys and keys not in self.names:
             keys = keys[:-1]
-            if keys not in found:  # long keys of two parses are compared once
-                found[keys] = self.owner(keys)
-        name: "Optional[str]" = found.get(keys)
+            if keys not in self.names:  # once for all that lies there
+                self.names[keys] = self.owner(keys)
+        name: "Optional[str]" = self.names.get(keys)
         return name
 
 
@@ -9541,23 +9478,6 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
     return error
 
 
-OPEN_ROUGHLY = Format.open_file
-
-
-@adds_to(Format)
-class Exactly:
-    def open_file(self: Any, source: Any, options: Facts) -> File:
-        try:
-            return OPEN_ROUGHLY(self, source, options)
-        except FormatError as caught:
-            error = caught
-        error.__traceback__ = None  # it keeps all that was parsed
-        more = dict(options)
-        error = exact_error(error, self, source, more, more.pop("partial", False))
-        error.path = source.path
-        raise error
-
-
 # -- [9b] explain --------------------------------------------------------------------------------
 
 
@@ -9588,8 +9508,7 @@ class Fields:
                 'style="width:100%;height:48em;border:0"></iframe>')
 
 
-def explain(source: Source, *, format: "Optional[str]" = None,
-            **options: Any) -> Fields:
+def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -> Fields:
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
@@ -9608,7 +9527,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     return Fields(fields, error, source, format, options)
 
 
-class Verifying(Tracing, Whole):
+class Verifying(Tracing):
     """Notes what is wrong with one entry or tensor, and goes on behind it."""
 
     def __init__(self, source: Any, faults: Any) -> None:
@@ -9643,17 +9562,17 @@ MAX_FAULTS = 1000  # that verify notes before it stops
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    whole = Partial if options.get("partial") else Whole
-    cursor: Any = mixed(Tracing, whole)(source) if faults is None else Verifying(source, faults)
-    error: Any = None
-    options = Map([pair for pair in options.items() if pair[0] != "partial"])
+    options, error = dict(options), None
+    partial = options.pop("partial", False)
+    cursor: Any = mixed(Tracing, Partial if partial else Whole)(source) if faults is None else (
+        Verifying(source, faults))
     kind.check_options(options, kind.READ_OPTIONS, "loading")
     try:
         parsed = cursor.read(kind, options)
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if faults is None and whole is Whole and error is not None and error.check == "bounds":
+    if error is not None and error.check == "bounds" and faults is None and not partial:
         fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
         if other is None:  # nothing is wrong but the end
             if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
@@ -9748,7 +9667,8 @@ def aim_offsets(fields: "List[Field]") -> None:
 def doc_of(kind: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
+    absent = "Its layout is drawn in its docstring; python -OO leaves that out."
+    return dedent("    " + (kind.__doc__ or absent)).strip()
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
@@ -10053,7 +9973,7 @@ class DataCheck:
 
     def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
         self.report, self.kind, self.source = report, kind, source
-        self.budget = Budget("MAX_COPIES", MAX_COPIES * source.nbytes)
+        self.budget = Budget(source.nbytes)
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
         self.done = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
@@ -10140,16 +10060,27 @@ class DataCheck:
             raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
 
 
-OPEN_UNSEEN = Format.open_file
+OPEN_ROUGHLY = Format.open_file
 
 
 @adds_to(Format)
-class Verified:
+class Opened:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        """Return what load() returns, verified if that is an option."""
+        """Return what load() returns, verified if that is an option; errors are exact."""
         more = dict(options)
         verified = more.pop("verify", False)
-        file = OPEN_UNSEEN(self, source, more)
+        known = dict([pair for pair in more.items() if pair[0] != "partial"])
+        self.check_options(known, self.READ_OPTIONS, "loading")
+        error: Any = None
+        try:
+            file = OPEN_ROUGHLY(self, source, more)
+        except FormatError as caught:
+            error = caught
+        if error is not None:
+            error.__traceback__ = None  # it keeps all that was parsed
+            error = exact_error(error, self, source, known, bool(more.get("partial")))
+            error.path = source.path
+            raise error
         for error in verify_source(source, self, more).errors if verified else ():
             raise error
         return file
@@ -10196,9 +10127,7 @@ class Summary:
 
 def merged(file: File) -> "Tuple[Facts, List[str]]":
     """Return the metadata; and what several files do not agree on, which is left out."""
-    if isinstance(file, Joined):
-        return file.merged()
-    return file.metadata, []
+    return file.merged() if isinstance(file, Joined) else (file.metadata, [])
 
 
 def load_several(sources: Any, **options: Any) -> File:
@@ -10270,7 +10199,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    twice = check_work(kind, chosen, bool(cast))
+    check_save(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
@@ -10280,8 +10209,6 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
-    if twice:
-        check_digests(chosen)
     for check in STORED.values():
         check(chosen)
 
@@ -10686,14 +10613,17 @@ def tree_of(items: Items, depth: int, nbytes: int) -> Facts:
     def sums() -> Facts:
         return {"tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map(), "parts": Map()}
     nodes = [sums()]
-    budget = Budget("MAX_BOXES", MAX_BOXES + 10 * nbytes)
+    left = MAX_BOXES + 10 * nbytes
     for name, item in items:
         del nodes[1:]
         for part in name.split(".", MAX_TREE)[:depth or MAX_TREE]:
             part, parts = "#" if part.isdigit() else part, nodes[-1]["parts"]
             if part not in parts:
-                budget.spend(900, "sums of so many parts of names; --tree DEPTH takes fewer")
                 parts[part] = sums()
+                left -= 900
+                if left < 0:
+                    raise ValueError("sums of so many parts of names take more memory than "
+                                     f"MAX_BOXES = {MAX_BOXES}; --tree DEPTH takes fewer")
             nodes.append(parts[part])
         dtype = dtype_of(item)
         for node in nodes:
@@ -10857,8 +10787,8 @@ def print_all_stats(file: File, json: bool) -> None:
             text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
             print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
                   + ": " * bool(names) + text)
-    for error in damage.values():
-        raise error
+    if damage:
+        raise list(damage.values())[0]
 
 
 def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
