@@ -8942,6 +8942,7 @@ FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
     ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
+NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
 class Field:
@@ -8986,7 +8987,8 @@ class Box:
         self.next_key: Any = MISSING if keyed else 0  # of the item that comes
         self.begin = 0  # of that item, with its key
         self.values: Any = None  # of the items, while it is a plain list
-        self.ends: Any = None  # of the head and of those items
+        self.sizes: Any = None  # of those items in bytes: small numbers take no memory
+        self.reach = 0  # where the last of them ends
 
     def about(self) -> Any:
         """Return keys, path, meaning and Schema of the item that is read."""
@@ -9034,7 +9036,8 @@ class Boxes:
             self.add(box.begin, end, keys, path, value, doc, at - box.begin)
         else:
             box.values.append(value)
-            box.ends.append(end)
+            box.sizes.append(end - box.reach)
+            box.reach = end
         box.key = MISSING
         box.next_key = box.next_key if box.keyed else box.next_key + 1
 
@@ -9049,8 +9052,7 @@ class Boxes:
         if keyed or size == 0 or schema is not None:  # its items have meanings of their own
             self.add(*row)
         else:
-            from array import array
-            self.box.values, self.box.ends = [], array("q", [end])  # they can be many
+            self.box.values, self.box.sizes, self.box.reach = [], [], end
         return outer
 
     def close(self, outer: Box, end: int, broken: bool = False) -> None:
@@ -9065,7 +9067,7 @@ class Boxes:
         if box.values is not None:
             begin, _, keys, path, value, doc, lead = box.row
             value = box.values if box.values or end else value
-            self.add(begin, end or box.ends[-1], keys, path, value, doc, lead)
+            self.add(begin, end or box.reach, keys, path, value, doc, lead)
             box.values = None
 
     def spread(self, box: Box) -> None:
@@ -9073,9 +9075,11 @@ class Boxes:
         values, box.values = box.values, None
         if values is not None:
             self.add(*box.row)
+            end = box.row[1]
             for i, value in enumerate(values):
+                begin, end = end, end + box.sizes[i]
                 path = path_of_keys((i,), box.path)
-                self.add(box.ends[i], box.ends[i + 1], box.keys + (i,), path, value, box.doc, 0)
+                self.add(begin, end, box.keys + (i,), path, value, box.doc, 0)
 
     def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
             lead: int) -> None:
@@ -9148,6 +9152,8 @@ class TracedJson(Boxes, Json):
             raise self.error("text is not UTF-8", error.start)
         except RuntimeError:  # RecursionError
             raise deep
+        finally:
+            self.parser = None  # it makes a cycle
         if self.skip(end) < len(self.data):
             raise self.expected("nothing", self.skip(end))
         return value, self.stop
@@ -9667,8 +9673,7 @@ def aim_offsets(fields: "List[Field]") -> None:
 def doc_of(kind: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    absent = "Its layout is drawn in its docstring; python -OO leaves that out."
-    return dedent("    " + (kind.__doc__ or absent)).strip()
+    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
