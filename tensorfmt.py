@@ -9638,15 +9638,16 @@ def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields that were read, the offending one, and what was not reached."""
     offset = nbytes if error.offset is None else error.offset
     fields = _without_overlap(fields)
-    for field in fields:  # data that the file does not have
-        field.nbytes = min(field.nbytes, nbytes - field.offset)
+    for field in fields:  # it ends where the fault begins, or the file
+        field.nbytes = min(field.nbytes, nbytes - field.offset,
+                           offset - field.offset if field.offset < offset else nbytes)
     found = [f for f in fields if f.offset == offset and f.name == error.field]
     if not found:
         stop = min([f.offset for f in fields if f.offset > offset] + [offset + 16, nbytes])
-        found = [Field(offset, max(stop - offset, 0), error.field or "?", None, error.what)]
-        fields = [f for f in fields if f.offset > offset or f.offset + f.nbytes <= offset]
+        found = [Field(offset, max(stop - offset, 0), error.field or "?", None, "")]
+        fields = [f for f in fields if f.offset != offset or not f.nbytes]
         fields = sort_fields(fields + found)
-    found[0].kind = "fault"
+    found[0].kind, found[0].doc = "fault", error.what
     ends = [0] + [field.offset + field.nbytes for field in fields]
     starts = [field.offset for field in fields] + [nbytes]
     lost = [Field(at, stop - at, "not reached", None, "was not read", "unreached")
