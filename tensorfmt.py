@@ -3483,12 +3483,6 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     return new_tensor(dtype, tuple(shape), bytes(pack_values(dtype, values)))
 
 
-def _from_bytes(data: Any, dtype: str) -> Tensor:
-    if len(data) % ITEMSIZE[dtype]:
-        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
-    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
-
-
 BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
 BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
                       for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
@@ -3498,17 +3492,22 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
     if BOARD:  # a memoryview has no format there: other buffers as numbers
         memoryview(data)  # a TypeError for what is not a buffer
-        if isinstance(data, (bytes, bytearray)):
-            return _from_bytes(bytes(data), dtype or "uint8")
-        return _from_lists(list(data), dtype)
-    if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-    view, given = view_of(data)
-    if isinstance(view, Tensor):
-        return view
-    if given == "uint8" and dtype is not None and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")):
-        return _from_bytes(view, dtype)
+        if not isinstance(data, (bytes, bytearray)):
+            return _from_lists(list(data), dtype)
+        view: Any = bytes(data)
+        given, raw = "uint8", dtype or "uint8"
+    else:
+        if hasattr(data, "mask") and hasattr(data, "filled"):
+            raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+        view, given = view_of(data)
+        if isinstance(view, Tensor):
+            return view
+        raw = dtype if given == "uint8" and view.ndim == 1 and not (
+            hasattr(data, "dtype") or hasattr(data, "typecode")) else None
+    if raw is not None:  # little-endian elements
+        if len(view) % ITEMSIZE[raw]:
+            raise ValueError(f"{len(view)} bytes are not a whole number of {raw}")
+        return new_tensor(raw, (len(view) // ITEMSIZE[raw],), view)
     if given == "uint16" and dtype in ("float16", "bfloat16"):
         raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
                          f'bits, tensor(x).astype("{dtype}") if they are the values')
@@ -3529,8 +3528,10 @@ def view_of(data: Any) -> Any:
         view, given = FEATURES["arrays"](data, name)
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
-        kind = "U" if isinstance(data, str) else getattr(dtype, "kind", "")
-        remedy = FEATURES.get("remedies", {}).get(kind, "")
+        remedy = ""
+        if "remedies" in FEATURES:
+            kind = "U" if isinstance(data, str) else getattr(dtype, "kind", "")
+            remedy = FEATURES["remedies"].get(kind, "")
         if hasattr(data, "items"):
             names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
             remedy = f"; flatten it: {{{', '.join(names)}}}"
@@ -5999,15 +6000,11 @@ class Burnpack(Format):
             problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
         if problems:
             return b""
-        key = (code, item.shape) if type(code) is str else None
-        fields = known.get(key) if key else None
-        if fields is None:  # a dtype and a shape come again
-            fields = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
-            fields += b"\x6cdata_offsets\x82"
-            if len(known) < 256:
-                known[key] = fields
-        parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", fields,
-                 cbor_head(0, start), cbor_head(0, stop)]
+        key = repr(code), item.shape  # they come again
+        if key not in known:
+            known[key] = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
+        parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", known[key],
+                 b"\x6cdata_offsets\x82", cbor_head(0, start), cbor_head(0, stop)]
         if param_id is not None:
             parts += [b"\x68param_id", cbor_head(0, param_id)]
         return b"".join(parts)

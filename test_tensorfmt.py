@@ -5545,6 +5545,8 @@ def check_refused(data, wanted):
     test.assertTiles(fields, len(data) if fields else 0)
     faults = [field for field in fields if field.kind == "fault"]
     test.assertEqual([field.doc for field in faults], [error.what] * len(faults))
+    if not faults:
+        return []
     source = tensorfmt.open_source(data, True)
     traced = tensorfmt.dissect(tensorfmt.kind_of(source, None), source, {}, None)[3].fields
     known = [(field.name, field.offset) for field in traced]
