@@ -2172,7 +2172,7 @@ class Tensor:
             if k is Ellipsis or isinstance(k, slice):
                 places = range(n) if k is Ellipsis else range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
-                steps.append(places.step * stride)
+                steps.append(stride * (places.step if shape[-1] > 1 else 1))
                 offset += places.start * stride if shape[-1] else 0
             elif -n <= as_index(k) < n:
                 offset += as_index(k) % n * stride
@@ -7515,17 +7515,18 @@ def put_in_place(folder: str, made: str, names: "List[str]") -> None:
     """Move files to where they belong, the index last; if that fails, all is as it was.
 
     An index that is there goes first, so that it never leads to shards that are not its own.
+    When all are in place, `names` also has the old files, which nobody needs in `made`.
     """
     from contextlib import suppress
     from shutil import copymode
     moves = []  # also one that failed: there is nothing to move back then
     try:
         for name in reversed(names):
-            old, kept = os.path.join(folder, name), os.path.join(made, "old-" + name)
-            if os.path.lexists(old) and not os.path.isdir(old):
+            old, kept = os.path.join(folder, name), os.path.join(made, name[-40:] + ".old")
+            if os.path.islink(old) or (os.path.exists(old) and not os.path.isdir(old)):
                 moves.append((old, kept))
                 os.replace(old, kept)
-                if os.path.exists(kept):
+                if os.path.isfile(kept):
                     copymode(kept, os.path.join(made, name))
         for name in names:
             moves.append((os.path.join(made, name), os.path.join(folder, name)))
@@ -7535,8 +7536,11 @@ def put_in_place(folder: str, made: str, names: "List[str]") -> None:
             with suppress(OSError):
                 os.replace(end, start)
         raise
-    for _, kept in moves[:-len(names)]:
-        os.remove(kept)
+    rest = [kept for _, kept in moves[:-len(names)]]
+    names += map(os.path.basename, rest)  # the caller removes what Ctrl-C leaves
+    for kept in rest:
+        with suppress(OSError):
+            os.remove(kept)
 
 
 def open_folder(path: str, mapped: bool) -> Any:

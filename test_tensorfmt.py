@@ -2498,6 +2498,16 @@ class TensorTest(TestCase):
         self.assertEqual(load(io.BytesIO(data))["w"].zero_copy, False)
 
     @full
+    def test_steps_over_a_dimension_are_no_strides(self):
+        item = tensor([[1, 2], [3, 4]], "int16")
+        for key, strides, wanted in ((KEYS[::10**20], (4, 2), [[1, 2]]),
+                                     (KEYS[::-10**20], (4, 2), [[3, 4]]),
+                                     (KEYS[0:0:10**20], (4, 2), []),
+                                     ((KEYS[:], KEYS[1::-10**20]), (4, 2), [[2], [4]])):
+            part = item[key]  # numpy takes strides of 64 bits only
+            self.assertEqual((part.strides, part.tolist()), (strides, wanted), key)
+
+    @full
     def test_raw_is_read_only_and_no_copy(self):
         data = bytearray(dumps({"w": tensor([1, 2], "int32")}, format="ztensor"))
         raw = load(data)["w"].raw
@@ -4561,6 +4571,57 @@ class ShardTest(FolderCase):
         error = error_of(FileNotFoundError, tensorfmt.save, os.path.join(
             self.folder, "no", "m" + INDEX), model)
         self.assertNotIn(".tmp", str(error))
+
+    def test_an_error_after_the_index_is_in_place(self):
+        path, real = os.path.join(self.folder, "m" + INDEX), os.remove
+        for error in OSError(5, "input/output error"), KeyboardInterrupt():
+            for last in range(3):
+                tensorfmt.save(path, {"a": F32, "b": F32}, shard=1)
+                calls = []
+
+                def fail(name, calls=calls, last=last, error=error):
+                    calls.append(name)
+                    if len(calls) == last + 1:
+                        raise error
+                    real(name)
+                raised = []
+                with Changed(os, "remove", fail):
+                    try:
+                        tensorfmt.save(path, {"a": tensor([2]), "b": tensor([3])}, shard=1)
+                    except (OSError, KeyboardInterrupt) as other:
+                        raised.append(other)
+                self.assertEqual(raised, [] if isinstance(error, OSError) else [error])
+                with load(path) as file:
+                    self.assertEqual((file["a"].tolist(), len(self.names())), ([2], 3), last)
+
+    @unittest.skipUnless(os.name == "posix", "links")
+    def test_links_are_put_back(self):
+        path, real = os.path.join(self.folder, "m" + INDEX), os.replace
+        link = os.path.join(self.folder, "m-00001-of-00001.safetensors")
+        os.mkdir(os.path.join(self.folder, "f"))
+        for target in "f", os.path.join(self.folder, "f"), "none":
+            os.symlink(target, link)
+
+            def fail(start, end):
+                real(start, end)
+                if start.endswith(".tmp" + os.sep + "m" + INDEX):
+                    raise OSError(28, "no space", "x")
+            with Changed(os, "replace", fail):
+                error_of(OSError, tensorfmt.save, path, {"a": F32})
+            self.assertEqual((self.names(), os.readlink(link)), (
+                ["f", os.path.basename(link)], target))
+            tensorfmt.save(path, {"a": F32})
+            self.assertEqual((os.path.islink(link), os.stat(link).st_mode & 0o100), (False, 0))
+            self.assertEqual(len(self.names()), 3)
+            os.unlink(link)
+            os.unlink(path)
+
+    def test_names_as_long_as_they_may_be(self):
+        stem = "m" * (255 - len("-00001-of-00001.safetensors"))
+        for value in 1, 2:
+            tensorfmt.save(os.path.join(self.folder, stem + INDEX), {"a": tensor([value])})
+        with load(self.folder) as file:
+            self.assertEqual((file["a"].tolist(), len(self.names())), ([2], 2))
 
     def test_what_shards_refuse(self):
         path = os.path.join(self.folder, "m" + INDEX)
