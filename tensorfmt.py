@@ -7240,7 +7240,7 @@ class Joined(File):
                  files: Any = ()) -> None:
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
-        self.differ: "List[str]" = []  # attributes that the files do not agree on
+        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self._named: Any = None  # shard -> names that the index places there
 
     def part(self, name: str) -> File:
@@ -7336,7 +7336,7 @@ class Joined(File):
         """That of all files, which it opens; ValueError where they do not agree."""
         found, differ = self.merged()
         if differ:
-            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
+            raise ValueError(f"the files do not agree on {', '.join(list(differ.values())[:9])}; "
                              "convert(drop=True) leaves it out")
         return found
 
@@ -7344,15 +7344,14 @@ class Joined(File):
     def metadata(self, value: Any) -> None:
         pass
 
-    def merged(self) -> "Tuple[Facts, List[str]]":
+    def merged(self) -> "Tuple[Facts, Any]":
         """Return the metadata that the files agree on, and on what they do not."""
-        found, differ = Map(), Map()
+        found, differ = Map(), Map(self.differ.items())
         for name in sorted(set(map(str, self._tensors.values())).union(self.parts)):
             for key, value in self.part(name).metadata.items():
                 if found.setdefault(key, value) != value:
-                    differ[key] = f"metadata {show(key)}"
-        return (Map([(key, value) for key, value in found.items() if key not in differ]),
-                self.differ + list(differ.values()))
+                    differ["metadata", key] = f"metadata {show(key)}"
+        return Map([pair for pair in found.items() if ("metadata", pair[0]) not in differ]), differ
 
 
 def misfit_shard(name: Any) -> str:
@@ -10335,11 +10334,11 @@ class Summary:
         return lines + [f"wrote {self.nbytes} bytes"]
 
 
-def merged(file: File) -> "Tuple[Facts, List[str]]":
+def merged(file: File) -> "Tuple[Facts, Any]":
     """Return the metadata; and what several files do not agree on, which is left out."""
     if isinstance(file, Joined):
         return file.merged()
-    return file.metadata, []
+    return file.metadata, {}
 
 
 def load_several(sources: Any, **options: Any) -> File:
@@ -10357,17 +10356,17 @@ def load_several(sources: Any, **options: Any) -> File:
                              f"{first.kind.TITLE}: convert it to that first")
         for key in sorted(set(first.attrs).union(file.attrs)):
             if first.kind.is_content(key) and first.attrs.get(key) != file.attrs.get(key):
-                differ[key] = f"file attribute {show(key)}"
+                differ["attr", key] = f"file attribute {show(key)}"
         for name in file:
             if name in places:
                 other = paths[int(places[name])]
                 raise ValueError(f"tensor {quote(name)} is in {other} and in {paths[i]}")
             places[name] = f"{i:09}"
-    attrs = Map([pair for pair in first.attrs.items() if pair[0] not in differ])
+    attrs = Map([pair for pair in first.attrs.items() if ("attr", pair[0]) not in differ])
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
     parts = [(f"{i:09}", file) for i, file in enumerate(files)]
     joined = Joined(first.kind, first._source, attrs, places, {}, parts)
-    joined.differ = list(differ.values())
+    joined.differ = differ
     return joined
 
 
@@ -10442,13 +10441,12 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
     found, differ = merged(file)
     metadata = Map(found.items())
     for key, value in meta.items():
-        what = f"metadata {show(key)}"
+        fresh = differ.pop(("metadata", key), None) is None
         if value is not None:
             metadata[key] = value
-        elif metadata.pop(key, meta) is meta and what not in differ:
-            raise ValueError(f"meta: there is no {what}")
-        differ = [one for one in differ if one != what]
-    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
+        elif metadata.pop(key, meta) is meta and fresh:
+            raise ValueError(f"meta: there is no metadata {show(key)}")
+    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ.values()]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None
@@ -10736,7 +10734,7 @@ def show_ls(args: Any) -> None:
             items.sort(key=keys[args.sort])
         metadata, differ = merged(file)
         if args.json:
-            attrs = dict(file.attrs, differ=differ) if differ else file.attrs
+            attrs = dict(file.attrs, differ=list(differ.values())) if differ else file.attrs
             facts = {
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata}
@@ -10758,7 +10756,7 @@ def show_ls(args: Any) -> None:
             if len(pairs) > 20:
                 print(f"{len(pairs) - 20} more {title} entries")
         if differ:
-            print("the files do not agree on " + ", ".join(differ[:20]))
+            print("the files do not agree on " + ", ".join(list(differ.values())[:20]))
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items and args.tree is not None:

@@ -4854,6 +4854,16 @@ class ConvertTest(TestCase):
         other = [sources[0], dumps(two, format="burnpack", metadata={"k": "x", "m": "y"})]
         scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
                    for i, items in enumerate((one, two))]
+        same = "A" * 80  # as messages show them, two keys are one
+        keys = [dumps(items, format="burnpack", metadata={same + "1": v, same + "2": v})
+                for items, v in ((one, "x"), (two, "y"))]
+        error = self.refuses(["agree on it", "--drop"], tensorfmt.convert, keys, target,
+                             format="burnpack", meta={same + "1": "z"})
+        self.assertEqual(error.count("metadata 'A"), 1)
+        made = io.BytesIO()
+        summary = tensorfmt.convert(keys, made, format="burnpack", meta={same + "1": "z"},
+                                    drop=True)
+        self.assertEqual((len(summary.dropped), load(made).metadata), (1, {same + "1": "z"}))
         for clash, fact in ((other, "metadata 'k'"), (scalars, "file attribute 'scalars'")):
             fact += " (the files do not agree on it)"
             self.refuses([fact, "--drop"], tensorfmt.convert, clash, target, format="burnpack")
