@@ -7791,15 +7791,16 @@ def check_dims(item: Tensor, shape: Shape) -> None:
         raise ValueError(f"a dimension of {show(item.shape)} is over sys.maxsize; use .shape")
 
 
+def dtype_words(item: Tensor) -> Facts:
+    """Return the attrs that say which dtype a tensor has that is not known here."""
+    keys = ("type", "dtype", "st_dtype", "burn_dtype") if item.dtype is None else ()
+    return Map([(key, item.attrs[key]) for key in keys if item.attrs.get(key) is not None])
+
+
 def dtype_of(item: Tensor) -> str:
     """Return the dtype for a person, perhaps one that is not known here."""
-    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
-        return plain(item.dtype)
-    for key in ("type", "dtype", "st_dtype", "burn_dtype"):
-        value = item.attrs.get(key)
-        if value is not None:
-            return plain(value) if isinstance(value, str) else show(value)
-    return "?"
+    word = (list(dtype_words(item).values()) + [item.dtype or "?"])[0]
+    return plain(word) if isinstance(word, str) else show(word)
 
 
 PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
@@ -7832,8 +7833,9 @@ class TensorShown:
 
     def __eq__(self: Any, other: Any) -> Any:
         """Return whether dtype, shape and bytes are the same; of one element, also the number."""
-        if isinstance(other, Tensor):
-            a, b = [(item.dtype, item.shape, item.nbytes, item.stored.why, item.scheme,
+        if isinstance(other, Tensor):  # st_dtype says it all; why is another text for arrays
+            a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
+                     None if item.format == "safetensors" else item.stored.why,
                      item.components if item.dtype is None else None) for item in (self, other)]
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
@@ -7843,7 +7845,10 @@ class TensorShown:
         return NotImplemented
 
     def __hash__(self: Any) -> int:
-        return hash((self.dtype, self.shape))
+        """Return the hash of the number that a tensor of one element equals, if it is one."""
+        known = self.size == 1 and self.itemsize is not None and self.stored.why is None
+        value = self.item() if known else None
+        return hash(value if value is not None and value == value else (self.dtype, self.shape))
 
     def __repr__(self: Any) -> str:
         text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]

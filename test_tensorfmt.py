@@ -3023,6 +3023,10 @@ class EqualTest(TestCase):
         self.assertFalse(tensor([0.0]) == tensor([-0.0]))  # other bytes
         for number in (tensor([3]), tensor(3.0), tensor([[3]], "uint8")):
             self.assertTrue(number == 3 and 3.0 == number and number != 4)
+            self.assertEqual({number: "a"}[3], "a")
+        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0]), 1}), 2)
+        self.assertEqual(hash(tensor([NAN])), hash(tensor([NAN])))  # equal, the number is not
+        self.assertEqual(len({tensor([True]), True, 2}), 2)
         for other in (5, 1.0, [[1.0, NAN]], (1,)):
             for call in (lambda other=other: one == other, lambda other=other: one != other):
                 self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
@@ -3035,6 +3039,9 @@ class EqualTest(TestCase):
         self.assertTrue(opaque("F6_E2M3") == opaque("F6_E2M3"))
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E2M3", b"123457"))
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E3M2"))
+        self.assertFalse(opaque("X" * 70 + "1") == opaque("X" * 70 + "2"))  # as messages cut them
+        array = tensorfmt.opaque_tensor(memoryview(bytes(8)).cast("B", (1, 8)), "float4_e2m1fn_x2")
+        self.assertTrue(load(dumps({"w": array}, format="safetensors"))["w"] == array)
         quantized = [load(one_burnpack(dtype=scheme(name), shape=[4]))["a"]
                      for name in ("Q8S", "Q8S", "E4M3")]
         self.assertEqual([item == quantized[0] for item in quantized], [True, True, False])
