@@ -7159,14 +7159,27 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     return nbytes
 
 
+def before_casts(items: Items) -> "List[Any]":
+    """Return the tensors as they lie in files, before casts."""
+    return [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
+            for _, item in items]
+
+
+def check_copies(items: Items, nbytes: int, what: str) -> None:
+    """Raise ValueError where so many bytes, of what is written often, are far more than files."""
+    sources = {id(source): source for source in [one.stored.source for one in before_casts(items)]}
+    if [source for source in sources.values() if source.of_file]:
+        most = MAX_COPIES * sum([source.nbytes for source in sources.values()])
+        Budget("MAX_COPIES", most).spend(nbytes, what)
+
+
 def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times.
 
     Return whether some bytes are named twice.
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for _, item in items:
-        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
+    for item in before_casts(items):
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7204,7 +7217,7 @@ def check_save(kind: "Format", items: Items) -> None:
 
 
 if not BOARD:
-    FEATURES["work"] = check_save
+    FEATURES["work"], FEATURES["copies"] = check_save, check_copies
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7433,6 +7446,9 @@ class Shards(OneFile):  # type: ignore[misc]
         parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
         kind, more = BY_NAME[self.FAMILY], Map(options.items())
         more.pop("shard", None)
+        if "copies" in FEATURES and not kind.misfit_metadata(metadata, more):
+            nbytes = len(parts) * len(json_text(metadata).encode())
+            FEATURES["copies"](items, nbytes, "metadata in each shard")
         return ShardFiles(parts, [kind.write(part, metadata, attrs, more) for part in parts])
 
 

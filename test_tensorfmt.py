@@ -4646,6 +4646,23 @@ class ShardTest(FolderCase):
         error_of(TypeError, tensorfmt.save, path + ".bpk", {"w": F32}, shard=3)
         self.assertEqual(self.names(), [])
 
+    def test_metadata_in_each_of_many_shards(self):
+        model = {str(i): tensor([i], "int32") for i in range(600)}
+        for form in "safetensors", "burnpack":
+            data = dumps(model, format=form, metadata={"k": "x" * 60000})
+            path = os.path.join(self.folder, "m" + INDEX)
+            for call, options in ((tensorfmt.save, {}), (tensorfmt.convert, {"cast": "int64"}),
+                                  (tensorfmt.convert, {"meta": {"k": None, "l": "x" * 60000}})):
+                given = (path, load(data)) if call is tensorfmt.save else (data, path)
+                options["format"] = "shards"
+                self.refuses(["metadata in each shard", "MAX_COPIES = 64"], call, *given,
+                             shard=4, **options)
+                self.assertEqual(self.names(), [])
+                call(*given, shard=800, **options)
+                for name in self.names():
+                    os.unlink(os.path.join(self.folder, name))
+        tensorfmt.save(path, {"a": F32, "b": F32}, shard=1, metadata={"k": "x" * 60000})
+
     def test_work_for_many_shards(self):
         file = load(self.write_model())
         (_, named), (_, again) = [(file.part(name), file._named) for name in file.attrs["shards"]]
