@@ -7849,9 +7849,10 @@ class TensorShown:
 
     def __eq__(self: Any, other: Any) -> Any:
         """Return whether dtype, shape and bytes are the same; of one element, also the number."""
-        if isinstance(other, Tensor):  # st_dtype says it all; why is another text for arrays
+        if isinstance(other, Tensor):  # why is another text for arrays; their attr says it all
+            opaque = FEATURES.get("opaque", [""])[0]
             a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
-                     None if item.format == "safetensors" else item.stored.why,
+                     None if item.format == opaque else item.stored.why,
                      item.components if item.dtype is None else None) for item in (self, other)]
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
