@@ -2172,7 +2172,7 @@ class Tensor:
             if k is Ellipsis or isinstance(k, slice):
                 places = range(n) if k is Ellipsis else range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
-                steps.append(places.step * stride)
+                steps.append(stride * (places.step if shape[-1] > 1 else 1))
                 offset += places.start * stride if shape[-1] else 0
             elif -n <= as_index(k) < n:
                 offset += as_index(k) % n * stride
@@ -7098,14 +7098,26 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     return nbytes
 
 
+def before_casts(items: Items) -> "List[Any]":
+    """Return the tensors as they lie in files, before casts."""
+    return [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
+            for _, item in items]
+
+
+def check_copies(items: Items, nbytes: int, what: str) -> None:
+    """Raise ValueError where so many bytes, of what is written often, are far more than files."""
+    sources = {id(source): source for source in [one.stored.source for one in before_casts(items)]}
+    if [source for source in sources.values() if source.of_file]:
+        Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
+
+
 def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times.
 
     Return whether some bytes are named twice.
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for _, item in items:
-        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
+    for item in before_casts(items):
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7142,7 +7154,7 @@ def check_save(kind: "Format", items: Items, cast: bool = False) -> None:
 
 
 if not BOARD:
-    FEATURES["work"] = check_save
+    FEATURES["work"], FEATURES["copies"] = check_save, check_copies
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7178,7 +7190,7 @@ class Joined(File):
                  files: Any = ()) -> None:
         super().__init__(kind, source, attrs, {}, places, options)
         self.parts: "Dict[str, File]" = Map(files)  # that are open
-        self.differ: "List[str]" = []  # attributes that the files do not agree on
+        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self._named: Any = None  # shard -> names that the index places there
 
     def part(self, name: str) -> File:
@@ -7274,7 +7286,7 @@ class Joined(File):
         """That of all files, which it opens; ValueError where they do not agree."""
         found, differ = self.merged()
         if differ:
-            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
+            raise ValueError(f"the files do not agree on {', '.join(list(differ.values())[:9])}; "
                              "convert(drop=True) leaves it out")
         return found
 
@@ -7282,15 +7294,14 @@ class Joined(File):
     def metadata(self, value: Any) -> None:
         pass
 
-    def merged(self) -> "Tuple[Facts, List[str]]":
+    def merged(self) -> "Tuple[Facts, Any]":
         """Return the metadata that the files agree on, and on what they do not."""
-        found, differ = Map(), Map()
+        found, differ = Map(), Map(self.differ.items())
         for name in sorted(set(map(str, self._tensors.values())).union(self.parts)):
             for key, value in self.part(name).metadata.items():
                 if found.setdefault(key, value) != value:
-                    differ[key] = f"metadata {show(key)}"
-        return (Map([(key, value) for key, value in found.items() if key not in differ]),
-                self.differ + list(differ.values()))
+                    differ["metadata", key] = f"metadata {show(key)}"
+        return Map([pair for pair in found.items() if ("metadata", pair[0]) not in differ]), differ
 
 
 def misfit_shard(name: Any) -> str:
@@ -7371,6 +7382,9 @@ class Shards(OneFile):  # type: ignore[misc]
         """Check everything; return the files that it will be."""
         parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
         kind = BY_NAME[self.FAMILY]
+        if "copies" in FEATURES and not kind.misfit_metadata(metadata, options):
+            nbytes = len(parts) * len(json_text(metadata).encode())
+            FEATURES["copies"](items, nbytes, "metadata in each shard")
         return ShardFiles(parts, [kind.write(part, metadata, attrs, options) for part in parts])
 
 
@@ -7452,17 +7466,18 @@ def put_in_place(folder: str, made: str, names: "List[str]") -> None:
     """Move files to where they belong, the index last; if that fails, all is as it was.
 
     An index that is there goes first, so that it never leads to shards that are not its own.
+    When all are in place, `names` also has the old files, which nobody needs in `made`.
     """
     from contextlib import suppress
     from shutil import copymode
     moves = []  # also one that failed: there is nothing to move back then
     try:
         for name in reversed(names):
-            old, kept = os.path.join(folder, name), os.path.join(made, "old-" + name)
-            if os.path.lexists(old) and not os.path.isdir(old):
+            old, kept = os.path.join(folder, name), os.path.join(made, name[-40:] + ".old")
+            if os.path.islink(old) or (os.path.exists(old) and not os.path.isdir(old)):
                 moves.append((old, kept))
                 os.replace(old, kept)
-                if os.path.exists(kept):
+                if os.path.isfile(kept):
                     copymode(kept, os.path.join(made, name))
         for name in names:
             moves.append((os.path.join(made, name), os.path.join(folder, name)))
@@ -7472,8 +7487,11 @@ def put_in_place(folder: str, made: str, names: "List[str]") -> None:
             with suppress(OSError):
                 os.replace(end, start)
         raise
-    for _, kept in moves[:-len(names)]:
-        os.remove(kept)
+    rest = [kept for _, kept in moves[:-len(names)]]
+    names += map(os.path.basename, rest)  # the caller removes what Ctrl-C leaves
+    for kept in rest:
+        with suppress(OSError):
+            os.remove(kept)
 
 
 def open_folder(path: str, mapped: bool) -> Any:
@@ -7719,15 +7737,16 @@ def check_dims(item: Tensor, shape: Shape) -> None:
         raise ValueError(f"a dimension of {show(item.shape)} is over sys.maxsize; use .shape")
 
 
+def dtype_words(item: Tensor) -> Facts:
+    """Return the attrs that say which dtype a tensor has that is not known here."""
+    keys = ("type", "dtype", "st_dtype", "burn_dtype") if item.dtype is None else ()
+    return Map([(key, item.attrs[key]) for key in keys if item.attrs.get(key) is not None])
+
+
 def dtype_of(item: Tensor) -> str:
     """Return the dtype for a person, perhaps one that is not known here."""
-    if item.dtype is not None:  # and .attrs, which takes memory, is not asked for
-        return plain(item.dtype)
-    for key in ("type", "dtype", "st_dtype", "burn_dtype"):
-        value = item.attrs.get(key)
-        if value is not None:
-            return plain(value) if isinstance(value, str) else show(value)
-    return "?"
+    word = (list(dtype_words(item).values()) + [item.dtype or "?"])[0]
+    return plain(word) if isinstance(word, str) else show(word)
 
 
 PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
@@ -7760,8 +7779,10 @@ class TensorShown:
 
     def __eq__(self: Any, other: Any) -> Any:
         """Return whether dtype, shape and bytes are the same; of one element, also the number."""
-        if isinstance(other, Tensor):
-            a, b = [(item.dtype, item.shape, item.nbytes, item.stored.why, item.scheme,
+        if isinstance(other, Tensor):  # why is another text for arrays; their attr says it all
+            opaque = FEATURES.get("opaque", [""])[0]
+            a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
+                     None if item.format == opaque else item.stored.why,
                      item.components if item.dtype is None else None) for item in (self, other)]
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
@@ -7771,7 +7792,10 @@ class TensorShown:
         return NotImplemented
 
     def __hash__(self: Any) -> int:
-        return hash((self.dtype, self.shape))
+        """Return the hash of the number that a tensor of one element equals, if it is one."""
+        known = self.size == 1 and self.itemsize is not None and self.stored.why is None
+        value = self.item() if known else None
+        return hash(value if value is not None and value == value else (self.dtype, self.shape))
 
     def __repr__(self: Any) -> str:
         text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
@@ -10128,9 +10152,9 @@ class Summary:
         return lines + [f"wrote {self.nbytes} bytes"]
 
 
-def merged(file: File) -> "Tuple[Facts, List[str]]":
+def merged(file: File) -> "Tuple[Facts, Any]":
     """Return the metadata; and what several files do not agree on, which is left out."""
-    return file.merged() if isinstance(file, Joined) else (file.metadata, [])
+    return file.merged() if isinstance(file, Joined) else (file.metadata, {})
 
 
 def load_several(sources: Any, **options: Any) -> File:
@@ -10148,17 +10172,17 @@ def load_several(sources: Any, **options: Any) -> File:
                              f"{first.kind.TITLE}: convert it to that first")
         for key in sorted(set(first.attrs).union(file.attrs)):
             if first.kind.is_content(key) and first.attrs.get(key) != file.attrs.get(key):
-                differ[key] = f"file attribute {show(key)}"
+                differ["attr", key] = f"file attribute {show(key)}"
         for name in file:
             if name in places:
                 other = paths[int(places[name])]
                 raise ValueError(f"tensor {quote(name)} is in {other} and in {paths[i]}")
             places[name] = f"{i:09}"
-    attrs = Map([pair for pair in first.attrs.items() if pair[0] not in differ])
+    attrs = Map([pair for pair in first.attrs.items() if ("attr", pair[0]) not in differ])
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
     parts = [(f"{i:09}", file) for i, file in enumerate(files)]
     joined = Joined(first.kind, first._source, attrs, places, {}, parts)
-    joined.differ = list(differ.values())
+    joined.differ = differ
     return joined
 
 
@@ -10231,13 +10255,12 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
     found, differ = merged(file)
     metadata = Map(found.items())
     for key, value in meta.items():
-        what = f"metadata {show(key)}"
+        fresh = differ.pop(("metadata", key), None) is None
         if value is not None:
             metadata[key] = value
-        elif metadata.pop(key, meta) is meta and what not in differ:
-            raise ValueError(f"meta: there is no {what}")
-        differ = [one for one in differ if one != what]
-    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ]
+        elif metadata.pop(key, meta) is meta and fresh:
+            raise ValueError(f"meta: there is no metadata {show(key)}")
+    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ.values()]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None
@@ -10525,7 +10548,7 @@ def show_ls(args: Any) -> None:
             items.sort(key=keys[args.sort])
         metadata, differ = merged(file)
         if args.json:
-            attrs = dict(file.attrs, differ=differ) if differ else file.attrs
+            attrs = dict(file.attrs, differ=list(differ.values())) if differ else file.attrs
             facts = {
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
                 "bytes": file.nbytes, "attrs": attrs, "metadata": metadata}
@@ -10547,7 +10570,7 @@ def show_ls(args: Any) -> None:
             if len(pairs) > 20:
                 print(f"{len(pairs) - 20} more {title} entries")
         if differ:
-            print("the files do not agree on " + ", ".join(differ[:20]))
+            print("the files do not agree on " + ", ".join(list(differ.values())[:20]))
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items and args.tree is not None:

@@ -2498,6 +2498,16 @@ class TensorTest(TestCase):
         self.assertEqual(load(io.BytesIO(data))["w"].zero_copy, False)
 
     @full
+    def test_steps_over_a_dimension_are_no_strides(self):
+        item = tensor([[1, 2], [3, 4]], "int16")
+        for key, strides, wanted in ((KEYS[::10**20], (4, 2), [[1, 2]]),
+                                     (KEYS[::-10**20], (4, 2), [[3, 4]]),
+                                     (KEYS[0:0:10**20], (4, 2), []),
+                                     ((KEYS[:], KEYS[1::-10**20]), (4, 2), [[2], [4]])):
+            part = item[key]  # numpy takes strides of 64 bits only
+            self.assertEqual((part.strides, part.tolist()), (strides, wanted), key)
+
+    @full
     def test_raw_is_read_only_and_no_copy(self):
         data = bytearray(dumps({"w": tensor([1, 2], "int32")}, format="ztensor"))
         raw = load(data)["w"].raw
@@ -3017,6 +3027,10 @@ class EqualTest(TestCase):
         self.assertFalse(tensor([0.0]) == tensor([-0.0]))  # other bytes
         for number in (tensor([3]), tensor(3.0), tensor([[3]], "uint8")):
             self.assertTrue(number == 3 and 3.0 == number and number != 4)
+            self.assertEqual({number: "a"}[3], "a")
+        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0]), 1}), 2)
+        self.assertEqual(hash(tensor([NAN])), hash(tensor([NAN])))  # equal, the number is not
+        self.assertEqual(len({tensor([True]), True, 2}), 2)
         for other in (5, 1.0, [[1.0, NAN]], (1,)):
             for call in (lambda other=other: one == other, lambda other=other: one != other):
                 self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
@@ -3029,6 +3043,9 @@ class EqualTest(TestCase):
         self.assertTrue(opaque("F6_E2M3") == opaque("F6_E2M3"))
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E2M3", b"123457"))
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E3M2"))
+        self.assertFalse(opaque("X" * 70 + "1") == opaque("X" * 70 + "2"))  # as messages cut them
+        array = tensorfmt.opaque_tensor(memoryview(bytes(8)).cast("B", (1, 8)), "float4_e2m1fn_x2")
+        self.assertTrue(load(dumps({"w": array}, format="safetensors"))["w"] == array)
         quantized = [load(one_burnpack(dtype=scheme(name), shape=[4]))["a"]
                      for name in ("Q8S", "Q8S", "E4M3")]
         self.assertEqual([item == quantized[0] for item in quantized], [True, True, False])
@@ -4566,6 +4583,57 @@ class ShardTest(FolderCase):
             self.folder, "no", "m" + INDEX), model)
         self.assertNotIn(".tmp", str(error))
 
+    def test_an_error_after_the_index_is_in_place(self):
+        path, real = os.path.join(self.folder, "m" + INDEX), os.remove
+        for error in OSError(5, "input/output error"), KeyboardInterrupt():
+            for last in range(3):
+                tensorfmt.save(path, {"a": F32, "b": F32}, shard=1)
+                calls = []
+
+                def fail(name, calls=calls, last=last, error=error):
+                    calls.append(name)
+                    if len(calls) == last + 1:
+                        raise error
+                    real(name)
+                raised = []
+                with Changed(os, "remove", fail):
+                    try:
+                        tensorfmt.save(path, {"a": tensor([2]), "b": tensor([3])}, shard=1)
+                    except (OSError, KeyboardInterrupt) as other:
+                        raised.append(other)
+                self.assertEqual(raised, [] if isinstance(error, OSError) else [error])
+                with load(path) as file:
+                    self.assertEqual((file["a"].tolist(), len(self.names())), ([2], 3), last)
+
+    @unittest.skipUnless(os.name == "posix", "links")
+    def test_links_are_put_back(self):
+        path, real = os.path.join(self.folder, "m" + INDEX), os.replace
+        link = os.path.join(self.folder, "m-00001-of-00001.safetensors")
+        os.mkdir(os.path.join(self.folder, "f"))
+        for target in "f", os.path.join(self.folder, "f"), "none":
+            os.symlink(target, link)
+
+            def fail(start, end):
+                real(start, end)
+                if start.endswith(".tmp" + os.sep + "m" + INDEX):
+                    raise OSError(28, "no space", "x")
+            with Changed(os, "replace", fail):
+                error_of(OSError, tensorfmt.save, path, {"a": F32})
+            self.assertEqual((self.names(), os.readlink(link)), (
+                ["f", os.path.basename(link)], target))
+            tensorfmt.save(path, {"a": F32})
+            self.assertEqual((os.path.islink(link), os.stat(link).st_mode & 0o100), (False, 0))
+            self.assertEqual(len(self.names()), 3)
+            os.unlink(link)
+            os.unlink(path)
+
+    def test_names_as_long_as_they_may_be(self):
+        stem = "m" * (255 - len("-00001-of-00001.safetensors"))
+        for value in 1, 2:
+            tensorfmt.save(os.path.join(self.folder, stem + INDEX), {"a": tensor([value])})
+        with load(self.folder) as file:
+            self.assertEqual((file["a"].tolist(), len(self.names())), ([2], 2))
+
     def test_what_shards_refuse(self):
         path = os.path.join(self.folder, "m" + INDEX)
         for size in 0, -1, "", "GB", "5GiB", "nanGB", "infMB", 1.5, True, "5 G", "0.1":
@@ -4581,6 +4649,23 @@ class ShardTest(FolderCase):
         error_of(TypeError, tensorfmt.save, path, {"w": F32}, level=3)
         error_of(TypeError, tensorfmt.save, path + ".bpk", {"w": F32}, shard=3)
         self.assertEqual(self.names(), [])
+
+    def test_metadata_in_each_of_many_shards(self):
+        model = {str(i): tensor([i], "int32") for i in range(600)}
+        for form in "safetensors", "burnpack":
+            data = dumps(model, format=form, metadata={"k": "x" * 60000})
+            path = os.path.join(self.folder, "m" + INDEX)
+            for call, options in ((tensorfmt.save, {}), (tensorfmt.convert, {"cast": "int64"}),
+                                  (tensorfmt.convert, {"meta": {"k": None, "l": "x" * 60000}})):
+                given = (path, load(data)) if call is tensorfmt.save else (data, path)
+                options["format"] = "shards"
+                self.refuses(["metadata in each shard", "MAX_COPIES = 64"], call, *given,
+                             shard=4, **options)
+                self.assertEqual(self.names(), [])
+                call(*given, shard=800, **options)
+                for name in self.names():
+                    os.unlink(os.path.join(self.folder, name))
+        tensorfmt.save(path, {"a": F32, "b": F32}, shard=1, metadata={"k": "x" * 60000})
 
     def test_work_for_many_shards(self):
         file = load(self.write_model())
@@ -4797,6 +4882,16 @@ class ConvertTest(TestCase):
         other = [sources[0], dumps(two, format="burnpack", metadata={"k": "x", "m": "y"})]
         scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
                    for i, items in enumerate((one, two))]
+        same = "A" * 80  # as messages show them, two keys are one
+        keys = [dumps(items, format="burnpack", metadata={same + "1": v, same + "2": v})
+                for items, v in ((one, "x"), (two, "y"))]
+        error = self.refuses(["agree on it", "--drop"], tensorfmt.convert, keys, target,
+                             format="burnpack", meta={same + "1": "z"})
+        self.assertEqual(error.count("metadata 'A"), 1)
+        made = io.BytesIO()
+        summary = tensorfmt.convert(keys, made, format="burnpack", meta={same + "1": "z"},
+                                    drop=True)
+        self.assertEqual((len(summary.dropped), load(made).metadata), (1, {same + "1": "z"}))
         for clash, fact in ((other, "metadata 'k'"), (scalars, "file attribute 'scalars'")):
             fact += " (the files do not agree on it)"
             self.refuses([fact, "--drop"], tensorfmt.convert, clash, target, format="burnpack")
