@@ -9164,7 +9164,8 @@ class TracedJson(Boxes, Json):
         self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
         self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
-        self.parser, self.left = self.decoder(), MAX_BOXES + 10 * len(self.data)
+        self.parser: Any = self.decoder()
+        self.left = MAX_BOXES + 10 * len(self.data)
         deep = self.error("nested deeper than this Python can read")
         try:
             self.data.decode()
