@@ -447,6 +447,11 @@ class CommandTest(TestCase):
             1, "~ metadata k: ['2', '1'] -> ['4', '3']\n1 difference, 2 tensors\n"))
         self.assertEqual(run("diff", "a", "c")[0], 0)
 
+    def test_diff_of_large_integers(self):
+        tensorfmt.save("a.zt", {"w": tensor([(1 << 53) + 1])})
+        tensorfmt.save("b.zt", {"w": tensor([2.0**53])})
+        self.assertIn("1 value changed, by 1.0 at most", run("diff", "a.zt", "b.zt")[1])
+
     def test_diff_knows_no_zero_of_exponents(self):
         small = tensor([2.0**-127] * 4, "float8_e8m0fnu")
         tensorfmt.save("a.safetensors", {"w": small})
