@@ -9320,35 +9320,38 @@ class TracedFlat(Flat):
         return super().elements(row, kinds, at, size)
 
 
-class TracedMsgpack(Boxes, Msgpack):
-    """Notes each value as a field, with its key; of what is not read, its head."""
+def traced_msgpack(codec: Any) -> Any:
+    """Return a reader below `codec`: super() of boards looks only at what stands in the class."""
+    class Traced(Boxes, codec):  # type: ignore[misc]
+        """Notes each value as a field, with its key; of what is not read, its head."""
 
-    def error(self, what: str, *args: Any, **more: Any) -> FormatError:
-        return self.name_error(super().error(what, *args, **more))
+        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
+            return self.name_error(super().error(what, *args, **more))
 
-    def head(self) -> Any:
-        kind, self.count = super().head()
-        self.behind = self.cursor.pos
-        return kind, self.count
+        def head(self) -> Any:
+            kind, self.count = super().head()
+            self.behind = self.cursor.pos
+            return kind, self.count
 
-    def key(self, out: Any, depth: int) -> Any:
-        self.box.begin = self.cursor.pos  # a key begins its item
-        key = self.box.next_key = super().key(out, depth)
-        return key
+        def key(self, out: Any, depth: int) -> Any:
+            self.box.begin = self.cursor.pos  # a key begins its item
+            key = self.box.next_key = super().key(out, depth)
+            return key
 
-    def item(self, depth: int, key: Any) -> Any:
-        start = self.cursor.pos
-        self.enter(start)
-        value = super().item(depth, key)
-        far = type(value) is tuple  # bytes or numbers that are left in the file
-        self.leave(start, self.behind if far else self.cursor.pos, self.count if far else value)
-        return value
+        def item(self, depth: int, key: Any) -> Any:
+            start = self.cursor.pos
+            self.enter(start)
+            value = super().item(depth, key)
+            far = type(value) is tuple  # bytes or numbers that are left in the file
+            self.leave(start, self.behind if far else self.cursor.pos, self.count if far else value)
+            return value
 
-    def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-        outer = self.open(self.start, self.behind, kind == "map", count)
-        value = super().container(kind, count, depth, key)
-        self.close(outer, self.cursor.pos)
-        return value
+        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
+            outer = self.open(self.start, self.behind, kind == "map", count)
+            value = super().container(kind, count, depth, key)
+            self.close(outer, self.cursor.pos)
+            return value
+    return Traced
 
 
 class Tracing(Whole):
@@ -9444,7 +9447,7 @@ class Tracing(Whole):
 
     def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
         self.root = root
-        return mixed(TracedMsgpack, codec)(self).trace(self, schema, ())
+        return traced_msgpack(codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
         return TracedFlat(data, self.start).trace(self)
