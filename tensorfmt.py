@@ -1830,9 +1830,7 @@ class Json:
             raise self.error("it is not read on boards", 0, Unsupported)
         try:
             text = self.data.decode()
-            bare = without_texts(text)
-            keys, arrays, maps = [bare.count(mark) for mark in ":[{"]
-            del bare
+            keys, arrays, maps = count_marks(self.data)
             if 120 * arrays + 280 * maps > MAX_BOXES + 10 * len(self.data):
                 raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", 0, Unsupported)
             value = self.decoder().decode(text)
@@ -1881,17 +1879,22 @@ class Json:
         if b"\\u" not in data:
             return
         import re
-        data = data.replace(b"\\\\", b"")
+        data = data.replace(b"\\\\", b" ")
         if re.search(JSON_ESCAPE, data):
             raise self.error("an escape without four digits")
         if not self.python and re.search(JSON_LONE, re.sub(JSON_PAIR, b"", data)):
             raise self.error("a lone surrogate is not Unicode text")
 
 
-def without_texts(json: str) -> str:
-    """Return JSON without its texts: each : is one of a key."""
-    import re
-    return re.sub('"[^"]*"', "", json.replace("\\\\", "").replace('\\"', ""))
+def count_marks(json: bytes) -> "List[int]":
+    """Return how many colons, one of each key, [ and { are outside of the texts of JSON."""
+    counts, inside = [0, 0, 0], 0
+    for block in pieces(json.replace(b"\\\\", b"").replace(b'\\"', b""), PART):
+        parts = block.split(b'"')  # in turn outside and inside of a text
+        bare = b"".join(parts[inside::2])
+        counts = [count + bare.count(mark) for count, mark in zip(counts, (b":", b"[", b"{"))]
+        inside ^= len(parts) - 1 & 1
+    return counts
 
 
 def json_levels(value: Any) -> Chunks:
