@@ -3660,7 +3660,7 @@ class Format:
         """Yield which rules of the canonical form a file does not keep."""
         return iter(())
 
-    def is_content(self, key: str) -> bool:
+    def is_content(self, key: str, of_file: bool = False) -> bool:
         return key in self.CONTENT
 
     def loaded_name(self, name: str, options: Facts) -> str:
@@ -4541,8 +4541,8 @@ class ZTensor(ZFamily):
             made = self.open_sparse(cursor, made, end)
         return made
 
-    def is_content(self, key: str) -> bool:
-        return key not in self.MECHANICS + self.FILE_ATTRS + self.DTYPE_ATTRS
+    def is_content(self, key: str, of_file: bool = False) -> bool:
+        return not of_file and key not in self.MECHANICS + self.DTYPE_ATTRS
 
     def content_of(self, tensor: Tensor) -> Facts:
         """Return the attrs that the other generations store, too: the custom fields."""
@@ -4574,9 +4574,11 @@ class ZTensor(ZFamily):
     def _choose_all(self, item: Tensor, options: Facts) -> "Tuple[Facts, List[str]]":
         """Return how a tensor will be stored, "copy": as it is, and what is wrong with that."""
         attrs, unknown, wrong = self.own_attrs(item), self.passes(item), []
-        checksum = str(self.choose("checksum", "none", {}, attrs)).partition(":")[0]
+        users = item.format in self.CARRIES  # of another generation: none of them is ours
+        own = {} if users else attrs
+        checksum = str(self.choose("checksum", "none", {}, own)).partition(":")[0]
         choices = Map([(key, self.choose(key, default, options, given)) for key, default, given in (
-            ("encoding", "raw", attrs), ("data_endianness", "little", attrs),
+            ("encoding", "raw", own), ("data_endianness", "little", own),
             ("checksum", checksum, {}), ("level", 3, {}))])
         for path, why in self.CHOICES.wrongs(choices):
             if path[0] == "checksum" or not unknown:
@@ -4593,14 +4595,14 @@ class ZTensor(ZFamily):
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
-        choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
-        whys = [(key, self._why_not(key, custom[key])) for key in custom]
+        choices["custom"] = custom = {key: attrs[key] for key in attrs if users or key not in skip}
+        whys = [(key, self._why_not(key, custom[key], skip)) for key in custom]
         wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
         return choices, wrong
 
-    def _why_not(self, key: Any, value: Any) -> str:
+    def _why_not(self, key: Any, value: Any, taken: Any) -> str:
         """Return why a custom field cannot be written or read by the real library, or ""."""
-        if not isinstance(key, str) or key in self.KEYS:
+        if not isinstance(key, str) or key in self.KEYS + taken:
             return "a custom field cannot be called so"
         try:  # one level deeper than it is: the real library reads 127
             CustomCbor(cbor_dumps({key: value}, depth=2)).read()
@@ -5587,14 +5589,16 @@ class Primitiv(Format):
     @staticmethod
     def read_configs(cursor: Cursor, metadata: Facts) -> None:
         for group in ("uint_configs", "float_configs"):
-            seen = set(metadata)
-            for i in range(cursor.msgpack("map", group, "numbers of the optimizer")):
+            count = cursor.msgpack("map", group, "numbers of the optimizer")
+            most = (MAX_BOXES + 10 * cursor.end) // 200
+            cursor.limit(group, count, 0, most, "MAX_BOXES", Unsupported)
+            for i in range(count):
                 cursor.where = group, i
                 key = msgpack_text(cursor.msgpack("str", "key", "name of the number"))
-                if key in seen:
-                    raise cursor.error(f"config {show(key)} is in both maps", "key",
-                                       error=Unsupported)
                 if key in metadata:
+                    if group == "float_configs" and type(metadata[key]) is int:
+                        raise cursor.error(f"config {show(key)} is in both maps", "key",
+                                           error=Unsupported)
                     raise cursor.error(f"config {show(key)} twice", "key")
                 if group == "uint_configs":
                     metadata[key] = cursor.uint32("value", "an integer")
@@ -6003,7 +6007,7 @@ class Burnpack(Format):
             problems += [(name, why) for _, why in self.ENTRY.wrongs(entry)]
         if problems:
             return b""
-        key = repr(code), item.shape  # they come again
+        key = code if type(code) is str else cbor_dumps(code), item.shape  # they come again
         if key not in known:
             known[key] = cbor_dumps(Map([("dtype", code), ("shape", item.shape)]), depth=2)[1:]
         parts = [cbor_dumps(name), b"\xa3" if param_id is None else b"\xa4", known[key],
@@ -7162,7 +7166,7 @@ if not BOARD:
 
 # -- [8c] shards ---------------------------------------------------------------------------------
 
-MAX_OPEN_SHARDS = 256  # at once; others are opened for each read: descriptors are few
+MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
 
 
 class Reopened(Lazy):
@@ -7785,7 +7789,8 @@ class TensorShown:
         if isinstance(other, Tensor):  # why is another text for arrays; their attr says it all
             opaque = FEATURES.get("opaque", [""])[0]
             a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
-                     None if item.format == opaque else item.stored.why,
+                     None if item.format == opaque else item.stored.why and (
+                         item.stored.why, item.stored.order, item.stored.encoding),
                      item.components if item.dtype is None else None) for item in (self, other)]
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
@@ -9947,6 +9952,7 @@ def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
     if kind.write is None:
         return "-", "canonical", "it cannot be saved again: its version is only read"
     try:
+        check_work(kind, items)
         for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
             if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
                 at += len(chunk)
@@ -10178,7 +10184,7 @@ def load_several(sources: Any, **options: Any) -> File:
             raise ValueError(f"{paths[i]} is {file.kind.TITLE}, the first file "
                              f"{first.kind.TITLE}: convert it to that first")
         for key in sorted(set(first.attrs).union(file.attrs)):
-            if first.kind.is_content(key) and first.attrs.get(key) != file.attrs.get(key):
+            if first.kind.is_content(key, True) and first.attrs.get(key) != file.attrs.get(key):
                 differ["attr", key] = f"file attribute {show(key)}"
         for name in file:
             if name in places:
@@ -10289,7 +10295,7 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
                summary: Summary) -> None:
     """Note the attributes that the target does not store; ValueError for content without `drop`."""
     origin = file.kind
-    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key))
+    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key, True))
              for key, value in file.attrs.items() if key not in attrs and key != "missing"]
     for name, item in items if kind is not origin else ():
         own = kind.own_attrs(item)
@@ -10309,6 +10315,8 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
 
 def _select(items: Items, only: Any, exclude: Any = None) -> Items:
     """Return the items by two lists: an exact name wins, else each is a shell pattern."""
+    if only is None and not exclude:
+        return items
     names, chosen = set([name for name, _ in items]), {}
     for title, patterns in ("only", only), ("exclude", exclude):
         chosen[title] = set(names if patterns is None and title == "only" else ())
@@ -10565,7 +10573,8 @@ def show_ls(args: Any) -> None:
             sys.stdout.write(to_json(facts)[:-1] + ', "tensors": ')
             write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
                              dtype=item.dtype, shape=item.shape, offset=item.offset,
-                             bytes=item.stored.nbytes, attrs=item.attrs)
+                             bytes=item.stored.nbytes, attrs=Tensor(
+                                 "", None, (), item.stored, 0, item._attrs).attrs)  # not kept
                         for name, item in items), "\n ", "]}")
             return
         paint = painter(args)
@@ -10654,12 +10663,13 @@ def tree_of(items: Items, depth: int, nbytes: int) -> Facts:
             if part not in parts:
                 parts[part] = sums()
                 left -= 900
-                if left < 0:
-                    raise ValueError("sums of so many parts of names take more memory than "
-                                     f"MAX_BOXES = {MAX_BOXES}; --tree DEPTH takes fewer")
             nodes.append(parts[part])
+            if left < 0:
+                raise ValueError("sums of so many parts of names take more memory than "
+                                 f"MAX_BOXES = {MAX_BOXES}; --tree DEPTH takes fewer")
         dtype = dtype_of(item)
         for node in nodes:
+            left -= 0 if dtype in node["dtypes"] else 300 + len(dtype)
             node["tensors"] += 1
             node["elements"] += item.size
             node["bytes"] += item.stored.nbytes
@@ -10675,6 +10685,7 @@ def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
             name += "." * bool(name) + part
         kinds = [dtype + f" {count}" * (len(node["dtypes"]) > 1)
                  for dtype, count in node["dtypes"].items()]
+        kinds[8:] = [f"{len(kinds) - 8} more"] * (len(kinds) > 8)
         yield node, ", ".join(kinds), "  " * depth + paint(plain(name), "data")
         for part, inner in node["parts"].items():
             yield from rows(part, inner, depth + 1)
@@ -11066,7 +11077,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
             elif noun == "tensor":
                 row = diff_tensor(both, (rtol, atol))
             else:  # convert leaves idle ones behind
-                same = name in idle if len(both) == 1 else repr(both[0]) == repr(both[1])
+                same = name in idle if len(both) == 1 else is_same(*both)
                 row = {} if same else {"changes": both}
             if row:
                 sign = "~" if both[1:] else "-" if name in x else "+"
@@ -11083,6 +11094,17 @@ def all_metadata(file: File) -> Facts:
     for key in [key for part in parts for key in part if key not in found]:
         found[key] = [part.get(key) for part in parts]
     return found
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Return whether two values of metadata are the same and of the same types; a NaN is a NaN."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        a, b = list(a.items()), list(b.items())
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(is_same, a, b))
+    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
 
 
 def find_renamed(a: Any, b: Any) -> "Dict[str, str]":
@@ -11164,7 +11186,8 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
         parts = not is_sparse(item) and item.components or {"": item}
         data = [(role, part.dtype, place, part.stored.source.view(start, nbytes))
                 for role, part in parts.items() for start, nbytes, place in part.ranges()]
-        found.append((words + [item.dtype, item.stored.why], data))
+        stored = item.stored
+        found.append((words + [item.dtype, stored.why, stored.order, stored.encoding], data))
     (old, data), (new, other) = found
     changes = [] if old == new or dtype_of(a) != dtype_of(b) else ["stored in another way"]
     return changes + (["stored bytes differ"] if data != other else [])
