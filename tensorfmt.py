@@ -2749,14 +2749,6 @@ class Derived(Tensor):
 
     __slots__ = ("_kept",)
 
-    @property
-    def nbytes(self) -> int:
-        return self.size * (self.itemsize or 1)
-
-    @property
-    def strides(self) -> Shape:
-        return row_major(self.shape, self.itemsize or 1)
-
     def lies(self, order: str) -> bool:
         return False
 
@@ -2775,20 +2767,13 @@ class Derived(Tensor):
         return self.contiguous().data
 
     def blocks(self) -> Chunks:
-        itemsize, blocks = self.check_readable(), self.decode(ENCODINGS[self.stored.encoding])
-        if self.stored.order == "<":
-            return blocks
-        return (swap(block, itemsize) for block in blocks)  # codecs give whole elements
-
-    def decode(self, codec: Any) -> Chunks:
-        stored = self.stored
+        stored, codec = self.stored, ENCODINGS[self.stored.encoding]
         try:
             yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
         except FormatError as error:
             raise fault_of(self, error.what, type(error))
 
     def __getitem__(self, key: Any) -> Any:
-        self.check_readable()
         return self.decoded()[key]
 
     @property
@@ -2812,9 +2797,6 @@ class Cast(Derived):
 
     def blocks(self) -> Chunks:
         return cast_blocks(self._base, str(self.dtype))
-
-    def __reduce__(self) -> Any:
-        return self.contiguous().__reduce__()
 
 
 # -- [6e] zstd -----------------------------------------------------------------------------------
@@ -2873,9 +2855,7 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
 class Zstd:
     """What ENCODINGS holds of an encoding."""
 
-    tensor = Derived  # class of the tensors
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-    require = staticmethod(zstd_module)  # raises where it is missing
 
     def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
@@ -2953,11 +2933,11 @@ class Part:
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
                          self.why)
-        make: Any = Tensor
-        if self.encoding in ENCODINGS and self.why is None and self.dtype in ITEMSIZE:
-            make = ENCODINGS[self.encoding].tensor
-        made: Tensor = make(name, self.dtype, shape, stored, self.offset, attrs, format)
-        return made
+        make = Tensor
+        if ("zstd" in ENCODINGS and self.encoding in ENCODINGS and self.why is None
+                and self.dtype in ITEMSIZE):
+            make = Derived
+        return make(name, self.dtype, shape, stored, self.offset, attrs, format)
 
 
 def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
@@ -3783,15 +3763,13 @@ def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     return kind
 
 
-def choose_generation(kind: "Format", options: Facts, *given: Any) -> "Format":
-    return written_kind(kind, origins_of(*given), options)
-
-
-def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
-    """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
-    yield from [tensors.kind] if isinstance(tensors, File) else (
-        BY_NAME[item.format] for item in values if item.format is not None)
-    yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
+def choose_generation(kind: "Format", options: Facts, tensors: Any, values: Any,
+                      attrs: Any) -> "Format":
+    """Return the generation to write of a File, tensors of any mapping, or file attributes."""
+    origins = [tensors.kind] if isinstance(tensors, File) else [
+        BY_NAME[item.format] for item in values if item.format is not None]
+    origins += [one for one in LATER if attrs and one.VERSION == attrs.get("version")]
+    return written_kind(kind, origins, options)
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -4530,7 +4508,7 @@ class ZTensor(ZFamily):
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
-            make = Tensor if why else ENCODINGS[encoding].tensor
+            make = Tensor if why else Derived
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
@@ -4584,7 +4562,7 @@ class ZTensor(ZFamily):
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
         if choices["encoding"] == "zstd" and not choices["copy"] and "zstd" in ENCODINGS:
-            ENCODINGS["zstd"].require()
+            zstd_module()  # raises where there is none
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
@@ -5379,18 +5357,14 @@ class ZTensor2(ZObjects):
         return head, middle, tail
 
 
-class SeekableZstd:
-    """zstd frames of one size, but the last, then a skippable frame, as ENCODINGS has it.
+class SeekableZstd(Zstd):
+    """zstd frames of one size, but the last, then a skippable frame.
 
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
     """
 
-    tensor = Derived  # class of the tensors
-    most = 32768  # decoded bytes per stored byte, as of its frames
-
-    @staticmethod
-    def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes; FormatError where the table does not agree with them."""
         end = offset + nbytes
         tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
@@ -5406,7 +5380,7 @@ class SeekableZstd:
                 or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
             raise FormatError(f"zstd: no seek table at the end for {need} bytes")
         if total:
-            yield from ENCODINGS["zstd"].decode(source, offset, total, need)
+            yield from super().decode(source, offset, total, need)
 
 
 LATER.append(ZTensor2())
@@ -5603,16 +5577,6 @@ class Primitiv(Format):
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
 
     @staticmethod
-    def split_name(name: str) -> "Tuple[List[str], Optional[str]]":
-        """Return (key parts, statistic or None) of a name; ValueError: a bad escape.
-
-        >>> Primitiv.split_name("enc.w:Adam.m1")
-        (['enc', 'w'], 'Adam.m1')
-        """
-        key, stat = Primitiv._cut(name)
-        return Primitiv._parts(key), stat
-
-    @staticmethod
     def _cut(name: str) -> "Tuple[str, Optional[str]]":
         """Return (key, statistic or None) of a name; MARKS are in the key what was escaped."""
         key = name
@@ -5766,15 +5730,16 @@ class Primitiv(Format):
 
     def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
-        known: Any = {}  # what comes again, as _pack_head() returns it
+        known: Any = {}  # heads of tensors, which come again
         counts: Any = {}  # of the statistics
         for row in rows:
             counts[row[0]] = counts.get(row[0], -1) + 1
         for key, stat, _, item, batch in rows:
-            parts = (len(key),) + key if kind == "model" else ()
-            parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
-            yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
-                            for part in parts])
+            is_key, look = kind == "model" and stat is None, (item.shape, batch)
+            name = msgpack_size("array", len(key)) if is_key else b""
+            for text in key if is_key else () if stat is None else (stat,):
+                name += msgpack_size("str", len(text)) + text
+            yield name + (known.get(look) or keep(known, look, self._pack_head(item, batch)))
             yield from self.columns(item)
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
@@ -5785,15 +5750,11 @@ class Primitiv(Format):
         return transpose(item).blocks()
 
     @staticmethod
-    def _pack_head(part: Any, item: Tensor) -> bytes:
-        """Return the length of a key, a part of it, or (shape, batch) and the head of the data."""
-        if isinstance(part, tuple):
-            dims = part[0][:-1] if part[1] > 1 else part[0]
-            return msgpack_dumps(dims, typed=True) + msgpack_dumps(part[1], typed=True) + \
-                msgpack_size("bin", item.nbytes)
-        if isinstance(part, int):
-            return msgpack_size("array", part)
-        return msgpack_size("str", len(part)) + bytes(part)
+    def _pack_head(item: Tensor, batch: int) -> bytes:
+        """Return what stands in front of a tensor's data."""
+        dims = item.shape[:-1] if batch > 1 else item.shape
+        return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True) + \
+            msgpack_size("bin", item.nbytes)
 
 
 def transpose(item: Tensor) -> Tensor:
@@ -6400,9 +6361,6 @@ FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 
 class Numbers:
     """The codec of a MessagePack array of numbers of one kind; floats may be stored as bits."""
-
-    tensor = Derived  # class of the tensors
-    most = 0  # bytes from a stored one: no other format can use it
 
     def __init__(self, dtype: str) -> None:
         self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")
