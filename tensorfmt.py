@@ -4414,8 +4414,7 @@ class ZFamily(Format):
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()  # what was hashed
-    names = [name for name, kind in BY_NAME.items() if kind.check_range]
-    for name, item in [pair for pair in items if pair[1].format in names]:
+    for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[str(item.format)], item.stored.source
         for label, offset, nbytes, digest in kind.checksums(item):
             if (id(source), offset, nbytes, digest) not in seen:
@@ -4426,6 +4425,16 @@ def check_stored(items: Items) -> None:
 
 
 STORED["checksums"] = check_stored
+
+
+class CustomCbor(PlainCbor):
+    """Reads what the real library reads of a custom field: no integers over 64 bits."""
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        value, end = super().item(at, depth, is_key)
+        if self.data[at] >> 5 == 6 or (type(value) is int and value < -(1 << 63)):
+            raise ValueError("an integer below -2**63 or over 64 bits")
+        return value, end
 
 
 class ZTensor(ZFamily):
@@ -4476,9 +4485,6 @@ class ZTensor(ZFamily):
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
-    open_sparse: Any = None  # what SparseLayouts adds
-    choose_sparse: Any = None
-    sparse_blobs: Any = None
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4641,27 +4647,10 @@ class ZTensor(ZFamily):
         if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
-
-class CustomCbor(PlainCbor):
-    """Reads what the real library reads of a custom field: no integers over 64 bits."""
-
-    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        value, end = super().item(at, depth, is_key)
-        if self.data[at] >> 5 == 6 or (type(value) is int and value < -(1 << 63)):
-            raise ValueError("an integer below -2**63 or over 64 bits")
-        return value, end
-
-
-# <sparse>
-@adds_to(ZTensor)
-class SparseLayouts:
-    """Layouts of sparse tensors in zTensor 0.1.
-
-    "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array or a map
-    that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the real library:
-    see split_blob().
-    """
-
+    # <sparse>
+    # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
+    # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
+    # real library: see split_blob().
     READS = ("dense", "sparse") + BLOBS
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
@@ -4669,13 +4658,13 @@ class SparseLayouts:
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
-    ROWS = Schema(
+    ENTRY.rows.update(Schema(
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT),
         ("indices", "any", False, "csr: columns", COMPONENT),
-        ("coords", "any", False, "coo: coordinates", COMPONENT))
+        ("coords", "any", False, "coo: coordinates", COMPONENT)).rows)
 
-    def open_sparse(self: Any, cursor: Cursor, item: Tensor, end: int) -> Tensor:
+    def open_sparse(self, cursor: Cursor, item: Tensor, end: int) -> Tensor:
         """Return the sparse tensor that has the entry of this one."""
         facts, stored, layout = item.attrs, item.stored, item.attrs["layout"]
         part = Part("values" if layout == "sparse" else "data", item.dtype, item.start,
@@ -4685,7 +4674,7 @@ class SparseLayouts:
             self.read_parts(cursor, facts, entry, end)
         return entry.open(cursor.source, self.NAME)
 
-    def read_parts(self: Any, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
+    def read_parts(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
         """Add layout, nnz and parts of a sparse tensor to its Entry, or what is wrong with it."""
         layout, nnz = facts.get("sparse_format"), facts.get("nnz")
         if layout not in ("csr", "coo"):
@@ -4706,7 +4695,7 @@ class SparseLayouts:
             except FormatError as error:
                 entry.fault = entry.fault or (error.what, type(error), role)
 
-    def read_part(self: Any, cursor: Cursor, role: str, facts: Any, end: int) -> Part:
+    def read_part(self, cursor: Cursor, role: str, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         numbers: Any = facts
         if type(numbers) is list and all_u64(numbers):
@@ -4724,7 +4713,7 @@ class SparseLayouts:
         self.check_place(cursor, part.offset, part.nbytes, end, role, "offset")
         return part
 
-    def choose_sparse(self: Any, item: Any, choices: Facts, wrong: Any) -> Any:
+    def choose_sparse(self, item: Any, choices: Facts, wrong: Any) -> Any:
         """Choose how a sparse tensor is stored; return the attrs that its parts replace."""
         choices["layout"] = "sparse"
         try:
@@ -4734,17 +4723,14 @@ class SparseLayouts:
             parts = []
         return ("nnz", "sparse_format") + tuple(parts)
 
-    def sparse_blobs(self: Any, item: Any, entry: Facts, custom: Facts) -> Any:
+    def sparse_blobs(self, item: Any, entry: Facts, custom: Facts) -> Any:
         """Return (part, map of its facts) of what is stored of a sparse tensor."""
         parts = item.sort_rows()
         custom["nnz"] = parts["values"].size
         custom["sparse_format"] = "coo" if "coords" in parts else "csr"
         blobs = [(parts.pop("values"), entry)]
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-
-
-ZTensor.ENTRY.rows.update(SparseLayouts.ROWS.rows)
-# </sparse>
+    # </sparse>
 
 
 class ZObjects(ZFamily):
