@@ -2950,18 +2950,15 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor of several parts as an index describes it.
+    """The parts of a tensor as an index describes them.
 
     Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
     entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6g]), "" (any:
     the layout is not known, the parts are listed).
     """
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
-                 parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
-        self.attrs, self.parts = attrs, parts
-        self.why = why  # why its values cannot be read, or None
+    def __init__(self, layout: str, parts: "Dict[str, Part]") -> None:
+        self.layout, self.parts = layout, parts
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
         self.fault: Any = None  # arguments of fault_of(), raised for its values
 
@@ -2972,14 +2969,14 @@ class Entry:
                 return self.parts[role]
         return Part("", None, 64, 0)
 
-    def open(self, source: Any, format: str) -> Tensor:
-        """Return the tensor; no byte of it is read."""
-        main, encoding, why = self.main(), "sparse", None
+    def open(self, source: Any, name: str, dtype: "Optional[str]", shape: Shape, attrs: Any,
+             format: Any, why: "Optional[str]" = None) -> Tensor:
+        """Return the tensor, of which no byte is read; `why`: why its values cannot be."""
+        main, encoding = self.main(), "sparse"
         if not self.layout:
-            encoding, why = main.encoding, main.why or self.why
+            encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
-                                    self.attrs, format)
+        return LAYOUTS[self.layout](name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
@@ -3005,15 +3002,15 @@ class Compound(Tensor):
 
     def __reduce__(self) -> Any:
         """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        old, parts, data = self.stored.entry, Map(), bytearray()
-        if self.stored.source.stamp is not None:
+        stored, parts, data = self.stored, Map(), bytearray()
+        if stored.source.stamp is not None:
             return super().__reduce__()
-        for role, part in old.parts.items():
+        for role, part in stored.entry.parts.items():
             parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
                                part.encoding, part.order, part.why, part.digest)
-            data += bytes(self.stored.source.view(part.offset, part.nbytes))
-        entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
-        return entry.open, (Memory(data), str(self.format))
+            data += bytes(stored.source.view(part.offset, part.nbytes))
+        return Entry("", parts).open, (Memory(data), self.name, self.dtype, self.shape, self.attrs,
+                                       self.format, stored.why)
 
 
 LAYOUTS[""] = Compound
@@ -3156,7 +3153,7 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
     if entry.fault is not None:
         raise fault_of(item, *entry.fault)
-    nnz, shape = entry.nnz, entry.shape
+    nnz, shape = entry.nnz, item.shape
     if entry.layout in ("csr", BLOBS[0]) and len(shape) != 2:
         raise fault_of(item, f"{entry.layout} needs rank 2, this is rank {len(shape)}")
     if entry.layout in BLOBS:
@@ -3180,7 +3177,7 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
         raise fault_of(item, f"no {role} of uint64 or uint32", Unsupported)
     if part.why is not None:
         raise fault_of(item, part.why, Unsupported)
-    name = entry.name if role == "values" else role
+    name = item.name if role == "values" else role
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
     wrong = part.misfit(shape, made.size * made.check_readable())
     if wrong is not None:
@@ -3194,7 +3191,7 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     sparsecsr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
     sparsecoo: of each element the coordinates uint64 [rank] | value
     """
-    blob, dtype, shape = entry.parts["data"], str(entry.dtype), entry.shape
+    blob, dtype, shape = entry.parts["data"], str(item.dtype), item.shape
     size, rank, nbytes = ITEMSIZE[dtype], len(shape), blob.nbytes
     if blob.encoding != "raw":
         nbytes = count_elements(shape) * size
@@ -4669,10 +4666,10 @@ class ZTensor(ZFamily):
         facts, stored, layout = item.attrs, item.stored, item.attrs["layout"]
         part = Part("values" if layout == "sparse" else "data", item.dtype, item.start,
                     stored.nbytes, None, stored.encoding, stored.order, None, facts.get("checksum"))
-        entry = Entry(item.name, item.dtype, item.shape, layout, facts, {part.role: part})
+        entry = Entry(layout, {part.role: part})
         if layout == "sparse":
             self.read_parts(cursor, facts, entry, end)
-        return entry.open(cursor.source, self.NAME)
+        return entry.open(cursor.source, item.name, item.dtype, item.shape, facts, self.NAME)
 
     def read_parts(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
         """Add layout, nnz and parts of a sparse tensor to its Entry, or what is wrong with it."""
@@ -4775,8 +4772,7 @@ class ZObjects(ZFamily):
         dtype, why = getattr(parts.get("values"), "dtype", None), None
         if not (known and known in LAYOUTS and dtype) or "data" in parts:
             dtype, known, why = None, "", say_unknown("layout", layout)
-        entry = Entry(name, dtype, shape, known, attrs, parts, why)
-        return entry.open(cursor.source, self.NAME)
+        return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
 
     def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
         """Raise unless a part can hold the `need` bytes that a shape takes."""
@@ -5145,6 +5141,7 @@ class ZTensor2(ZObjects):
                   shards: Any, used: Facts, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why, source = found.get("encoding"), None, None
+        dtype, decoded = self.SHORT[found["dtype"]], found.get("decoded_length", nbytes)
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
             raise cursor.error("encoding and decoded_length come together", *where + (field,))
@@ -5154,25 +5151,23 @@ class ZTensor2(ZObjects):
             if shard not in shards:
                 raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
             end = shards[shard]["size"] - 40
-            if cursor.source.stamp is not None:
-                source = used.get(shard) or used.setdefault(
-                    shard, Shard(cursor.source.stamp, shard, end + 40))
-        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
-            why, encoding = say_unknown("encoding", encoding), "other"
-        part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
-                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"),
-                    source)
         self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
-            part.dtype = self.LOGICAL.get(code)
-            part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
+            dtype = self.LOGICAL.get(code)
+            why = None if dtype else f"type {show(code)} is not decoded here"
+        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
+            why, encoding = say_unknown("encoding", encoding), "other"
         if shard is not None and nbytes:
             far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
-        if shard is not None and source is None:
-            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-            part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
-                        "own; load this one by its path")
-        return part
+        if shard is not None and cursor.source.stamp is not None:
+            source = used.get(shard) or used.setdefault(
+                shard, Shard(cursor.source.stamp, shard, end + 40))
+        elif shard is not None:
+            offset, nbytes, encoding = 0, 0, "shard"
+            why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own; "
+                   "load this one by its path")
+        return Part(where[1], dtype, offset, nbytes, decoded, encoding or "raw", "<", why,
+                    found.get("digest"), source)
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
