@@ -4226,22 +4226,20 @@ class Mag300(Format):
 
     def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int, whole: Any) -> None:
         """Raise unless each tensor is at the next multiple of 4096; `whole`: none was left out."""
-        at, wrong = 0, []
-        for item in sorted(tensors.values(), key=lambda item: item.start):
-            offset, nbytes = item.start - start, item.stored.nbytes
-            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
-                    or nbytes and offset % 4096):
-                wrong.append((item.name, nbytes, offset, at, size))
-            at = max(at, offset + nbytes)
+        at, count = 0, len(tensors)
 
         def refuse(name: str, *facts: int) -> None:
             del tensors[name]
             what = "%d bytes at %d; expected at the next multiple of 4096 from %d, and up to %d"
             path = "tensor_map", name, "offset"
             raise cursor.error(what % facts, *path, tensor=name, check="bounds")
-        for facts in wrong:
-            cursor.one(refuse, *facts)
-        if whole and not wrong and size - at >= 4096:
+        for item in sorted(tensors.values(), key=lambda item: item.start):
+            offset, nbytes = item.start - start, item.stored.nbytes
+            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
+                    or nbytes and offset % 4096):
+                cursor.one(refuse, item.name, nbytes, offset, at, size)
+            at = max(at, offset + nbytes)
+        if whole and len(tensors) == count and size - at >= 4096:
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def open_entry(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Tensor:
@@ -4854,6 +4852,7 @@ class ZTensor1(ZObjects):
     def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
         """Return a part of an object; it ends at `end` at most."""
         role, code, encoding, path = where[1], found.get("dtype"), found.get("encoding"), where
+        encoding = "raw" if encoding is None else encoding
         if cursor.where[:1] == ("tensors",):  # 1.0: one dtype for all parts, but for indices
             code = entry.get("dtype") if role in ("data", "values") else "uint64"
             found.pop("dtype", None)
@@ -4865,12 +4864,11 @@ class ZTensor1(ZObjects):
             why, dtype = f"dtype {show(code)} is not known", None
         if found.get("type") is not None:
             why, dtype = f"type {show(found['type'])} is not known", None
-        if encoding not in (None,) + self.ENCODED:
+        if encoding not in self.ENCODED:
             why = say_unknown("encoding", encoding)
-        part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
-                    "raw" if encoding is None else encoding, "<", why, found.get("digest"))
-        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
-        return part
+        self.check_place(cursor, found["offset"], found["length"], end, *where + ("offset",))
+        return Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
+                    encoding, "<", why, found.get("digest"))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         if entry["format"] != "dense":
