@@ -3576,7 +3576,6 @@ class Format:
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
-        """Raise unless the file begins with its magic."""
         head = cursor.head(len(magic))
         if not head or head != magic[:len(head)]:
             what = f"not a {self.NAME} file: it begins with {quote(head)}"
@@ -3950,7 +3949,6 @@ class Mag(Format):
                       self.NAME)
 
     def open_012(self, cursor: Cursor, _: int, row: Any) -> Tensor:
-        """Return a tensor in the layout of magnetron 0.1.2."""
         raw, (aux, numel, offset), shape = row
         cursor.tensor = name = self.text(cursor, raw)
         if not 1 <= len(shape) <= 6:
@@ -4383,7 +4381,9 @@ class ZFamily(Format):
         return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
 
     def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        for at in range(offset, offset + nbytes, BLOCK):
+        if decoded is not None:
+            yield from ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+        for at in range(offset, offset + nbytes, BLOCK) if decoded is None else ():
             yield source.view(at, min(BLOCK, offset + nbytes - at))
 
     def hash_blocks(self, algorithm: str, blocks: Any) -> str:
@@ -4570,19 +4570,18 @@ class ZTensor(ZFamily):
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
         choices["custom"] = custom = {key: attrs[key] for key in attrs if key not in skip}
-        whys = [(key, self._why_not(key, custom[key])) for key in custom]
-        wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
+        wrong += [f"attribute {show(key)}: {why}" for key in custom
+                  for why in self._misfit_custom(key, custom[key])]
         return choices, wrong
 
-    def _why_not(self, key: Any, value: Any) -> str:
-        """Return why a custom field cannot be written or read by the real library, or ""."""
-        if not isinstance(key, str) or key in self.KEYS:
-            return "a custom field cannot be called so"
+    def _misfit_custom(self, key: Any, value: Any) -> Chunks:
+        """Yield why a custom field cannot be written, or read by the real library."""
         try:  # one level deeper than it is: the real library reads 127
+            if not isinstance(key, str) or key in self.KEYS:
+                raise ValueError("a custom field cannot be called so")
             CustomCbor(cbor_dumps({key: value}, depth=2)).read()
         except (ValueError, TypeError) as error:
-            return str(error)
-        return ""
+            yield str(error)
 
     def _chunks(self, items: Items, chosen: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
@@ -5199,12 +5198,6 @@ class ZTensor2(ZObjects):
         piece = min(stop - start, -start % step), 0, f"to a multiple of {step}"
         return [] if stop % self.ALIGN else [piece]
 
-    def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        if decoded is None:
-            return super().hashed_blocks(source, offset, nbytes, decoded)
-        blocks: Chunks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
-        return blocks
-
     def hash_blocks(self, algorithm: str, blocks: Any) -> str:
         if algorithm == "xxh3":
             return "xxh3:%016x" % xxh3_64(blocks)
@@ -5393,7 +5386,6 @@ class Parameters:
             yield from self.parameter(self.key())
 
     def parameter(self, name: str = "value") -> Chunks:
-        """Yield a parameter and its statistics."""
         yield self.open(name)
         yield from self.statistics(name)
 
