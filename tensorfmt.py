@@ -5701,16 +5701,15 @@ class Primitiv(Format):
 
     def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
-        known: Any = {}  # heads of tensors, which come again
+        known: Any = {}  # what comes again, as _pack_head() returns it
         counts: Any = {}  # of the statistics
         for row in rows:
             counts[row[0]] = counts.get(row[0], -1) + 1
         for key, stat, _, item, batch in rows:
-            is_key, look = kind == "model" and stat is None, (item.shape, batch)
-            name = msgpack_size("array", len(key)) if is_key else b""
-            for text in key if is_key else () if stat is None else (stat,):
-                name += msgpack_size("str", len(text)) + text
-            yield name + (known.get(look) or keep(known, look, self._pack_head(item, batch)))
+            parts = (len(key),) + key if kind == "model" else ()
+            parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
+            yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
+                            for part in parts])
             yield from self.columns(item)
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
@@ -5721,11 +5720,15 @@ class Primitiv(Format):
         return transpose(item).blocks()
 
     @staticmethod
-    def _pack_head(item: Tensor, batch: int) -> bytes:
-        """Return what stands in front of a tensor's data."""
-        dims = item.shape[:-1] if batch > 1 else item.shape
-        return msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True) + \
-            msgpack_size("bin", item.nbytes)
+    def _pack_head(part: Any, item: Tensor) -> bytes:
+        """Return the length of a key, a part of it, or (shape, batch) and the head of the data."""
+        if isinstance(part, tuple):
+            dims = part[0][:-1] if part[1] > 1 else part[0]
+            return msgpack_dumps(dims, typed=True) + msgpack_dumps(part[1], typed=True) + \
+                msgpack_size("bin", item.nbytes)
+        if isinstance(part, int):
+            return msgpack_size("array", part)
+        return msgpack_size("str", len(part)) + bytes(part)
 
 
 def transpose(item: Tensor) -> Tensor:
