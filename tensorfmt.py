@@ -4919,12 +4919,12 @@ class StrictCbor(PlainCbor):
         major, size, end = super().head(at)
         nbytes = end - at - 1
         short = nbytes and size < 24 or nbytes > 1 and not size >> 4 * nbytes
-        if major == 6 or major in (4, 5) and size < 0 or major < 6 and short:
+        if major == 6 or major < 6 and (size < 0 or short):
             raise self.refuse(at)
         return major, size, end
 
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        if depth > 32 or self.data[at:at + 1] in (b"\x5f", b"\x7f"):  # in no chunks
+        if depth > 32:
             raise self.refuse(at)
         return super().item(at, depth, is_key)
 
