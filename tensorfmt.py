@@ -4841,7 +4841,7 @@ class ZTensor1(ZObjects):
         nbytes = self.find_index(cursor, end)
         end = cursor.pos
         top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=DeepCbor)
-        where = "tensors" if "tensors" in top and "objects" not in top else "objects"
+        where = "objects" if "objects" in top else "tensors"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
         tensors = cursor.entries(top[where], self.ENTRY, self.open_entry, where, about=(end,))
