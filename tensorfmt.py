@@ -4645,7 +4645,7 @@ class ZTensor(ZFamily):
     # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
     # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
     # real library: see split_blob().
-    READS = ("dense", "sparse") + BLOBS
+    READS += ("sparse",) + BLOBS
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
