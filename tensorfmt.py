@@ -2752,14 +2752,6 @@ class Derived(Tensor):
 
     __slots__ = ("_kept",)
 
-    @property
-    def nbytes(self) -> int:
-        return self.size * (self.itemsize or 1)
-
-    @property
-    def strides(self) -> Shape:
-        return row_major(self.shape, self.itemsize or 1)
-
     def lies(self, order: str) -> bool:
         return False
 
@@ -2778,20 +2770,13 @@ class Derived(Tensor):
         return self.contiguous().data
 
     def blocks(self) -> Chunks:
-        itemsize, blocks = self.check_readable(), self.decode(ENCODINGS[self.stored.encoding])
-        if self.stored.order == "<":
-            return blocks
-        return (swap(block, itemsize) for block in blocks)  # codecs give whole elements
-
-    def decode(self, codec: Any) -> Chunks:
-        stored = self.stored
+        stored, codec = self.stored, ENCODINGS[self.stored.encoding]
         try:
             yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
         except FormatError as error:
             raise fault_of(self, error.what, type(error))
 
     def __getitem__(self, key: Any) -> Any:
-        self.check_readable()
         return self.decoded()[key]
 
     @property
@@ -2815,9 +2800,6 @@ class Cast(Derived):
 
     def blocks(self) -> Chunks:
         return cast_blocks(self._base, str(self.dtype))
-
-    def __reduce__(self) -> Any:
-        return self.contiguous().__reduce__()
 
 
 # -- [6e] zstd -----------------------------------------------------------------------------------
@@ -2876,9 +2858,7 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
 class Zstd:
     """What ENCODINGS holds of an encoding."""
 
-    tensor = Derived  # class of the tensors
     most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-    require = staticmethod(zstd_module)  # raises where it is missing
 
     def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
@@ -2956,11 +2936,11 @@ class Part:
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
                          self.why)
-        make: Any = Tensor
-        if self.encoding in ENCODINGS and self.why is None and self.dtype in ITEMSIZE:
-            make = ENCODINGS[self.encoding].tensor
-        made: Tensor = make(name, self.dtype, shape, stored, self.offset, attrs, format)
-        return made
+        make = Tensor
+        if ("zstd" in ENCODINGS and self.encoding in ENCODINGS and self.why is None
+                and self.dtype in ITEMSIZE):
+            make = Derived
+        return make(name, self.dtype, shape, stored, self.offset, attrs, format)
 
 
 def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
@@ -2973,18 +2953,15 @@ def part_shapes(layout: str, shape: Any, nnz: Any) -> "Dict[str, Shape]":
 
 
 class Entry:
-    """A tensor of several parts as an index describes it.
+    """The parts of a tensor as an index describes them.
 
     Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
     entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6g]), "" (any:
     the layout is not known, the parts are listed).
     """
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, layout: str, attrs: Any,
-                 parts: "Dict[str, Part]", why: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape, self.layout = name, dtype, shape, layout
-        self.attrs, self.parts = attrs, parts
-        self.why = why  # why its values cannot be read, or None
+    def __init__(self, layout: str, parts: "Dict[str, Part]") -> None:
+        self.layout, self.parts = layout, parts
         self.nnz: Any = None  # elements stored, where a field of a sparse tensor says it
         self.fault: Any = None  # arguments of fault_of(), raised for its values
 
@@ -2995,14 +2972,14 @@ class Entry:
                 return self.parts[role]
         return Part("", None, 64, 0)
 
-    def open(self, source: Any, format: str) -> Tensor:
-        """Return the tensor; no byte of it is read."""
-        main, encoding, why = self.main(), "sparse", None
+    def open(self, source: Any, name: str, dtype: "Optional[str]", shape: Shape, attrs: Any,
+             format: Any, why: "Optional[str]" = None) -> Tensor:
+        """Return the tensor, of which no byte is read; `why`: why its values cannot be."""
+        main, encoding = self.main(), "sparse"
         if not self.layout:
-            encoding, why = main.encoding, main.why or self.why
+            encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        return LAYOUTS[self.layout](self.name, self.dtype, self.shape, stored, main.offset,
-                                    self.attrs, format)
+        return LAYOUTS[self.layout](name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
@@ -3028,15 +3005,15 @@ class Compound(Tensor):
 
     def __reduce__(self) -> Any:
         """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        old, parts, data = self.stored.entry, Map(), bytearray()
-        if self.stored.source.stamp is not None:
+        stored, parts, data = self.stored, Map(), bytearray()
+        if stored.source.stamp is not None:
             return super().__reduce__()
-        for role, part in old.parts.items():
+        for role, part in stored.entry.parts.items():
             parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
                                part.encoding, part.order, part.why, part.digest)
-            data += bytes(self.stored.source.view(part.offset, part.nbytes))
-        entry = Entry(self.name, self.dtype, self.shape, "", self.attrs, parts, old.why)
-        return entry.open, (Memory(data), str(self.format))
+            data += bytes(stored.source.view(part.offset, part.nbytes))
+        return Entry("", parts).open, (Memory(data), self.name, self.dtype, self.shape, self.attrs,
+                                       self.format, stored.why)
 
 
 LAYOUTS[""] = Compound
@@ -3179,7 +3156,7 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     """Return the parts of a sparse tensor of a file; raise where they cannot be its parts."""
     if entry.fault is not None:
         raise fault_of(item, *entry.fault)
-    nnz, shape = entry.nnz, entry.shape
+    nnz, shape = entry.nnz, item.shape
     if entry.layout in ("csr", BLOBS[0]) and len(shape) != 2:
         raise fault_of(item, f"{entry.layout} needs rank 2, this is rank {len(shape)}")
     if entry.layout in BLOBS:
@@ -3203,7 +3180,7 @@ def open_part(item: Tensor, entry: Any, role: str, shape: Shape) -> Tensor:
         raise fault_of(item, f"no {role} of uint64 or uint32", Unsupported)
     if part.why is not None:
         raise fault_of(item, part.why, Unsupported)
-    name = entry.name if role == "values" else role
+    name = item.name if role == "values" else role
     made: Tensor = part.open(item.stored.source, name, shape, (), item.format)
     wrong = part.misfit(shape, made.size * made.check_readable())
     if wrong is not None:
@@ -3217,7 +3194,7 @@ def split_blob(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
     sparsecsr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
     sparsecoo: of each element the coordinates uint64 [rank] | value
     """
-    blob, dtype, shape = entry.parts["data"], str(entry.dtype), entry.shape
+    blob, dtype, shape = entry.parts["data"], str(item.dtype), item.shape
     size, rank, nbytes = ITEMSIZE[dtype], len(shape), blob.nbytes
     if blob.encoding != "raw":
         nbytes = count_elements(shape) * size
@@ -3602,7 +3579,6 @@ class Format:
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
-        """Raise unless the file begins with its magic."""
         head = cursor.head(len(magic))
         if not head or head != magic[:len(head)]:
             what = f"not a {self.NAME} file: it begins with {quote(head)}"
@@ -3786,15 +3762,13 @@ def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
     return kind
 
 
-def choose_generation(kind: "Format", options: Facts, *given: Any) -> "Format":
-    return written_kind(kind, origins_of(*given), options)
-
-
-def origins_of(tensors: Any, values: Any, attrs: Any) -> Any:
-    """Yield the formats that a File, tensors of any mapping, or file attributes came from."""
-    yield from [tensors.kind] if isinstance(tensors, File) else (
-        BY_NAME[item.format] for item in values if item.format is not None)
-    yield from [kind for kind in LATER if attrs and kind.VERSION == attrs.get("version")]
+def choose_generation(kind: "Format", options: Facts, tensors: Any, values: Any,
+                      attrs: Any) -> "Format":
+    """Return the generation to write of a File, tensors of any mapping, or file attributes."""
+    origins = [tensors.kind] if isinstance(tensors, File) else [
+        BY_NAME[item.format] for item in values if item.format is not None]
+    origins += [one for one in LATER if attrs and one.VERSION == attrs.get("version")]
+    return written_kind(kind, origins, options)
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3978,7 +3952,6 @@ class Mag(Format):
                       self.NAME)
 
     def open_012(self, cursor: Cursor, _: int, row: Any) -> Tensor:
-        """Return a tensor in the layout of magnetron 0.1.2."""
         raw, (aux, numel, offset), shape = row
         cursor.tensor = name = self.text(cursor, raw)
         if not 1 <= len(shape) <= 6:
@@ -4254,22 +4227,20 @@ class Mag300(Format):
 
     def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int, whole: Any) -> None:
         """Raise unless each tensor is at the next multiple of 4096; `whole`: none was left out."""
-        at, wrong = 0, []
-        for item in sorted(tensors.values(), key=lambda item: item.start):
-            offset, nbytes = item.start - start, item.stored.nbytes
-            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
-                    or nbytes and offset % 4096):
-                wrong.append((item.name, nbytes, offset, at, size))
-            at = max(at, offset + nbytes)
+        at, count = 0, len(tensors)
 
         def refuse(name: str, *facts: int) -> None:
             del tensors[name]
             what = "%d bytes at %d; expected at the next multiple of 4096 from %d, and up to %d"
             path = "tensor_map", name, "offset"
             raise cursor.error(what % facts, *path, tensor=name, check="bounds")
-        for facts in wrong:
-            cursor.one(refuse, *facts)
-        if whole and not wrong and size - at >= 4096:
+        for item in sorted(tensors.values(), key=lambda item: item.start):
+            offset, nbytes = item.start - start, item.stored.nbytes
+            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
+                    or nbytes and offset % 4096):
+                cursor.one(refuse, item.name, nbytes, offset, at, size)
+            at = max(at, offset + nbytes)
+        if whole and len(tensors) == count and size - at >= 4096:
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def open_entry(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Tensor:
@@ -4413,7 +4384,9 @@ class ZFamily(Format):
         return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
 
     def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        for at in range(offset, offset + nbytes, BLOCK):
+        if decoded is not None:
+            yield from ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+        for at in range(offset, offset + nbytes, BLOCK) if decoded is None else ():
             yield source.view(at, min(BLOCK, offset + nbytes - at))
 
     def hash_blocks(self, algorithm: str, blocks: Any) -> str:
@@ -4439,8 +4412,7 @@ class ZFamily(Format):
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()  # what was hashed
-    names = [name for name, kind in BY_NAME.items() if kind.check_range]
-    for name, item in [pair for pair in items if pair[1].format in names]:
+    for name, item in [pair for pair in items if pair[1].format is not None]:
         kind, source = BY_NAME[str(item.format)], item.stored.source
         for label, offset, nbytes, digest in kind.checksums(item):
             if (id(source), offset, nbytes, digest) not in seen:
@@ -4451,6 +4423,16 @@ def check_stored(items: Items) -> None:
 
 
 STORED["checksums"] = check_stored
+
+
+class CustomCbor(PlainCbor):
+    """Reads what the real library reads of a custom field: no integers over 64 bits."""
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        value, end = super().item(at, depth, is_key)
+        if self.data[at] >> 5 == 6 or (type(value) is int and value < -(1 << 63)):
+            raise ValueError("an integer below -2**63 or over 64 bits")
+        return value, end
 
 
 class ZTensor(ZFamily):
@@ -4501,9 +4483,6 @@ class ZTensor(ZFamily):
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
-    open_sparse: Any = None  # what SparseLayouts adds
-    choose_sparse: Any = None
-    sparse_blobs: Any = None
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
@@ -4533,7 +4512,7 @@ class ZTensor(ZFamily):
             if not nbytes or need > ENCODINGS[encoding].most * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
-            make = Tensor if why else ENCODINGS[encoding].tensor
+            make = Tensor if why else Derived
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
@@ -4589,26 +4568,26 @@ class ZTensor(ZFamily):
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
         if choices["encoding"] == "zstd" and not choices["copy"] and "zstd" in ENCODINGS:
-            ENCODINGS["zstd"].require()
+            zstd_module()  # raises where there is none
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
         skip = self.MECHANICS + (self.DTYPE_ATTRS if item.dtype is None else ())
         if is_sparse(item):
             skip += self.choose_sparse(item, choices, wrong)
         choices["custom"] = custom = {key: attrs[key] for key in attrs if users or key not in skip}
-        whys = [(key, self._why_not(key, custom[key], skip)) for key in custom]
-        wrong += [f"attribute {show(key)}: {why}" for key, why in whys if why]
+        wrong += [f"attribute {show(key)}: {why}" for key in custom
+                  for why in self._misfit_custom(key, custom[key], self.KEYS + skip)]
         return choices, wrong
 
-    def _why_not(self, key: Any, value: Any, taken: Any) -> str:
-        """Return why a custom field cannot be written or read by the real library, or ""."""
-        if not isinstance(key, str) or key in self.KEYS + taken:
-            return "a custom field cannot be called so"
+    @staticmethod
+    def _misfit_custom(key: Any, value: Any, taken: Any) -> Chunks:
+        """Yield why a custom field cannot be written, or read by the real library."""
         try:  # one level deeper than it is: the real library reads 127
+            if not isinstance(key, str) or key in taken:
+                raise ValueError("a custom field cannot be called so")
             CustomCbor(cbor_dumps({key: value}, depth=2)).read()
         except (ValueError, TypeError) as error:
-            return str(error)
-        return ""
+            yield str(error)
 
     def _chunks(self, items: Items, chosen: "List[Facts]") -> Chunks:
         yield b"ZTEN0001"
@@ -4668,51 +4647,34 @@ class ZTensor(ZFamily):
         if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
-
-class CustomCbor(PlainCbor):
-    """Reads what the real library reads of a custom field: no integers over 64 bits."""
-
-    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        value, end = super().item(at, depth, is_key)
-        if self.data[at] >> 5 == 6 or (type(value) is int and value < -(1 << 63)):
-            raise ValueError("an integer below -2**63 or over 64 bits")
-        return value, end
-
-
-# <sparse>
-@adds_to(ZTensor)
-class SparseLayouts:
-    """Layouts of sparse tensors in zTensor 0.1.
-
-    "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array or a map
-    that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the real library:
-    see split_blob().
-    """
-
-    READS = ("dense", "sparse") + BLOBS
+    # <sparse>
+    # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
+    # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
+    # real library: see split_blob().
+    READS += ("sparse",) + BLOBS
     COMPONENT = Schema(
         ("offset", "unsigned", True, "first stored byte"),
         ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
         ("data_endianness", ("little", "big"), None, "byte order, if raw"),
         ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
-    ROWS = Schema(
+    ENTRY.rows.update(Schema(
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT),
         ("indices", "any", False, "csr: columns", COMPONENT),
-        ("coords", "any", False, "coo: coordinates", COMPONENT))
+        ("coords", "any", False, "coo: coordinates", COMPONENT)).rows)
 
-    def open_sparse(self: Any, cursor: Cursor, item: Tensor, end: int) -> Tensor:
+    def open_sparse(self, cursor: Cursor, item: Tensor, end: int) -> Tensor:
         """Return the sparse tensor that has the entry of this one."""
         facts, stored, layout = item.attrs, item.stored, item.attrs["layout"]
         part = Part("values" if layout == "sparse" else "data", item.dtype, item.start,
                     stored.nbytes, None, stored.encoding, stored.order, None, facts.get("checksum"))
-        entry = Entry(item.name, item.dtype, item.shape, layout, facts, {part.role: part})
+        entry = Entry(layout, {part.role: part})
         if layout == "sparse":
             self.read_parts(cursor, facts, entry, end)
-        return entry.open(cursor.source, self.NAME)
+        return entry.open(cursor.source, item.name, item.dtype, item.shape, facts, self.NAME)
 
-    def read_parts(self: Any, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
+    def read_parts(self, cursor: Cursor, facts: Any, entry: Entry, end: int) -> None:
         """Add layout, nnz and parts of a sparse tensor to its Entry, or what is wrong with it."""
         layout, nnz = facts.get("sparse_format"), facts.get("nnz")
         if layout not in ("csr", "coo"):
@@ -4733,7 +4695,7 @@ class SparseLayouts:
             except FormatError as error:
                 entry.fault = entry.fault or (error.what, type(error), role)
 
-    def read_part(self: Any, cursor: Cursor, role: str, facts: Any, end: int) -> Part:
+    def read_part(self, cursor: Cursor, role: str, facts: Any, end: int) -> Part:
         """Return a part of a sparse tensor: a map that places it, or its numbers."""
         numbers: Any = facts
         if type(numbers) is list and all_u64(numbers):
@@ -4751,7 +4713,7 @@ class SparseLayouts:
         self.check_place(cursor, part.offset, part.nbytes, end, role, "offset")
         return part
 
-    def choose_sparse(self: Any, item: Any, choices: Facts, wrong: Any) -> Any:
+    def choose_sparse(self, item: Any, choices: Facts, wrong: Any) -> Any:
         """Choose how a sparse tensor is stored; return the attrs that its parts replace."""
         choices["layout"] = "sparse"
         try:
@@ -4761,17 +4723,14 @@ class SparseLayouts:
             parts = []
         return ("nnz", "sparse_format") + tuple(parts)
 
-    def sparse_blobs(self: Any, item: Any, entry: Facts, custom: Facts) -> Any:
+    def sparse_blobs(self, item: Any, entry: Facts, custom: Facts) -> Any:
         """Return (part, map of its facts) of what is stored of a sparse tensor."""
         parts = item.sort_rows()
         custom["nnz"] = parts["values"].size
         custom["sparse_format"] = "coo" if "coords" in parts else "csr"
         blobs = [(parts.pop("values"), entry)]
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-
-
-ZTensor.ENTRY.rows.update(SparseLayouts.ROWS.rows)
-# </sparse>
+    # </sparse>
 
 
 class ZObjects(ZFamily):
@@ -4816,8 +4775,7 @@ class ZObjects(ZFamily):
         dtype, why = getattr(parts.get("values"), "dtype", None), None
         if not (known and known in LAYOUTS and dtype) or "data" in parts:
             dtype, known, why = None, "", say_unknown("layout", layout)
-        entry = Entry(name, dtype, shape, known, attrs, parts, why)
-        return entry.open(cursor.source, self.NAME)
+        return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
 
     def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
         """Raise unless a part can hold the `need` bytes that a shape takes."""
@@ -4889,7 +4847,7 @@ class ZTensor1(ZObjects):
         nbytes = self.find_index(cursor, end)
         end = cursor.pos
         top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=DeepCbor)
-        where = "tensors" if "tensors" in top and "objects" not in top else "objects"
+        where = "objects" if "objects" in top else "tensors"
         if where not in top:
             raise cursor.error("the manifest lacks 'objects'")
         tensors = cursor.entries(top[where], self.ENTRY, self.open_entry, where, about=(end,))
@@ -4899,6 +4857,7 @@ class ZTensor1(ZObjects):
     def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
         """Return a part of an object; it ends at `end` at most."""
         role, code, encoding, path = where[1], found.get("dtype"), found.get("encoding"), where
+        encoding = "raw" if encoding is None else encoding
         if cursor.where[:1] == ("tensors",):  # 1.0: one dtype for all parts, but for indices
             code = entry.get("dtype") if role in ("data", "values") else "uint64"
             found.pop("dtype", None)
@@ -4910,12 +4869,11 @@ class ZTensor1(ZObjects):
             why, dtype = f"dtype {show(code)} is not known", None
         if found.get("type") is not None:
             why, dtype = f"type {show(found['type'])} is not known", None
-        if encoding not in (None,) + self.ENCODED:
+        if encoding not in self.ENCODED:
             why = say_unknown("encoding", encoding)
-        part = Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
-                    "raw" if encoding is None else encoding, "<", why, found.get("digest"))
-        self.check_place(cursor, part.offset, part.nbytes, end, *where + ("offset",))
-        return part
+        self.check_place(cursor, found["offset"], found["length"], end, *where + ("offset",))
+        return Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
+                    encoding, "<", why, found.get("digest"))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         if entry["format"] != "dense":
@@ -4967,12 +4925,12 @@ class StrictCbor(PlainCbor):
         major, size, end = super().head(at)
         nbytes = end - at - 1
         short = nbytes and size < 24 or nbytes > 1 and not size >> 4 * nbytes
-        if major == 6 or major in (4, 5) and size < 0 or major < 6 and short:
+        if major == 6 or major < 6 and (size < 0 or short):
             raise self.refuse(at)
         return major, size, end
 
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        if depth > 32 or self.data[at:at + 1] in (b"\x5f", b"\x7f"):  # in no chunks
+        if depth > 32:
             raise self.refuse(at)
         return super().item(at, depth, is_key)
 
@@ -5186,6 +5144,7 @@ class ZTensor2(ZObjects):
                   shards: Any, used: Facts, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why, source = found.get("encoding"), None, None
+        dtype, decoded = self.SHORT[found["dtype"]], found.get("decoded_length", nbytes)
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
             raise cursor.error("encoding and decoded_length come together", *where + (field,))
@@ -5195,25 +5154,23 @@ class ZTensor2(ZObjects):
             if shard not in shards:
                 raise cursor.error(f"shards lacks {show(shard)}", *where + ("shard",))
             end = shards[shard]["size"] - 40
-            if cursor.source.stamp is not None:
-                source = used.get(shard) or used.setdefault(
-                    shard, Shard(cursor.source.stamp, shard, end + 40))
-        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
-            why, encoding = say_unknown("encoding", encoding), "other"
-        part = Part(where[1], self.SHORT[found["dtype"]], offset, nbytes,
-                    found.get("decoded_length"), encoding or "raw", "<", why, found.get("digest"),
-                    source)
         self.check_place(cursor, offset, nbytes, end, *where + ("blob",))
         if code is not None:
-            part.dtype = self.LOGICAL.get(code)
-            part.why = why or (None if part.dtype else f"type {show(code)} is not decoded here")
+            dtype = self.LOGICAL.get(code)
+            why = None if dtype else f"type {show(code)} is not decoded here"
+        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
+            why, encoding = say_unknown("encoding", encoding), "other"
         if shard is not None and nbytes:
             far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
-        if shard is not None and source is None:
-            part.offset, part.nbytes, part.encoding = 0, 0, "shard"
-            part.why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its "
-                        "own; load this one by its path")
-        return part
+        if shard is not None and cursor.source.stamp is not None:
+            source = used.get(shard) or used.setdefault(
+                shard, Shard(cursor.source.stamp, shard, end + 40))
+        elif shard is not None:
+            offset, nbytes, encoding = 0, 0, "shard"
+            why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own; "
+                   "load this one by its path")
+        return Part(where[1], dtype, offset, nbytes, decoded, encoding or "raw", "<", why,
+                    found.get("digest"), source)
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
@@ -5246,12 +5203,6 @@ class ZTensor2(ZObjects):
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
         piece = min(stop - start, -start % step), 0, f"to a multiple of {step}"
         return [] if stop % self.ALIGN else [piece]
-
-    def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        if decoded is None:
-            return super().hashed_blocks(source, offset, nbytes, decoded)
-        blocks: Chunks = ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
-        return blocks
 
     def hash_blocks(self, algorithm: str, blocks: Any) -> str:
         if algorithm == "xxh3":
@@ -5384,18 +5335,14 @@ class ZTensor2(ZObjects):
         return head, middle, tail
 
 
-class SeekableZstd:
-    """zstd frames of one size, but the last, then a skippable frame, as ENCODINGS has it.
+class SeekableZstd(Zstd):
+    """zstd frames of one size, but the last, then a skippable frame.
 
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
     """
 
-    tensor = Derived  # class of the tensors
-    most = 32768  # decoded bytes per stored byte, as of its frames
-
-    @staticmethod
-    def decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
         """Yield the `need` bytes; FormatError where the table does not agree with them."""
         end = offset + nbytes
         tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
@@ -5411,7 +5358,7 @@ class SeekableZstd:
                 or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
             raise FormatError(f"zstd: no seek table at the end for {need} bytes")
         if total:
-            yield from ENCODINGS["zstd"].decode(source, offset, total, need)
+            yield from super().decode(source, offset, total, need)
 
 
 LATER.append(ZTensor2())
@@ -5445,7 +5392,6 @@ class Parameters:
             yield from self.parameter(self.key())
 
     def parameter(self, name: str = "value") -> Chunks:
-        """Yield a parameter and its statistics."""
         yield self.open(name)
         yield from self.statistics(name)
 
@@ -5608,16 +5554,6 @@ class Primitiv(Format):
 
     def _escape(self, part: str) -> str:
         return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
-
-    @staticmethod
-    def split_name(name: str) -> "Tuple[List[str], Optional[str]]":
-        """Return (key parts, statistic or None) of a name; ValueError: a bad escape.
-
-        >>> Primitiv.split_name("enc.w:Adam.m1")
-        (['enc', 'w'], 'Adam.m1')
-        """
-        key, stat = Primitiv._cut(name)
-        return Primitiv._parts(key), stat
 
     @staticmethod
     def _cut(name: str) -> "Tuple[str, Optional[str]]":
@@ -6407,9 +6343,6 @@ FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 
 class Numbers:
     """The codec of a MessagePack array of numbers of one kind; floats may be stored as bits."""
-
-    tensor = Derived  # class of the tensors
-    most = 0  # bytes from a stored one: no other format can use it
 
     def __init__(self, dtype: str) -> None:
         self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")

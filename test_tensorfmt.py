@@ -4290,7 +4290,7 @@ class ZTensor2Test(TestCase):
 
         def decode(data, need, cut=0):
             source = tensorfmt.Memory(b"xx" + data + b"y", True)
-            return b"".join(tensorfmt.SeekableZstd.decode(source, 2, len(data) - cut, need))
+            return b"".join(tensorfmt.SeekableZstd().decode(source, 2, len(data) - cut, need))
         for sizes in ([8, 8], [8, 3], [5], [], [8, 8, 8, 1]):
             data, values = blob(sizes), b"".join([bytes(range(n)) for n in sizes])
             for flags in (0, 128) if ZSTD or not sizes else ():
