@@ -9156,7 +9156,7 @@ class TracedJson(Boxes, Json):
     whole, at the token that is wrong.
     """
 
-    at = 0  # of the token that is read
+    pos = 0  # of the token that is read
 
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
@@ -9169,96 +9169,95 @@ class TracedJson(Boxes, Json):
         deep = self.error("nested deeper than this Python can read")
         try:
             self.data.decode()
-            value, end = self.item(self.skip(0), 0)
+            self.move(0)
+            value = self.item(0)
+            if self.pos < len(self.data):
+                raise self.expected("nothing")
         except UnicodeDecodeError as error:
             raise self.error("text is not UTF-8", error.start)
         except RuntimeError:  # RecursionError
             raise deep
         finally:
             self.parser = None  # it makes a cycle
-        if self.skip(end) < len(self.data):
-            raise self.expected("nothing", self.skip(end))
         return value, self.stop
 
     def error(self, what: str, at: "Optional[int]" = None,
               error: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error of a token; what was read before it are fields."""
-        at = self.at if at is None else at
         self.flush(self.box)
-        for field in self.tracing.fields[-1:]:
-            field.nbytes = min(field.nbytes, self.base + at - field.offset)
-        return super().error(what, at, error)
+        return super().error(what, self.pos if at is None else at, error)
 
-    def expected(self, wanted: str, at: int) -> FormatError:
+    def expected(self, wanted: str) -> FormatError:
         """Return the error of a token that is not what is wanted there."""
-        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
-        return self.error(f"{here}, expected {wanted}", at)
+        here = self.data[self.pos:self.pos + 9]
+        return self.error(f"{show(here) if here else 'the end'}, expected {wanted}")
 
-    def skip(self, at: int, closing: bool = False) -> int:
-        """Return where the next token begins; `closing`: one that is no closing bracket."""
-        found: Any = (self.behind if closing else self.blanks).match(self.data, at)
-        return min(int(found.end()), self.stop) if closing else int(found.end())
+    def move(self, at: int, mark: bytes = b"") -> bool:
+        """Go to the first token from a position on, if this mark is there; return whether it is."""
+        found = self.data[at:at + len(mark)] == mark
+        if found:
+            self.pos = self.blanks.match(self.data, at + len(mark)).end()
+        return found
 
-    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return an item with `depth` arrays and objects around it, and where it ends."""
+    def reach(self) -> int:
+        """Return where the next token begins that is no closing bracket."""
+        return min(int(self.behind.match(self.data, self.pos).end()), self.stop)
+
+    def item(self, depth: int) -> Any:
+        """Return the next item, with `depth` arrays and objects around it."""
+        at = self.pos
         self.enter(at)
-        boxed = self.data[at:at + 1] in (b"[", b"{")
-        value, end = self.container(at, depth) if boxed else self.token(at)
-        self.leave(at, self.skip(end, True), value)
-        return value, end
+        close = {b"[": b"]", b"{": b"}"}.get(self.data[at:at + 1])
+        value = self.container(at, close, depth) if close else self.token()
+        self.leave(at, self.reach(), value)
+        return value
 
-    def token(self, at: int) -> "Tuple[Any, int]":
-        """Return the value of a text, a number or a word, and where it ends."""
-        self.at = at
+    def token(self) -> Any:
+        """Return the value of a text, a number or a word."""
         try:
-            end = self.parser.raw_decode(self.text, at)[1]
-            token = self.data[at:end]
+            end = self.parser.raw_decode(self.text, self.pos)[1]
+            token = self.data[self.pos:end]
             value = self.parser.decode(token.decode())
         except FormatError:
             raise
         except ValueError:
-            raise self.expected("a value", at)
+            raise self.expected("a value")
         self.check_escapes(token)
-        return value, end
+        self.move(end)
+        return value
 
-    def container(self, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return the value of an array or an object, and where it ends."""
-        keyed = self.data[at:at + 1] == b"{"
+    def container(self, at: int, close: bytes, depth: int) -> Any:
+        """Return the items of an array or an object."""
+        keyed = close == b"}"
         self.left -= 280 if keyed else 120
         if self.left < 0:
             raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
         if depth >= self.depth:
-            raise self.error(f"nested deeper than {self.depth}", at)
-        close, end = b"}" if keyed else b"]", self.skip(at + 1)
-        more = self.data[end:end + 1] != close
-        outer = self.open(at, self.skip(at + 1, True), keyed, -1 if more else 0)
-        out: Any = Map() if keyed else []
+            raise self.error(f"nested deeper than {self.depth}")
+        self.move(at + 1)
+        more = not self.move(self.pos, close)
+        outer, out = self.open(at, self.reach(), keyed, -1 if more else 0), Map() if keyed else []
         while more:
-            value, end = self.item(self.key(end, out) if keyed else end, depth + 1)
             if keyed:
-                out[self.box.next_key] = value
+                self.key(out)
+                out[self.box.next_key] = self.item(depth + 1)
             else:
-                out.append(value)
-            end = self.skip(end)
-            more = self.data[end:end + 1] == b","
-            if more:
-                end = self.skip(end + 1)
-            elif self.data[end:end + 1] != close:
-                raise self.expected(f", or {close.decode()}", end)
-        self.close(outer, self.skip(end + 1, True))
-        return out, end + 1
+                out.append(self.item(depth + 1))
+            more = self.move(self.pos, b",")
+            if not more and not self.move(self.pos, close):
+                raise self.expected(f", or {close.decode()}")
+        self.close(outer, self.reach())
+        return out
 
-    def key(self, at: int, found: Any) -> int:
-        """Read a key that is not found yet; return where its value begins."""
+    def key(self, found: Any) -> None:
+        """Read a key, which is not found yet, and its colon."""
+        at = self.box.begin = self.pos
         if self.data[at:at + 1] != b'"':
-            raise self.expected("a key", at)
-        self.box.begin, (key, end) = at, self.token(at)
-        if key in found:
-            raise self.error(f"key {show(key)} twice")
-        self.box.next_key, end = key, self.skip(end)
-        if self.data[end:end + 1] != b":":
-            raise self.expected(":", end)
-        return self.skip(end + 1)
+            raise self.expected("a key")
+        self.box.next_key = self.token()
+        if self.box.next_key in found:
+            raise self.error(f"key {show(self.box.next_key)} twice", at)
+        if not self.move(self.pos, b":"):
+            raise self.expected(":")
 
 
 class TracedFlat(Flat):
