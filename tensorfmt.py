@@ -7932,8 +7932,9 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 
 
 class Whole(Cursor):
-    """Says of a file that was cut short how many of its tensors are whole."""
+    """Says of a file that was cut short how many of its tensors are whole, or takes only these."""
 
+    partial = False  # leave out the others: their names are attrs["missing"]
     cut: Any = None  # path of the place of the first tensor that is not whole
     run = False  # tensors one behind the other, without an index
     last = 0  # number of the last one
@@ -7946,8 +7947,16 @@ class Whole(Cursor):
         return value
 
     def read(self, kind: "Format", options: Any) -> Any:
-        """Return what a format reads: (attrs, metadata, tensors)."""
-        return kind.read(self, **options)
+        """Return what a format reads: (attrs, metadata, tensors); `partial` is an option, too."""
+        options, self.missing = dict(options), []
+        self.partial = options.pop("partial", False)
+        if self.partial and not kind.IN_FRONT:
+            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
+            raise self.error("partial=True: " + what, error=Unsupported)
+        parsed = kind.read(self, **options)
+        if self.missing:
+            parsed[0]["missing"] = self.missing
+        return parsed
 
     def admit(self, tensors: Any, item: Tensor, low: float, high: float, fields: Any) -> None:
         """Add also a tensor that ends behind the file: other errors come first."""
@@ -7997,7 +8006,7 @@ class Whole(Cursor):
         return tensors
 
     def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
-        """Raise the error, of a file in which these are missing."""
+        """Leave out what is missing, or raise the error that so many tensors are whole."""
         what, place = error.what, error.keys
         error.what = (f"cut short: {count_of(self.end, 'byte')}, {what}; {whole} of {count} "
                       "tensors are whole")
@@ -8006,29 +8015,14 @@ class Whole(Cursor):
             more = [path_of_keys((place[0], i)) for i in (place[1] + 1, self.last)]
             missing = missing + [" to ".join(Map.fromkeys(more))]
             error.what += f"; behind them: {missing[-1]}"
-        self.lack(error, missing, whole)
-
-    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
-        if whole:
-            error.what += "; load(partial=True) and --partial take the whole ones"
-        raise error
-
-
-class Partial(Whole):
-    """Leaves out the tensors that are not whole; their names are attrs["missing"]."""
-
-    def read(self, kind: "Format", options: Any) -> Any:
-        if not kind.IN_FRONT:
-            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
-            raise self.error("partial=True: " + what, error=Unsupported)
-        self.missing: "List[Any]" = []
-        parsed = super().read(kind, options)
-        if self.missing:
-            parsed[0]["missing"] = self.missing
-        return parsed
-
-    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
         self.missing += missing
+        if not self.partial:
+            takes = "; load(partial=True) and --partial take the whole ones"
+            error.what += takes if whole else ""
+            self.give_up(error)
+
+    def give_up(self, error: FormatError) -> None:
+        raise error
 
 
 OPEN_FILE = Format.open_file
@@ -8037,10 +8031,10 @@ OPEN_FILE = Format.open_file
 @adds_to(Format)
 class PartialFormat:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        more = dict(options)
-        if not more.pop("partial", False):
-            return OPEN_FILE(self, source, more)
-        file: File = self.make_file(source, Partial(source).read(self, more), options)
+        if not options.get("partial"):
+            options = dict([pair for pair in options.items() if pair[0] != "partial"])
+            return OPEN_FILE(self, source, options)
+        file: File = self.make_file(source, Whole(source).read(self, options), options)
         return file
 
 
@@ -9470,10 +9464,8 @@ class Tracing(Whole):
 
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
-        if keys and keys not in self.names:
-            keys = keys[:-1]
-            if keys not in self.names:  # once for all that lies there
-                self.names[keys] = self.owner(keys)
+        if keys and keys not in self.names:  # once for all that lies there
+            self.names[keys] = self.owner(keys[:-1])
         name: "Optional[str]" = self.names.get(keys)
         return name
 
@@ -9492,11 +9484,10 @@ class Locating(Tracing):
             self.places[keys] = offset
 
 
-def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
-                partial: bool) -> FormatError:
+def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts) -> FormatError:
     """Return the error with the exact offset and field of what is wrong: of a parse that traces."""
     for _ in range(2):  # again if that found another error
-        cursor, keys = mixed(Locating, Partial if partial else Whole)(source), error.keys
+        cursor, keys = Locating(source), error.keys
         cursor.keys = keys
         try:
             cursor.read(kind, options)
@@ -9579,30 +9570,29 @@ class Verifying(Tracing):
         if not self.faults:  # else those that are left need not fit together
             super().together(check, *args)
 
-    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
-        try:
-            super().lack(error, missing, whole)
-        except FormatError as wrong:
-            self.defer(wrong)
+    give_up = defer
 
 
 MAX_FAULTS = 1000  # that verify notes before it stops
 
 
+def check_read_options(kind: "Format", options: Facts) -> None:
+    known = [key for key in options if key != "partial"]
+    kind.check_options(known, kind.READ_OPTIONS, "loading")
+
+
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    options, error = dict(options), None
-    partial = options.pop("partial", False)
-    cursor: Any = mixed(Tracing, Partial if partial else Whole)(source) if faults is None else (
-        Verifying(source, faults))
-    kind.check_options(options, kind.READ_OPTIONS, "loading")
+    check_read_options(kind, options)
+    cursor: Any = Tracing(source) if faults is None else Verifying(source, faults)
+    error: Any = None
     try:
         parsed = cursor.read(kind, options)
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if error is not None and error.check == "bounds" and faults is None and not partial:
+    if error is not None and error.check == "bounds" and faults is None and not cursor.partial:
         fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
         if other is None:  # nothing is wrong but the end
             if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
@@ -9879,7 +9869,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
                   watch: Any = None) -> Report:
     report, faults = Report(source.path, kind), []
     watch = watch or (lambda parts, nbytes, size=len: parts)
-    fields, parsed, error, trace = dissect(kind, source, options, faults)
+    fields, parsed, error, trace = dissect(kind, source, dict(options, partial=False), faults)
     faults += [] if error is None else [error]
     attrs, _, items = parsed = parsed or (Map(), Map(), Map())
     tensors = [item for item in items.values() if item.stored.source is source]
@@ -10097,21 +10087,19 @@ OPEN_ROUGHLY = Format.open_file
 class Opened:
     def open_file(self: Any, source: Any, options: Facts) -> File:
         """Return what load() returns, verified if that is an option; errors are exact."""
-        more = dict(options)
-        verified = more.pop("verify", False)
-        known = dict([pair for pair in more.items() if pair[0] != "partial"])
-        self.check_options(known, self.READ_OPTIONS, "loading")
+        known = dict([pair for pair in options.items() if pair[0] != "verify"])
+        check_read_options(self, known)
         error: Any = None
         try:
-            file = OPEN_ROUGHLY(self, source, more)
+            file = OPEN_ROUGHLY(self, source, known)
         except FormatError as caught:
             error = caught
         if error is not None:
             error.__traceback__ = None  # it keeps all that was parsed
-            error = exact_error(error, self, source, known, bool(more.get("partial")))
+            error = exact_error(error, self, source, known)
             error.path = source.path
             raise error
-        for error in verify_source(source, self, more).errors if verified else ():
+        for error in verify_source(source, self, known).errors if options.get("verify") else ():
             raise error
         return file
 
