@@ -8994,26 +8994,25 @@ class Field:
 class Box:
     """An array or a map that is being read, or what is around the whole."""
 
-    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = True,
-                 row: Any = None) -> None:
-        self.keys, self.path, self.doc, self.schema = keys, path, doc, schema
+    def __init__(self, about: Any, keyed: bool = True, row: Any = None) -> None:
+        self.own = about  # keys, path, meaning and Schema of itself
         self.keyed, self.row = keyed, row  # is it a map? its own field; None: around the whole
         self.key: Any = MISSING  # of the item that is read
         self.next_key: Any = MISSING if keyed else 0  # of the item that comes
         self.begin = 0  # of that item, with its key
         self.values: Any = None  # of the items, while it is a plain list
-        self.sizes: Any = None  # of those items in bytes: small numbers take no memory
-        self.reach = 0  # where the last of them ends
+        self.ends: Any = None  # of its head and of those items
 
-    def about(self) -> Any:
-        """Return keys, path, meaning and Schema of the item that is read."""
-        if self.key is MISSING:
-            return self.keys, self.path, self.doc, self.schema
-        doc, schema = self.doc, None  # without a Schema an item has the meaning of its container
-        if self.schema is not None:
-            kind, doc, *inside = self.schema.rows.get(self.key, self.schema.other)
-            schema = kind if isinstance(kind, Schema) else inside[0] if inside else None
-        return self.keys + (self.key,), path_of_keys((self.key,), self.path), doc, schema
+    def about(self, key: Any) -> Any:
+        """Return keys, path, meaning and Schema of an item."""
+        keys, path, doc, schema = self.own
+        if key is MISSING:
+            return self.own
+        inside = None  # without a Schema an item has the meaning of its container
+        if schema is not None:
+            kind, doc, *more = schema.rows.get(key, schema.other)
+            inside = kind if isinstance(kind, Schema) else more[0] if more else None
+        return keys + (key,), path_of_keys((key,), path), doc, inside
 
 
 class Boxes:
@@ -9024,12 +9023,12 @@ class Boxes:
     def trace(self, cursor: Any, schema: Any, keys: Any) -> Any:
         """Note them with a Tracing cursor; `keys`: the path of the whole."""
         self.tracing, self.above = cursor, len(keys)
-        self.box = Box(keys, path_of_keys(keys), schema.doc, schema)
+        self.box = Box((keys, path_of_keys(keys), schema.doc, schema))
         return self
 
     def name_error(self, made: FormatError) -> FormatError:
         """Give an error the path of the item that is read; what was read of a list is a field."""
-        made.keys, made.field = self.box.about()[:2]
+        made.keys, made.field = self.box.about(self.box.key)[:2]
         made.field = made.field or self.tracing.root
         self.flush(self.box)
         return made
@@ -9047,42 +9046,41 @@ class Boxes:
         if isinstance(value, (list, dict)):
             pass  # close() has noted it
         elif box.values is None:
-            keys, path, doc, _ = box.about()
-            self.add(box.begin, end, keys, path, value, doc, at - box.begin)
+            self.add(box.begin, end, box.about(box.key), value, at - box.begin)
         else:
             box.values.append(value)
-            box.sizes.append(end - box.reach)
-            box.reach = end
+            box.ends.append(end)
         box.key = MISSING
         box.next_key = box.next_key if box.keyed else box.next_key + 1
 
     def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
         """Note the head of an array or a map of `size` items, or -1; return what is around it."""
+        from array import array
         outer = self.box
         self.spread(outer)
-        keys, path, doc, schema = outer.about()
+        about = outer.about(outer.key)
         value = {-1: None, 0: {} if keyed else []}.get(size, size)
-        row = outer.begin, end, keys, path, value, doc, at - outer.begin
-        self.box = Box(keys, path, doc, schema, keyed, row)
-        if keyed or size == 0 or schema is not None:  # its items have meanings of their own
+        row = outer.begin, end, about, value, at - outer.begin
+        self.box = Box(about, keyed, row)
+        if keyed or size == 0 or about[3] is not None:  # its items have meanings of their own
             self.add(*row)
         else:
-            self.box.values, self.box.sizes, self.box.reach = [], [], end
+            self.box.values, self.box.ends = [], array("Q", [end])
         return outer
 
     def close(self, outer: Box, end: int, broken: bool = False) -> None:
         """Note the end of an array or a map; `broken`: by a break of one byte."""
         inner, self.box = self.box, outer
         if broken and inner.values is None:
-            self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
+            self.add(end - 1, end, inner.own[:2] + ("break: the end of it", None), None, 0)
         self.flush(inner, end)
 
     def flush(self, box: Box, end: int = 0) -> None:
         """Note a plain list as one field, up to its end or as far as it was read."""
         if box.values is not None:
-            begin, _, keys, path, value, doc, lead = box.row
+            begin, _, about, value, lead = box.row
             value = box.values if box.values or end else value
-            self.add(begin, end or box.reach, keys, path, value, doc, lead)
+            self.add(begin, end or box.ends[-1], about, value, lead)
             box.values = None
 
     def spread(self, box: Box) -> None:
@@ -9090,14 +9088,11 @@ class Boxes:
         values, box.values = box.values, None
         if values is not None:
             self.add(*box.row)
-            end = box.row[1]
             for i, value in enumerate(values):
-                begin, end = end, end + box.sizes[i]
-                path = path_of_keys((i,), box.path)
-                self.add(begin, end, box.keys + (i,), path, value, box.doc, 0)
+                self.add(box.ends[i], box.ends[i + 1], box.about(i), value, 0)
 
-    def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
-            lead: int) -> None:
+    def add(self, begin: int, end: int, about: Any, value: Any, lead: int) -> None:
+        keys, path, doc, _ = about
         self.tracing.note(self.base + begin, end - begin, keys, path, value, doc,
                           len(keys) - self.above, lead=lead)
 
@@ -9464,8 +9459,9 @@ class Tracing(Whole):
 
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
-        if keys and keys not in self.names:  # once for all that lies there
-            self.names[keys] = self.owner(keys[:-1])
+        if keys and keys not in self.names:
+            around = keys[:-1]  # it is asked once for all that lies there
+            self.names[keys] = self.names[around] if around in self.names else self.owner(around)
         name: "Optional[str]" = self.names.get(keys)
         return name
 
@@ -9867,182 +9863,158 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
 
 def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True,
                   watch: Any = None) -> Report:
-    report, faults = Report(source.path, kind), []
-    watch = watch or (lambda parts, nbytes, size=len: parts)
+    faults: "List[FormatError]" = []
     fields, parsed, error, trace = dissect(kind, source, dict(options, partial=False), faults)
     faults += [] if error is None else [error]
-    attrs, _, items = parsed = parsed or (Map(), Map(), Map())
-    tensors = [item for item in items.values() if item.stored.source is source]
-    report.version, count = attrs.get("version"), count_of(len(tensors), "tensor")
-    named = count_of(len(kind.make_file(source, parsed, {})), "tensor")
+    parsed = parsed or (Map(), Map(), Map())
+    checks = Checks(File(kind, source, *parsed), deep, watch)
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
-    structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
+    structure -= sum([nbytes for item in checks.tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
-    texts = {
+    named = count_of(len(kind.make_file(source, parsed, {})), "tensor")
+    checks.add_structure(faults, error, {
         "magic": kind.TITLE, "checksum": "the header's checksum agrees",
         "index": f"{structure} bytes of structure, {named}, names unique, required fields present",
-        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
-    _verify_structure(report, kind, faults, error, texts)
-    if error is not None:
-        return report
-    _verify_shards(report, kind, source, attrs, deep, watch)
-    _verify_layout(report, kind, source, fields, attrs, tensors)
-    del fields, trace.fields, trace.places  # they can be large
-    few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-    complete = DataCheck(report, kind, source, deep).look_at(tensors, watch) and few
-    for text in kind.notes(attrs, tensors) if few else ():
-        report.add("note", "canonical", text)
-    if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed), watch)
-                   if complete else ("-", "canonical", "not saved again"))
-    return report
+        "bounds": f"{count_of(len(checks.tensors), 'tensor')} inside the file",
+        "sizes": "stored bytes = dtype x shape"})
+    if error is None:
+        checks.look_at_shards()
+        checks.look_at_layout(fields)
+        del fields, trace.fields, trace.places  # they can be large
+        checks.look_at_data(not faults)
+    return checks.report
 
 
-def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, texts: Any) -> None:
-    """Add the faults of each check, or what its text says; what is behind an error: not reached."""
-    reached = True
-    for check in kind.CHECKS:
-        found = [fault for fault in faults if fault.check == check]
-        for fault in found:
-            report.fail(fault)
-        if not found and check in texts:
-            report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
-        reached = reached and error not in found
-
-
-def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
-                   watch: Any) -> None:
-    """Add what is found of other files that this one names."""
-    def verify_shard(shard: File) -> Report:
-        return verify_source(shard._source, shard.kind, {}, deep, watch)
-    rows = kind.verify_shards and kind.verify_shards(source, attrs, deep, verify_shard)
-    for status, text, name in rows or ():
-        if status == "FAIL":
-            report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
-            if len(report.errors) >= MAX_FAULTS:
-                break
-        else:
-            report.add(status, "shards", text, name)
-
-
-def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
-    """Save the file in the order of its data; return the row: whether it has the same bytes."""
-    at, items = 0, in_order(file)
-    rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
-    places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
-    if kind.write is None:
-        return "-", "canonical", "it cannot be saved again: its version is only read"
-    try:
-        for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
-            if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
-                at += len(chunk)
-                continue
-            for piece in pieces(memoryview(chunk), BLOCK):
-                stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
-                if stored != bytes(piece):
-                    at += ([x == y for x, y in zip(stored, piece)] + [False]).index(False)
-                    return "note", "canonical", "saved again, it differs from here on", None, at
-                at += len(piece)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
-    if at < source.nbytes:
-        return "note", "canonical", "saved again, it ends here", None, at
-    return "ok", "canonical", "saved again, it has the same bytes"
-
-
-def _verify_layout(report: Report, kind: "Format", source: Any, fields: Any, attrs: Any,
-                   tensors: "List[Tensor]") -> None:
-    """Note odd padding, bytes without a name, unaligned data, and ranges that overlap in part."""
-    odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd and not report.errors:
-        text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
-        report.add("note", "padding", text, None, odd[0].offset)
-    # A tensor that was left out for an error leaves its bytes without a name.
-    unused = [field for field in fields if field.kind == "unused" and not report.errors]
-    if unused and not kind.MARKED and unused[-1].offset + unused[-1].nbytes == source.nbytes:
-        last = unused.pop()
-        text = f"{last.nbytes} bytes after the end of the data"
-        report.fail(FormatError(text, last.offset, "unused", path=source.path))
-    if unused:
-        nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
-        text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
-        report.add("note", "padding", text, None, unused[0].offset)
-    align = kind.alignment(attrs)
-    ranges = sorted([(item.start, item.start + item.stored.nbytes, i)
-                     for i, item in enumerate(tensors) if item.stored.nbytes])
-    wrong = [(item, item) for item in tensors if item.stored.nbytes and item.start % align]
-    report.add_notes("alignment", f"its data are not at a multiple of {align}", wrong)
-    if align > 1 and not wrong and tensors:
-        report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared: Any = []
-    owner: Any = ranges[:1] and ranges[0]
-    for start, end, i in ranges:  # the same twice is tied weights
-        if start < owner[1] and (start, end) != owner[:2]:
-            shared.append((tensors[i], tensors[owner[2]]))
-        if end > owner[1]:
-            owner = start, end, i
-    report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
-
-
-class DataCheck:
-    """Checks stored checksums, decodes what is coded: each range once.
+class Checks:
+    """What verify() checks of a file, with a row of the report for each.
 
     What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
     tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
 
-    def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
-        self.report, self.kind, self.source = report, kind, source
-        self.budget = Budget(source.nbytes)
+    def __init__(self, file: File, deep: bool, watch: Any) -> None:
+        self.file, self.kind, self.source = file, file.kind, file._source
+        self.tensors = [item for item in file.values() if item.stored.source is self.source]
+        self.report = Report(file.path, file.kind)
+        self.report.version = file.attrs.get("version")
+        self.deep, self.watch = deep, watch or (lambda parts, nbytes, size=len: parts)
+        self.budget = Budget(self.source.nbytes)
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
-        self.done = {}  # of each range: what was found
+        self.done: Any = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
         self.left = Map()  # (check, why not) -> tensors
+
+    def add_structure(self, faults: Any, error: Any, texts: Any) -> None:
+        """Add the faults of each check, or what its text says; behind an error: not reached."""
+        reached = True
+        for check in self.kind.CHECKS:
+            found = [fault for fault in faults if fault.check == check]
+            for fault in found:
+                self.report.fail(fault)
+            if not found and check in texts:
+                row = ("ok", check, texts[check]) if reached else ("-", check, "not reached")
+                self.report.add(*row)
+            reached = reached and error not in found
+
+    def look_at_shards(self) -> None:
+        """Add what is found of other files that this one names."""
+        def verify_shard(shard: File) -> Report:
+            return verify_source(shard._source, shard.kind, {}, self.deep, self.watch)
+        look: Any = self.kind.verify_shards or (lambda *given: ())
+        for status, text, name in look(self.source, self.file.attrs, self.deep, verify_shard):
+            if status != "FAIL":
+                self.report.add(status, "shards", text, name)
+                continue
+            self.report.fail(FormatError(text, None, "shards", name, self.source.path, "shards"))
+            if len(self.report.errors) >= MAX_FAULTS:
+                break
+
+    def look_at_layout(self, fields: Any) -> None:
+        """Note odd padding, bytes without a name, unaligned data, ranges that overlap in part."""
+        report, good = self.report, not self.report.errors
+        odd = [field for field in fields if field.kind == "padding" and field.value is not None]
+        if odd and good:
+            text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
+            report.add("note", "padding", text, None, odd[0].offset)
+        # A tensor that was left out for an error leaves its bytes without a name.
+        unused = [field for field in fields if field.kind == "unused" and good]
+        end = unused[-1].offset + unused[-1].nbytes if unused else 0
+        if unused and not self.kind.MARKED and end == self.source.nbytes:
+            last = unused.pop()
+            text = f"{last.nbytes} bytes after the end of the data"
+            report.fail(FormatError(text, last.offset, "unused", path=self.source.path))
+        if unused:
+            nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
+            text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
+            report.add("note", "padding", text, None, unused[0].offset)
+        align = self.kind.alignment(self.file.attrs)
+        stored = [item for item in self.tensors if item.stored.nbytes]
+        wrong = [(item, item) for item in stored if item.start % align]
+        report.add_notes("alignment", f"its data are not at a multiple of {align}", wrong)
+        if align > 1 and not wrong and self.tensors:
+            report.add("ok", "alignment", f"all data at multiples of {align}")
+        shared, owner = [], (0, 0, 0)
+        for start, end, i in sorted([(item.start, item.start + item.stored.nbytes, i)
+                                     for i, item in enumerate(stored)]):
+            if start < owner[1] and (start, end) != owner[:2]:  # the same twice is tied weights
+                shared.append((stored[i], stored[owner[2]]))
+            if end > owner[1]:
+                owner = start, end, i
+        report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
+
+    def look_at_data(self, sound: bool) -> None:
+        """Check all tensors, and, of a file whose structure is sound, whether it is canonical."""
+        report, kind, tensors = self.report, self.kind, self.tensors
+        again = named_again(tensors)
+        nbytes = sum([item.stored.nbytes for item in tensors])
+        for i, item in self.watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
+            self.check_sums(item, i in again)
+            if item.stored.why is not None:
+                self.leave("contents", item.stored.why, item)
+            try:
+                self.check_values(item, i in again)
+            except Unsupported as error:
+                self.leave("contents", error.what, item)
+            except FormatError as error:
+                error.check, error.tensor = "contents", item.name
+                report.fail(error)
+        for (check, why), items in self.left.items():
+            more = f", as {count_of(len(items) - 1, 'other tensor')}" if items[1:] else ""
+            report.add("-", check, f"not checked{more}: {why}", items[0].name, items[0].offset)
+        agreed, stored = self.statuses.count("ok"), len(self.statuses)
+        text = f"{agreed} of {stored} agree" if stored else "none stored"
+        report.add("ok" if agreed else "-", "checksums", text)
+        if self.decoded:
+            text = f"{count_of(self.decoded, kind.CODED)} decoded in full"
+            report.add("ok", "contents", text)
+        few = len(tensors) << 4 <= self.source.nbytes  # what comes now takes memory for each
+        for text in kind.notes(self.file.attrs, tensors) if few else ():
+            report.add("note", "canonical", text)
+        if sound and "checksums" not in [error.check for error in report.errors]:
+            report.add(*self.save_again() if self.complete and few else (
+                "-", "canonical", "not saved again"))
+
+    def leave(self, check: str, why: str, item: Tensor) -> None:
+        """Note that something of a tensor is not checked."""
+        self.left.setdefault((check, why), []).append(item)
 
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
         if cost > most or not self.budget.covers(cost):
             self.complete = False
             raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
 
-    def look_at(self, tensors: "List[Tensor]", watch: Any) -> bool:
-        """Check all tensors; return whether the work was not too much."""
-        again = named_again(tensors)
-        nbytes = sum([item.stored.nbytes for item in tensors])
-        for i, item in watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
-            self.check_sums(item, i in again)
-            if item.stored.why is not None:
-                self.left.setdefault(("contents", item.stored.why), []).append(item)
-            try:
-                self.check_values(item, i in again)
-            except Unsupported as error:
-                self.left.setdefault(("contents", error.what), []).append(item)
-            except FormatError as error:
-                error.check, error.tensor = "contents", item.name
-                self.report.fail(error)
-        for (check, why), items in self.left.items():
-            more = f", as {count_of(len(items) - 1, 'other tensor')}" if items[1:] else ""
-            text = f"not checked{more}: {why}"
-            self.report.add("-", check, text, items[0].name, items[0].offset)
-        agreed, stored = self.statuses.count("ok"), len(self.statuses)
-        text = f"{agreed} of {stored} agree" if stored else "none stored"
-        self.report.add("ok" if agreed else "-", "checksums", text)
-        if self.decoded:
-            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
-            self.report.add("ok", "contents", text)
-        return self.complete
-
     def check_sums(self, item: Tensor, again: bool) -> None:
-        for label, offset, nbytes, digest in self.kind.checksums(item):
-            key = offset, nbytes, digest
+        for label, *key in self.kind.checksums(item):
+            key = tuple(key)
             if key not in self.done:
-                self.done[key] = self.check_range(offset, nbytes, digest, again)
+                self.done[key] = self.check_range(*key, again)
             status, text = self.done[key]
             self.statuses.append(status)
             if status == "FAIL":
-                self.report.fail(FormatError(label + text, offset, "data", item.name,
+                self.report.fail(FormatError(label + text, key[0], "data", item.name,
                                              self.source.path, "checksums"))
             elif status == "-":
-                self.left.setdefault(("checksums", label + text), []).append(item)
+                self.leave("checksums", label + text, item)
 
     def check_range(self, offset: int, nbytes: int, digest: Any, again: bool) -> "Tuple[str, str]":
         cost, slow = self.kind.hash_cost(nbytes, digest)
@@ -10078,6 +10050,31 @@ class DataCheck:
         odd = self.kind.odd_bytes(item, self.done)
         if odd is not None:
             raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
+
+    def save_again(self) -> Any:
+        """Save the file in the order of its data; return the row: whether it has the same bytes."""
+        at, source, items = 0, self.source, in_order(self.file)
+        rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+        places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
+        if self.kind.write is None:
+            return "-", "canonical", "it cannot be saved again: its version is only read"
+        try:
+            chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
+            for chunk in self.watch(chunks, source.nbytes):
+                if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
+                    at += len(chunk)
+                    continue
+                for piece in pieces(memoryview(chunk), BLOCK):
+                    stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
+                    if stored != bytes(piece):
+                        at += ([x == y for x, y in zip(stored, piece)] + [False]).index(False)
+                        return "note", "canonical", "saved again, it differs from here on", None, at
+                    at += len(piece)
+        except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
+            return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
+        if at < source.nbytes:
+            return "note", "canonical", "saved again, it ends here", None, at
+        return "ok", "canonical", "saved again, it has the same bytes"
 
 
 OPEN_ROUGHLY = Format.open_file
