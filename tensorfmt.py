@@ -7111,50 +7111,38 @@ def check_copies(items: Items, nbytes: int, what: str) -> None:
         Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
 
 
-def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times.
-
-    Return whether some bytes are named twice.
-    """
+def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for item in before_casts(items):
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
-    twice = False
     for nbytes, named in sources.values():
         tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
-        twice = twice or bool(again)
         costs = [work_of(tensors[i], "sparse" in kind.USES, cast, budget.left) for i in again]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        what = f"the tensors name the same bytes of {nbytes} again and again"
-        budget.spend(more, what)
-    return twice
+        budget.spend(more, f"the tensors name the same bytes of {nbytes} again and again")
+        if again:
+            check_digests(tensors, Budget(nbytes))
 
 
-def check_digests(items: Items) -> None:
+def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
     """Raise ValueError where checksums of the same bytes, in other words, are much to hash."""
-    budgets: Any = {}  # of each file
     seen = set()  # ranges, and what is hashed of them
-    for _, item in [pair for pair in items if pair[1].format is not None]:
-        kind, source = BY_NAME[item.format], item.stored.source
+    for item in [item for item in tensors if item.format is not None]:
+        kind = BY_NAME[str(item.format)]
         for _, offset, nbytes, text in kind.checksums(item):
-            part = id(source), offset, nbytes
+            part = offset, nbytes
             if part in seen and part + (text,) not in seen:  # once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                budget = budgets.setdefault(id(source), Budget(source.nbytes))
                 budget.spend(cost + 4 * slow, "many checksums of the same bytes")
             seen.update([part, part + (text,)])
 
 
-def check_save(kind: "Format", items: Items, cast: bool = False) -> None:
-    if check_work(kind, items, cast):
-        check_digests(items)
-
-
 if not BOARD:
-    FEATURES["work"], FEATURES["copies"] = check_save, check_copies
+    FEATURES["work"], FEATURES["copies"] = check_work, check_copies
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -8957,7 +8945,6 @@ FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
     ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
-NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
 class Field:
@@ -9252,9 +9239,7 @@ class TracedJson(Boxes, Json):
 class TracedFlat(Flat):
     """Notes each vtable, field and vector of a FlatBuffer."""
 
-    def trace(self, cursor: Any) -> Any:
-        self.tracing = cursor
-        return self
+    tracing: Any = None  # the cursor that they are noted with
 
     def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
              kind: str = "structure", target: Any = None) -> None:
@@ -9438,7 +9423,9 @@ class Tracing(Whole):
         return traced_msgpack(codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
-        return TracedFlat(data, self.start).trace(self)
+        flat = TracedFlat(data, self.start)
+        flat.tracing = self
+        return flat
 
     def admit(self, tensors: Any, item: Tensor, *rules: Any) -> None:
         self.names[self.where] = clip(item.name, MAX_PATH)  # many fields may have it
@@ -9684,7 +9671,8 @@ def aim_offsets(fields: "List[Field]") -> None:
 def doc_of(kind: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
+    lacking = "Its layout is drawn in its docstring; python -OO leaves that out."
+    return dedent("    " + (kind.__doc__ or lacking)).strip()
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
@@ -9970,11 +9958,11 @@ class Checks:
         for i, item in self.watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
             self.check_sums(item, i in again)
             if item.stored.why is not None:
-                self.leave("contents", item.stored.why, item)
+                self.left.setdefault(("contents", item.stored.why), []).append(item)
             try:
                 self.check_values(item, i in again)
             except Unsupported as error:
-                self.leave("contents", error.what, item)
+                self.left.setdefault(("contents", error.what), []).append(item)
             except FormatError as error:
                 error.check, error.tensor = "contents", item.name
                 report.fail(error)
@@ -9994,10 +9982,6 @@ class Checks:
             report.add(*self.save_again() if self.complete and few else (
                 "-", "canonical", "not saved again"))
 
-    def leave(self, check: str, why: str, item: Tensor) -> None:
-        """Note that something of a tensor is not checked."""
-        self.left.setdefault((check, why), []).append(item)
-
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
         if cost > most or not self.budget.covers(cost):
             self.complete = False
@@ -10014,7 +9998,7 @@ class Checks:
                 self.report.fail(FormatError(label + text, key[0], "data", item.name,
                                              self.source.path, "checksums"))
             elif status == "-":
-                self.leave("checksums", label + text, item)
+                self.left.setdefault(("checksums", label + text), []).append(item)
 
     def check_range(self, offset: int, nbytes: int, digest: Any, again: bool) -> "Tuple[str, str]":
         cost, slow = self.kind.hash_cost(nbytes, digest)
@@ -10214,7 +10198,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_save(kind, chosen, bool(cast))
+    check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
