@@ -9534,9 +9534,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -
 class Verifying(Tracing):
     """Notes what is wrong with one entry or tensor, and goes on behind it."""
 
-    def __init__(self, source: Any, faults: Any) -> None:
-        super().__init__(source)
-        self.faults = faults
+    faults: Any = None  # a list of it
 
     def defer(self, error: FormatError) -> None:
         if len(self.faults) >= MAX_FAULTS:
@@ -9568,7 +9566,8 @@ def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
     check_read_options(kind, options)
-    cursor: Any = Tracing(source) if faults is None else Verifying(source, faults)
+    cursor: Any = (Tracing if faults is None else Verifying)(source)
+    cursor.faults = faults
     error: Any = None
     try:
         parsed = cursor.read(kind, options)
