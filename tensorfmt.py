@@ -9137,7 +9137,8 @@ class TracedJson(Boxes, Json):
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
         import re
-        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        patterns: Any = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        self.blanks, self.behind = patterns
         self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
         self.parser: Any = self.decoder()
@@ -9211,7 +9212,8 @@ class TracedJson(Boxes, Json):
             raise self.error(f"nested deeper than {self.depth}")
         self.move(at + 1)
         more = not self.move(self.pos, close)
-        outer, out = self.open(at, self.reach(), keyed, -1 if more else 0), Map() if keyed else []
+        outer = self.open(at, self.reach(), keyed, -1 if more else 0)
+        out: Any = Map() if keyed else []
         while more:
             if keyed:
                 self.key(out)
@@ -9987,14 +9989,14 @@ class Checks:
             raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
 
     def check_sums(self, item: Tensor, again: bool) -> None:
-        for label, *key in self.kind.checksums(item):
-            key = tuple(key)
+        for label, offset, nbytes, digest in self.kind.checksums(item):
+            key = offset, nbytes, digest
             if key not in self.done:
-                self.done[key] = self.check_range(*key, again)
+                self.done[key] = self.check_range(offset, nbytes, digest, again)
             status, text = self.done[key]
             self.statuses.append(status)
             if status == "FAIL":
-                self.report.fail(FormatError(label + text, key[0], "data", item.name,
+                self.report.fail(FormatError(label + text, offset, "data", item.name,
                                              self.source.path, "checksums"))
             elif status == "-":
                 self.left.setdefault(("checksums", label + text), []).append(item)
