@@ -7051,50 +7051,38 @@ def check_copies(items: Items, nbytes: int, what: str) -> None:
         Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
 
 
-def check_work(kind: "Format", items: Items, cast: bool = False) -> bool:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times.
-
-    Return whether some bytes are named twice.
-    """
+def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for item in before_casts(items):
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
-    twice = False
     for nbytes, named in sources.values():
         tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
-        twice = twice or bool(again)
         costs = [work_of(tensors[i], "sparse" in kind.USES, cast, budget.left) for i in again]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        what = f"the tensors name the same bytes of {nbytes} again and again"
-        budget.spend(more, what)
-    return twice
+        budget.spend(more, f"the tensors name the same bytes of {nbytes} again and again")
+        if again:
+            check_digests(tensors, Budget(nbytes))
 
 
-def check_digests(items: Items) -> None:
+def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
     """Raise ValueError where checksums of the same bytes, in other words, are much to hash."""
-    budgets: Any = {}  # of each file
     seen = set()  # ranges, and what is hashed of them
-    for _, item in [pair for pair in items if pair[1].format is not None]:
-        kind, source = BY_NAME[item.format], item.stored.source
+    for item in [item for item in tensors if item.format is not None]:
+        kind = BY_NAME[str(item.format)]
         for _, offset, nbytes, text in kind.checksums(item):
-            part = id(source), offset, nbytes
+            part = offset, nbytes
             if part in seen and part + (text,) not in seen:  # once is what the tensor says
                 cost, slow = kind.hash_cost(nbytes, text)
-                budget = budgets.setdefault(id(source), Budget(source.nbytes))
                 budget.spend(cost + 4 * slow, "many checksums of the same bytes")
             seen.update([part, part + (text,)])
 
 
-def check_save(kind: "Format", items: Items, cast: bool = False) -> None:
-    if check_work(kind, items, cast):
-        check_digests(items)
-
-
 if not BOARD:
-    FEATURES["work"], FEATURES["copies"] = check_save, check_copies
+    FEATURES["work"], FEATURES["copies"] = check_work, check_copies
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7873,8 +7861,9 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 
 
 class Whole(Cursor):
-    """Says of a file that was cut short how many of its tensors are whole."""
+    """Says of a file that was cut short how many of its tensors are whole, or takes only these."""
 
+    partial = False  # leave out the others: their names are attrs["missing"]
     cut: Any = None  # path of the place of the first tensor that is not whole
     run = False  # tensors one behind the other, without an index
     last = 0  # number of the last one
@@ -7887,8 +7876,16 @@ class Whole(Cursor):
         return value
 
     def read(self, kind: "Format", options: Any) -> Any:
-        """Return what a format reads: (attrs, metadata, tensors)."""
-        return kind.read(self, **options)
+        """Return what a format reads: (attrs, metadata, tensors); `partial` is an option, too."""
+        options, self.missing = dict(options), []
+        self.partial = options.pop("partial", False)
+        if self.partial and not kind.IN_FRONT:
+            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
+            raise self.error("partial=True: " + what, error=Unsupported)
+        parsed = kind.read(self, **options)
+        if self.missing:
+            parsed[0]["missing"] = self.missing
+        return parsed
 
     def admit(self, tensors: Any, item: Tensor, low: float, high: float, fields: Any) -> None:
         """Add also a tensor that ends behind the file: other errors come first."""
@@ -7938,7 +7935,7 @@ class Whole(Cursor):
         return tensors
 
     def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
-        """Raise the error, of a file in which these are missing."""
+        """Leave out what is missing, or raise the error that so many tensors are whole."""
         what, place = error.what, error.keys
         error.what = (f"cut short: {count_of(self.end, 'byte')}, {what}; {whole} of {count} "
                       "tensors are whole")
@@ -7947,29 +7944,14 @@ class Whole(Cursor):
             more = [path_of_keys((place[0], i)) for i in (place[1] + 1, self.last)]
             missing = missing + [" to ".join(Map.fromkeys(more))]
             error.what += f"; behind them: {missing[-1]}"
-        self.lack(error, missing, whole)
-
-    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
-        if whole:
-            error.what += "; load(partial=True) and --partial take the whole ones"
-        raise error
-
-
-class Partial(Whole):
-    """Leaves out the tensors that are not whole; their names are attrs["missing"]."""
-
-    def read(self, kind: "Format", options: Any) -> Any:
-        if not kind.IN_FRONT:
-            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
-            raise self.error("partial=True: " + what, error=Unsupported)
-        self.missing: "List[Any]" = []
-        parsed = super().read(kind, options)
-        if self.missing:
-            parsed[0]["missing"] = self.missing
-        return parsed
-
-    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
         self.missing += missing
+        if not self.partial:
+            takes = "; load(partial=True) and --partial take the whole ones"
+            error.what += takes if whole else ""
+            self.give_up(error)
+
+    def give_up(self, error: FormatError) -> None:
+        raise error
 
 
 OPEN_FILE = Format.open_file
@@ -7978,10 +7960,10 @@ OPEN_FILE = Format.open_file
 @adds_to(Format)
 class PartialFormat:
     def open_file(self: Any, source: Any, options: Facts) -> File:
-        more = dict(options)
-        if not more.pop("partial", False):
-            return OPEN_FILE(self, source, more)
-        file: File = self.make_file(source, Partial(source).read(self, more), options)
+        if not options.get("partial"):
+            options = dict([pair for pair in options.items() if pair[0] != "partial"])
+            return OPEN_FILE(self, source, options)
+        file: File = self.make_file(source, Whole(source).read(self, options), options)
         return file
 
 
@@ -8904,7 +8886,6 @@ FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
     ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
     ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
     ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
-NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
 
 
 class Field:
@@ -8941,26 +8922,25 @@ class Field:
 class Box:
     """An array or a map that is being read, or what is around the whole."""
 
-    def __init__(self, keys: Any, path: str, doc: str, schema: Any, keyed: bool = True,
-                 row: Any = None) -> None:
-        self.keys, self.path, self.doc, self.schema = keys, path, doc, schema
+    def __init__(self, about: Any, keyed: bool = True, row: Any = None) -> None:
+        self.own = about  # keys, path, meaning and Schema of itself
         self.keyed, self.row = keyed, row  # is it a map? its own field; None: around the whole
         self.key: Any = MISSING  # of the item that is read
         self.next_key: Any = MISSING if keyed else 0  # of the item that comes
         self.begin = 0  # of that item, with its key
         self.values: Any = None  # of the items, while it is a plain list
-        self.sizes: Any = None  # of those items in bytes: small numbers take no memory
-        self.reach = 0  # where the last of them ends
+        self.ends: Any = None  # of its head and of those items
 
-    def about(self) -> Any:
-        """Return keys, path, meaning and Schema of the item that is read."""
-        if self.key is MISSING:
-            return self.keys, self.path, self.doc, self.schema
-        doc, schema = self.doc, None  # without a Schema an item has the meaning of its container
-        if self.schema is not None:
-            kind, doc, *inside = self.schema.rows.get(self.key, self.schema.other)
-            schema = kind if isinstance(kind, Schema) else inside[0] if inside else None
-        return self.keys + (self.key,), path_of_keys((self.key,), self.path), doc, schema
+    def about(self, key: Any) -> Any:
+        """Return keys, path, meaning and Schema of an item."""
+        keys, path, doc, schema = self.own
+        if key is MISSING:
+            return self.own
+        inside = None  # without a Schema an item has the meaning of its container
+        if schema is not None:
+            kind, doc, *more = schema.rows.get(key, schema.other)
+            inside = kind if isinstance(kind, Schema) else more[0] if more else None
+        return keys + (key,), path_of_keys((key,), path), doc, inside
 
 
 class Boxes:
@@ -8971,12 +8951,12 @@ class Boxes:
     def trace(self, cursor: Any, schema: Any, keys: Any) -> Any:
         """Note them with a Tracing cursor; `keys`: the path of the whole."""
         self.tracing, self.above = cursor, len(keys)
-        self.box = Box(keys, path_of_keys(keys), schema.doc, schema)
+        self.box = Box((keys, path_of_keys(keys), schema.doc, schema))
         return self
 
     def name_error(self, made: FormatError) -> FormatError:
         """Give an error the path of the item that is read; what was read of a list is a field."""
-        made.keys, made.field = self.box.about()[:2]
+        made.keys, made.field = self.box.about(self.box.key)[:2]
         made.field = made.field or self.tracing.root
         self.flush(self.box)
         return made
@@ -8994,42 +8974,41 @@ class Boxes:
         if isinstance(value, (list, dict)):
             pass  # close() has noted it
         elif box.values is None:
-            keys, path, doc, _ = box.about()
-            self.add(box.begin, end, keys, path, value, doc, at - box.begin)
+            self.add(box.begin, end, box.about(box.key), value, at - box.begin)
         else:
             box.values.append(value)
-            box.sizes.append(end - box.reach)
-            box.reach = end
+            box.ends.append(end)
         box.key = MISSING
         box.next_key = box.next_key if box.keyed else box.next_key + 1
 
     def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
         """Note the head of an array or a map of `size` items, or -1; return what is around it."""
+        from array import array
         outer = self.box
         self.spread(outer)
-        keys, path, doc, schema = outer.about()
+        about = outer.about(outer.key)
         value = {-1: None, 0: {} if keyed else []}.get(size, size)
-        row = outer.begin, end, keys, path, value, doc, at - outer.begin
-        self.box = Box(keys, path, doc, schema, keyed, row)
-        if keyed or size == 0 or schema is not None:  # its items have meanings of their own
+        row = outer.begin, end, about, value, at - outer.begin
+        self.box = Box(about, keyed, row)
+        if keyed or size == 0 or about[3] is not None:  # its items have meanings of their own
             self.add(*row)
         else:
-            self.box.values, self.box.sizes, self.box.reach = [], [], end
+            self.box.values, self.box.ends = [], array("Q", [end])
         return outer
 
     def close(self, outer: Box, end: int, broken: bool = False) -> None:
         """Note the end of an array or a map; `broken`: by a break of one byte."""
         inner, self.box = self.box, outer
         if broken and inner.values is None:
-            self.add(end - 1, end, inner.keys, inner.path, None, "break: the end of it", 0)
+            self.add(end - 1, end, inner.own[:2] + ("break: the end of it", None), None, 0)
         self.flush(inner, end)
 
     def flush(self, box: Box, end: int = 0) -> None:
         """Note a plain list as one field, up to its end or as far as it was read."""
         if box.values is not None:
-            begin, _, keys, path, value, doc, lead = box.row
+            begin, _, about, value, lead = box.row
             value = box.values if box.values or end else value
-            self.add(begin, end or box.reach, keys, path, value, doc, lead)
+            self.add(begin, end or box.ends[-1], about, value, lead)
             box.values = None
 
     def spread(self, box: Box) -> None:
@@ -9037,14 +9016,11 @@ class Boxes:
         values, box.values = box.values, None
         if values is not None:
             self.add(*box.row)
-            end = box.row[1]
             for i, value in enumerate(values):
-                begin, end = end, end + box.sizes[i]
-                path = path_of_keys((i,), box.path)
-                self.add(begin, end, box.keys + (i,), path, value, box.doc, 0)
+                self.add(box.ends[i], box.ends[i + 1], box.about(i), value, 0)
 
-    def add(self, begin: int, end: int, keys: Any, path: str, value: Any, doc: str,
-            lead: int) -> None:
+    def add(self, begin: int, end: int, about: Any, value: Any, lead: int) -> None:
+        keys, path, doc, _ = about
         self.tracing.note(self.base + begin, end - begin, keys, path, value, doc,
                           len(keys) - self.above, lead=lead)
 
@@ -9097,12 +9073,13 @@ class TracedJson(Boxes, Json):
     whole, at the token that is wrong.
     """
 
-    at = 0  # of the token that is read
+    pos = 0  # of the token that is read
 
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
         import re
-        self.blanks, self.behind = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        patterns: Any = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
+        self.blanks, self.behind = patterns
         self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
         self.parser: Any = self.decoder()
@@ -9110,104 +9087,102 @@ class TracedJson(Boxes, Json):
         deep = self.error("nested deeper than this Python can read")
         try:
             self.data.decode()
-            value, end = self.item(self.skip(0), 0)
+            self.move(0)
+            value = self.item(0)
+            if self.pos < len(self.data):
+                raise self.expected("nothing")
         except UnicodeDecodeError as error:
             raise self.error("text is not UTF-8", error.start)
         except RuntimeError:  # RecursionError
             raise deep
         finally:
             self.parser = None  # it makes a cycle
-        if self.skip(end) < len(self.data):
-            raise self.expected("nothing", self.skip(end))
         return value, self.stop
 
     def error(self, what: str, at: "Optional[int]" = None,
               error: "Type[FormatError]" = FormatError) -> FormatError:
-        """Return an error of a token; what was read before it are fields."""
-        at = self.at if at is None else at
         self.flush(self.box)
-        for field in self.tracing.fields[-1:]:
-            field.nbytes = min(field.nbytes, self.base + at - field.offset)
-        return super().error(what, at, error)
+        return super().error(what, self.pos if at is None else at, error)
 
-    def expected(self, wanted: str, at: int) -> FormatError:
+    def expected(self, wanted: str) -> FormatError:
         """Return the error of a token that is not what is wanted there."""
-        here = show(self.data[at:at + 9]) if at < len(self.data) else "the end"
-        return self.error(f"{here}, expected {wanted}", at)
+        here = self.data[self.pos:self.pos + 9]
+        return self.error(f"{show(here) if here else 'the end'}, expected {wanted}")
 
-    def skip(self, at: int, closing: bool = False) -> int:
-        """Return where the next token begins; `closing`: one that is no closing bracket."""
-        found: Any = (self.behind if closing else self.blanks).match(self.data, at)
-        return min(int(found.end()), self.stop) if closing else int(found.end())
+    def move(self, at: int, mark: bytes = b"") -> bool:
+        """Go to the first token from a position on, if this mark is there; return whether it is."""
+        found = self.data[at:at + len(mark)] == mark
+        if found:
+            self.pos = self.blanks.match(self.data, at + len(mark)).end()
+        return found
 
-    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return an item with `depth` arrays and objects around it, and where it ends."""
+    def reach(self) -> int:
+        """Return where the next token begins that is no closing bracket."""
+        return min(int(self.behind.match(self.data, self.pos).end()), self.stop)
+
+    def item(self, depth: int) -> Any:
+        """Return the next item, with `depth` arrays and objects around it."""
+        at = self.pos
         self.enter(at)
-        boxed = self.data[at:at + 1] in (b"[", b"{")
-        value, end = self.container(at, depth) if boxed else self.token(at)
-        self.leave(at, self.skip(end, True), value)
-        return value, end
+        close = {b"[": b"]", b"{": b"}"}.get(self.data[at:at + 1])
+        value = self.container(at, close, depth) if close else self.token()
+        self.leave(at, self.reach(), value)
+        return value
 
-    def token(self, at: int) -> "Tuple[Any, int]":
-        """Return the value of a text, a number or a word, and where it ends."""
-        self.at = at
+    def token(self) -> Any:
+        """Return the value of a text, a number or a word."""
         try:
-            end = self.parser.raw_decode(self.text, at)[1]
-            token = self.data[at:end]
+            end = self.parser.raw_decode(self.text, self.pos)[1]
+            token = self.data[self.pos:end]
             value = self.parser.decode(token.decode())
         except FormatError:
             raise
         except ValueError:
-            raise self.expected("a value", at)
+            raise self.expected("a value")
         self.check_escapes(token)
-        return value, end
+        self.move(end)
+        return value
 
-    def container(self, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return the value of an array or an object, and where it ends."""
-        keyed = self.data[at:at + 1] == b"{"
+    def container(self, at: int, close: bytes, depth: int) -> Any:
+        """Return the items of an array or an object."""
+        keyed = close == b"}"
         self.left -= 280 if keyed else 120
         if self.left < 0:
             raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
         if depth >= self.depth:
-            raise self.error(f"nested deeper than {self.depth}", at)
-        close, end = b"}" if keyed else b"]", self.skip(at + 1)
-        more = self.data[end:end + 1] != close
-        outer = self.open(at, self.skip(at + 1, True), keyed, -1 if more else 0)
+            raise self.error(f"nested deeper than {self.depth}")
+        self.move(at + 1)
+        more = not self.move(self.pos, close)
+        outer = self.open(at, self.reach(), keyed, -1 if more else 0)
         out: Any = Map() if keyed else []
         while more:
-            value, end = self.item(self.key(end, out) if keyed else end, depth + 1)
             if keyed:
-                out[self.box.next_key] = value
+                self.key(out)
+                out[self.box.next_key] = self.item(depth + 1)
             else:
-                out.append(value)
-            end = self.skip(end)
-            more = self.data[end:end + 1] == b","
-            if more:
-                end = self.skip(end + 1)
-            elif self.data[end:end + 1] != close:
-                raise self.expected(f", or {close.decode()}", end)
-        self.close(outer, self.skip(end + 1, True))
-        return out, end + 1
+                out.append(self.item(depth + 1))
+            more = self.move(self.pos, b",")
+            if not more and not self.move(self.pos, close):
+                raise self.expected(f", or {close.decode()}")
+        self.close(outer, self.reach())
+        return out
 
-    def key(self, at: int, found: Any) -> int:
-        """Read a key that is not found yet; return where its value begins."""
+    def key(self, found: Any) -> None:
+        """Read a key, which is not found yet, and its colon."""
+        at = self.box.begin = self.pos
         if self.data[at:at + 1] != b'"':
-            raise self.expected("a key", at)
-        self.box.begin, (key, end) = at, self.token(at)
-        if key in found:
-            raise self.error(f"key {show(key)} twice")
-        self.box.next_key, end = key, self.skip(end)
-        if self.data[end:end + 1] != b":":
-            raise self.expected(":", end)
-        return self.skip(end + 1)
+            raise self.expected("a key")
+        self.box.next_key = self.token()
+        if self.box.next_key in found:
+            raise self.error(f"key {show(self.box.next_key)} twice", at)
+        if not self.move(self.pos, b":"):
+            raise self.expected(":")
 
 
 class TracedFlat(Flat):
     """Notes each vtable, field and vector of a FlatBuffer."""
 
-    def trace(self, cursor: Any) -> Any:
-        self.tracing = cursor
-        return self
+    tracing: Any = None  # the cursor that they are noted with
 
     def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
              kind: str = "structure", target: Any = None) -> None:
@@ -9391,7 +9366,9 @@ class Tracing(Whole):
         return traced_msgpack(codec)(self).trace(self, schema, ())
 
     def flat_tree(self, data: bytes) -> Any:
-        return TracedFlat(data, self.start).trace(self)
+        flat = TracedFlat(data, self.start)
+        flat.tracing = self
+        return flat
 
     def admit(self, tensors: Any, item: Tensor, *rules: Any) -> None:
         self.names[self.where] = clip(item.name, MAX_PATH)  # many fields may have it
@@ -9413,9 +9390,8 @@ class Tracing(Whole):
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
         if keys and keys not in self.names:
-            keys = keys[:-1]
-            if keys not in self.names:  # once for all that lies there
-                self.names[keys] = self.owner(keys)
+            around = keys[:-1]  # it is asked once for all that lies there
+            self.names[keys] = self.names[around] if around in self.names else self.owner(around)
         name: "Optional[str]" = self.names.get(keys)
         return name
 
@@ -9434,11 +9410,10 @@ class Locating(Tracing):
             self.places[keys] = offset
 
 
-def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
-                partial: bool) -> FormatError:
+def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts) -> FormatError:
     """Return the error with the exact offset and field of what is wrong: of a parse that traces."""
     for _ in range(2):  # again if that found another error
-        cursor, keys = mixed(Locating, Partial if partial else Whole)(source), error.keys
+        cursor, keys = Locating(source), error.keys
         cursor.keys = keys
         try:
             cursor.read(kind, options)
@@ -9502,9 +9477,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -
 class Verifying(Tracing):
     """Notes what is wrong with one entry or tensor, and goes on behind it."""
 
-    def __init__(self, source: Any, faults: Any) -> None:
-        super().__init__(source)
-        self.faults = faults
+    faults: Any = None  # a list of it
 
     def defer(self, error: FormatError) -> None:
         if len(self.faults) >= MAX_FAULTS:
@@ -9521,30 +9494,30 @@ class Verifying(Tracing):
         if not self.faults:  # else those that are left need not fit together
             super().together(check, *args)
 
-    def lack(self, error: FormatError, missing: Any, whole: int) -> None:
-        try:
-            super().lack(error, missing, whole)
-        except FormatError as wrong:
-            self.defer(wrong)
+    give_up = defer
 
 
 MAX_FAULTS = 1000  # that verify notes before it stops
 
 
+def check_read_options(kind: "Format", options: Facts) -> None:
+    known = [key for key in options if key != "partial"]
+    kind.check_options(known, kind.READ_OPTIONS, "loading")
+
+
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    options, error = dict(options), None
-    partial = options.pop("partial", False)
-    cursor: Any = mixed(Tracing, Partial if partial else Whole)(source) if faults is None else (
-        Verifying(source, faults))
-    kind.check_options(options, kind.READ_OPTIONS, "loading")
+    check_read_options(kind, options)
+    cursor: Any = (Tracing if faults is None else Verifying)(source)
+    cursor.faults = faults
+    error: Any = None
     try:
         parsed = cursor.read(kind, options)
     except FormatError as caught:
         error = caught
         error.path = source.path
-    if error is not None and error.check == "bounds" and faults is None and not partial:
+    if error is not None and error.check == "bounds" and faults is None and not cursor.partial:
         fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
         if other is None:  # nothing is wrong but the end
             if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
@@ -9640,7 +9613,8 @@ def aim_offsets(fields: "List[Field]") -> None:
 def doc_of(kind: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
+    lacking = "Its layout is drawn in its docstring; python -OO leaves that out."
+    return dedent("    " + (kind.__doc__ or lacking)).strip()
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
@@ -9819,149 +9793,111 @@ def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False
 
 def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True,
                   watch: Any = None) -> Report:
-    report, faults = Report(source.path, kind), []
-    watch = watch or (lambda parts, nbytes, size=len: parts)
-    fields, parsed, error, trace = dissect(kind, source, options, faults)
+    faults: "List[FormatError]" = []
+    fields, parsed, error, trace = dissect(kind, source, dict(options, partial=False), faults)
     faults += [] if error is None else [error]
-    attrs, _, items = parsed = parsed or (Map(), Map(), Map())
-    tensors = [item for item in items.values() if item.stored.source is source]
-    report.version, count = attrs.get("version"), count_of(len(tensors), "tensor")
-    named = count_of(len(kind.make_file(source, parsed, {})), "tensor")
+    parsed = parsed or (Map(), Map(), Map())
+    checks = Checks(File(kind, source, *parsed), deep, watch)
     structure = sum([field.nbytes for field in fields if field.kind == "structure"])
-    structure -= sum([nbytes for item in tensors for start, nbytes, _ in item.ranges()
+    structure -= sum([nbytes for item in checks.tensors for start, nbytes, _ in item.ranges()
                       if start in trace.rest])
-    texts = {
+    named = count_of(len(kind.make_file(source, parsed, {})), "tensor")
+    checks.add_structure(faults, error, {
         "magic": kind.TITLE, "checksum": "the header's checksum agrees",
         "index": f"{structure} bytes of structure, {named}, names unique, required fields present",
-        "bounds": f"{count} inside the file", "sizes": "stored bytes = dtype x shape"}
-    _verify_structure(report, kind, faults, error, texts)
-    if error is not None:
-        return report
-    _verify_shards(report, kind, source, attrs, deep, watch)
-    _verify_layout(report, kind, source, fields, attrs, tensors)
-    del fields, trace.fields, trace.places  # they can be large
-    few = len(tensors) << 4 <= source.nbytes  # what comes now takes memory for each
-    complete = DataCheck(report, kind, source, deep).look_at(tensors, watch) and few
-    for text in kind.notes(attrs, tensors) if few else ():
-        report.add("note", "canonical", text)
-    if not faults and "checksums" not in [error.check for error in report.errors]:
-        report.add(*_save_again(kind, source, File(kind, source, *parsed), watch)
-                   if complete else ("-", "canonical", "not saved again"))
-    return report
+        "bounds": f"{count_of(len(checks.tensors), 'tensor')} inside the file",
+        "sizes": "stored bytes = dtype x shape"})
+    if error is None:
+        checks.look_at_shards()
+        checks.look_at_layout(fields)
+        del fields, trace.fields, trace.places  # they can be large
+        checks.look_at_data(not faults)
+    return checks.report
 
 
-def _verify_structure(report: Report, kind: "Format", faults: Any, error: Any, texts: Any) -> None:
-    """Add the faults of each check, or what its text says; what is behind an error: not reached."""
-    reached = True
-    for check in kind.CHECKS:
-        found = [fault for fault in faults if fault.check == check]
-        for fault in found:
-            report.fail(fault)
-        if not found and check in texts:
-            report.add("ok" if reached else "-", check, texts[check] if reached else "not reached")
-        reached = reached and error not in found
-
-
-def _verify_shards(report: Report, kind: "Format", source: Any, attrs: Any, deep: bool,
-                   watch: Any) -> None:
-    """Add what is found of other files that this one names."""
-    def verify_shard(shard: File) -> Report:
-        return verify_source(shard._source, shard.kind, {}, deep, watch)
-    rows = kind.verify_shards and kind.verify_shards(source, attrs, deep, verify_shard)
-    for status, text, name in rows or ():
-        if status == "FAIL":
-            report.fail(FormatError(text, None, "shards", name, source.path, "shards"))
-            if len(report.errors) >= MAX_FAULTS:
-                break
-        else:
-            report.add(status, "shards", text, name)
-
-
-def _save_again(kind: "Format", source: Any, file: File, watch: Any) -> Any:
-    """Save the file in the order of its data; return the row: whether it has the same bytes."""
-    at, items = 0, in_order(file)
-    rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
-    places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
-    if kind.write is None:
-        return "-", "canonical", "it cannot be saved again: its version is only read"
-    try:
-        check_work(kind, items)
-        for chunk in watch(kind.write(items, file.metadata, file.attrs, {}), source.nbytes):
-            if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
-                at += len(chunk)
-                continue
-            for piece in pieces(memoryview(chunk), BLOCK):
-                stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
-                if stored != bytes(piece):
-                    at += ([x == y for x, y in zip(stored, piece)] + [False]).index(False)
-                    return "note", "canonical", "saved again, it differs from here on", None, at
-                at += len(piece)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
-    if at < source.nbytes:
-        return "note", "canonical", "saved again, it ends here", None, at
-    return "ok", "canonical", "saved again, it has the same bytes"
-
-
-def _verify_layout(report: Report, kind: "Format", source: Any, fields: Any, attrs: Any,
-                   tensors: "List[Tensor]") -> None:
-    """Note odd padding, bytes without a name, unaligned data, and ranges that overlap in part."""
-    odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd and not report.errors:
-        text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
-        report.add("note", "padding", text, None, odd[0].offset)
-    # A tensor that was left out for an error leaves its bytes without a name.
-    unused = [field for field in fields if field.kind == "unused" and not report.errors]
-    if unused and not kind.MARKED and unused[-1].offset + unused[-1].nbytes == source.nbytes:
-        last = unused.pop()
-        text = f"{last.nbytes} bytes after the end of the data"
-        report.fail(FormatError(text, last.offset, "unused", path=source.path))
-    if unused:
-        nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
-        text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
-        report.add("note", "padding", text, None, unused[0].offset)
-    align = kind.alignment(attrs)
-    ranges = sorted([(item.start, item.start + item.stored.nbytes, i)
-                     for i, item in enumerate(tensors) if item.stored.nbytes])
-    wrong = [(item, item) for item in tensors if item.stored.nbytes and item.start % align]
-    report.add_notes("alignment", f"its data are not at a multiple of {align}", wrong)
-    if align > 1 and not wrong and tensors:
-        report.add("ok", "alignment", f"all data at multiples of {align}")
-    shared: Any = []
-    owner: Any = ranges[:1] and ranges[0]
-    for start, end, i in ranges:  # the same twice is tied weights
-        if start < owner[1] and (start, end) != owner[:2]:
-            shared.append((tensors[i], tensors[owner[2]]))
-        if end > owner[1]:
-            owner = start, end, i
-    report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
-
-
-class DataCheck:
-    """Checks stored checksums, decodes what is coded: each range once.
+class Checks:
+    """What verify() checks of a file, with a row of the report for each.
 
     What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
     tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
     """
 
-    def __init__(self, report: Report, kind: "Format", source: Any, deep: bool) -> None:
-        self.report, self.kind, self.source = report, kind, source
-        self.budget = Budget(source.nbytes)
+    def __init__(self, file: File, deep: bool, watch: Any) -> None:
+        self.file, self.kind, self.source = file, file.kind, file._source
+        self.tensors = [item for item in file.values() if item.stored.source is self.source]
+        self.report = Report(file.path, file.kind)
+        self.report.version = file.attrs.get("version")
+        self.deep, self.watch = deep, watch or (lambda parts, nbytes, size=len: parts)
+        self.budget = Budget(self.source.nbytes)
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
-        self.done = {}  # of each range: what was found
+        self.done: Any = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
         self.left = Map()  # (check, why not) -> tensors
 
-    def spend(self, cost: Any, most: Any = INFINITY) -> None:
-        if cost > most or not self.budget.covers(cost):
-            self.complete = False
-            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
+    def add_structure(self, faults: Any, error: Any, texts: Any) -> None:
+        """Add the faults of each check, or what its text says; behind an error: not reached."""
+        reached = True
+        for check in self.kind.CHECKS:
+            found = [fault for fault in faults if fault.check == check]
+            for fault in found:
+                self.report.fail(fault)
+            if not found and check in texts:
+                row = ("ok", check, texts[check]) if reached else ("-", check, "not reached")
+                self.report.add(*row)
+            reached = reached and error not in found
 
-    def look_at(self, tensors: "List[Tensor]", watch: Any) -> bool:
-        """Check all tensors; return whether the work was not too much."""
+    def look_at_shards(self) -> None:
+        """Add what is found of other files that this one names."""
+        def verify_shard(shard: File) -> Report:
+            return verify_source(shard._source, shard.kind, {}, self.deep, self.watch)
+        look: Any = self.kind.verify_shards or (lambda *given: ())
+        for status, text, name in look(self.source, self.file.attrs, self.deep, verify_shard):
+            if status != "FAIL":
+                self.report.add(status, "shards", text, name)
+                continue
+            self.report.fail(FormatError(text, None, "shards", name, self.source.path, "shards"))
+            if len(self.report.errors) >= MAX_FAULTS:
+                break
+
+    def look_at_layout(self, fields: Any) -> None:
+        """Note odd padding, bytes without a name, unaligned data, ranges that overlap in part."""
+        report, good = self.report, not self.report.errors
+        odd = [field for field in fields if field.kind == "padding" and field.value is not None]
+        if odd and good:
+            text = f"{count_of(len(odd), 'range')} of padding {odd[0].value}"
+            report.add("note", "padding", text, None, odd[0].offset)
+        # A tensor that was left out for an error leaves its bytes without a name.
+        unused = [field for field in fields if field.kind == "unused" and good]
+        end = unused[-1].offset + unused[-1].nbytes if unused else 0
+        if unused and not self.kind.MARKED and end == self.source.nbytes:
+            last = unused.pop()
+            text = f"{last.nbytes} bytes after the end of the data"
+            report.fail(FormatError(text, last.offset, "unused", path=self.source.path))
+        if unused:
+            nbytes = count_of(sum([field.nbytes for field in unused]), "byte")
+            text = f"{nbytes} in {count_of(len(unused), 'range')} that no field names"
+            report.add("note", "padding", text, None, unused[0].offset)
+        align = self.kind.alignment(self.file.attrs)
+        stored = [item for item in self.tensors if item.stored.nbytes]
+        wrong = [(item, item) for item in stored if item.start % align]
+        report.add_notes("alignment", f"its data are not at a multiple of {align}", wrong)
+        if align > 1 and not wrong and self.tensors:
+            report.add("ok", "alignment", f"all data at multiples of {align}")
+        shared, owner = [], (0, 0, 0)
+        for start, end, i in sorted([(item.start, item.start + item.stored.nbytes, i)
+                                     for i, item in enumerate(stored)]):
+            if start < owner[1] and (start, end) != owner[:2]:  # the same twice is tied weights
+                shared.append((stored[i], stored[owner[2]]))
+            if end > owner[1]:
+                owner = start, end, i
+        report.add_notes("bounds", "its bytes overlap those of %s in part", shared)
+
+    def look_at_data(self, sound: bool) -> None:
+        """Check all tensors, and, of a file whose structure is sound, whether it is canonical."""
+        report, kind, tensors = self.report, self.kind, self.tensors
         again = named_again(tensors)
         nbytes = sum([item.stored.nbytes for item in tensors])
-        for i, item in watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
+        for i, item in self.watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
             self.check_sums(item, i in again)
             if item.stored.why is not None:
                 self.left.setdefault(("contents", item.stored.why), []).append(item)
@@ -9971,18 +9907,27 @@ class DataCheck:
                 self.left.setdefault(("contents", error.what), []).append(item)
             except FormatError as error:
                 error.check, error.tensor = "contents", item.name
-                self.report.fail(error)
+                report.fail(error)
         for (check, why), items in self.left.items():
             more = f", as {count_of(len(items) - 1, 'other tensor')}" if items[1:] else ""
-            text = f"not checked{more}: {why}"
-            self.report.add("-", check, text, items[0].name, items[0].offset)
+            report.add("-", check, f"not checked{more}: {why}", items[0].name, items[0].offset)
         agreed, stored = self.statuses.count("ok"), len(self.statuses)
         text = f"{agreed} of {stored} agree" if stored else "none stored"
-        self.report.add("ok" if agreed else "-", "checksums", text)
+        report.add("ok" if agreed else "-", "checksums", text)
         if self.decoded:
-            text = f"{count_of(self.decoded, self.kind.CODED)} decoded in full"
-            self.report.add("ok", "contents", text)
-        return self.complete
+            text = f"{count_of(self.decoded, kind.CODED)} decoded in full"
+            report.add("ok", "contents", text)
+        few = len(tensors) << 4 <= self.source.nbytes  # what comes now takes memory for each
+        for text in kind.notes(self.file.attrs, tensors) if few else ():
+            report.add("note", "canonical", text)
+        if sound and "checksums" not in [error.check for error in report.errors]:
+            report.add(*self.save_again() if self.complete and few else (
+                "-", "canonical", "not saved again"))
+
+    def spend(self, cost: Any, most: Any = INFINITY) -> None:
+        if cost > most or not self.budget.covers(cost):
+            self.complete = False
+            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
 
     def check_sums(self, item: Tensor, again: bool) -> None:
         for label, offset, nbytes, digest in self.kind.checksums(item):
@@ -10032,6 +9977,32 @@ class DataCheck:
         if odd is not None:
             raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
 
+    def save_again(self) -> Any:
+        """Save the file in the order of its data; return the row: whether it has the same bytes."""
+        at, source, items = 0, self.source, in_order(self.file)
+        rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
+        places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
+        if self.kind.write is None:
+            return "-", "canonical", "it cannot be saved again: its version is only read"
+        try:
+            check_work(self.kind, items)
+            chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
+            for chunk in self.watch(chunks, source.nbytes):
+                if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
+                    at += len(chunk)
+                    continue
+                for piece in pieces(memoryview(chunk), BLOCK):
+                    stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
+                    if stored != bytes(piece):
+                        at += ([x == y for x, y in zip(stored, piece)] + [False]).index(False)
+                        return "note", "canonical", "saved again, it differs from here on", None, at
+                    at += len(piece)
+        except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
+            return "-", "canonical", "it cannot be saved again: " + str(error).split("\n")[0]
+        if at < source.nbytes:
+            return "note", "canonical", "saved again, it ends here", None, at
+        return "ok", "canonical", "saved again, it has the same bytes"
+
 
 OPEN_ROUGHLY = Format.open_file
 
@@ -10040,21 +10011,19 @@ OPEN_ROUGHLY = Format.open_file
 class Opened:
     def open_file(self: Any, source: Any, options: Facts) -> File:
         """Return what load() returns, verified if that is an option; errors are exact."""
-        more = dict(options)
-        verified = more.pop("verify", False)
-        known = dict([pair for pair in more.items() if pair[0] != "partial"])
-        self.check_options(known, self.READ_OPTIONS, "loading")
+        known = dict([pair for pair in options.items() if pair[0] != "verify"])
+        check_read_options(self, known)
         error: Any = None
         try:
-            file = OPEN_ROUGHLY(self, source, more)
+            file = OPEN_ROUGHLY(self, source, known)
         except FormatError as caught:
             error = caught
         if error is not None:
             error.__traceback__ = None  # it keeps all that was parsed
-            error = exact_error(error, self, source, known, bool(more.get("partial")))
+            error = exact_error(error, self, source, known)
             error.path = source.path
             raise error
-        for error in verify_source(source, self, more).errors if verified else ():
+        for error in verify_source(source, self, known).errors if options.get("verify") else ():
             raise error
         return file
 
@@ -10172,7 +10141,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_save(kind, chosen, bool(cast))
+    check_work(kind, chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
