@@ -10780,26 +10780,25 @@ def stats_of(item: Tensor) -> Facts:
 def print_all_stats(file: File, json: bool) -> None:
     """Print a row for each tensor, and which of them have NaN or infinities; raise for damage."""
     odd: Any = {"nan": [], "infinite": []}
-    items, damage = Map(), Map()
+    items, damage = [], []
     for name in file:
         try:
-            items[name] = file[name]
+            items.append((name, file[name]))
         except FormatError as error:  # of its shard
-            damage[name] = error.with_traceback(None)
-    check_work(Format(), list(items.items()))
+            damage.append(error)
+    check_work(Format(), items)
 
     def rows() -> Chunks:
         for name in file:
             row: Facts = {"name": name}
             try:
-                if name in damage:
-                    raise damage[name]
-                row.update(dtype=items[name].dtype, shape=items[name].shape)
-                row.update(stats_of(items[name]))
+                item = file[name]
+                row.update(dtype=item.dtype, shape=item.shape)
+                row.update(stats_of(item))
             except FormatError as error:
                 row["error"] = error.what
                 if not isinstance(error, Unsupported):
-                    damage[name] = error.with_traceback(None)  # it would keep what was decoded
+                    damage.append(error.with_traceback(None))  # it would keep what was decoded
             for key in odd:
                 odd[key] += [name] * bool(row.get(key))
             yield row
@@ -10818,7 +10817,7 @@ def print_all_stats(file: File, json: bool) -> None:
             print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
                   + ": " * bool(names) + text)
     if damage:
-        raise list(damage.values())[0]
+        raise damage[0]
 
 
 def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
