@@ -11534,17 +11534,15 @@ def run(argv: "List[str]") -> int:
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
-LOAD_OPTIONS = (
-    "    verify: True also checks what verify() checks",
-    "    partial: True opens a file that was cut short, if its index is in front: tensors that are",
-    "        not whole are left out, and named in attrs['missing'] (without an index it is the",
-    "        next one, or the field that the file ends in)")
-for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format, into docstrings
+for call, title, more in (save, "OPTIONS", ""), (load, "READ_OPTIONS", """
+    verify: True also checks what verify() checks
+    partial: True opens a file that was cut short, if its index is in front: tensors that are
+        not whole are left out, and named in attrs['missing'] (without an index it is the
+        next one, or the field that the file ends in)"""):
     if getattr(call, "__doc__", None):  # not with -OO
-        rows = list(LOAD_OPTIONS) if call is load else []
-        rows += [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+        rows = [f"\n    {kind.NAME}: {key}: {text}" for kind in FORMATS
                 for key, text in getattr(kind, title).items()]
-        call.__doc__ = "\n".join([str(call.__doc__).rstrip() + "\n\n    Options:"] + rows)
+        call.__doc__ = str(call.__doc__).rstrip() + "\n\n    Options:" + more + "".join(rows)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
