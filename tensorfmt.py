@@ -10722,11 +10722,10 @@ def pick(file: Any, args: Any) -> Tensor:
     name, inside = args.name, None
     if name not in file and name[-1:] == "]" and "[" in name:
         name, _, inside = name[:-1].rpartition("[")
-    where = f"{plain(args.file)}: "
     if name not in file:
-        raise ValueError(where + file.say_missing(args.name if inside is None else name))
+        raise ValueError(f"{plain(args.file)}: {file.say_missing(name)}")
     item: Tensor = file[name]
-    where += f"tensor {quote(name)} "
+    where = f"{plain(args.file)}: tensor {quote(name)} "
     if inside is not None:
         try:
             keys = [row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
@@ -11891,7 +11890,6 @@ ALONE = """
 if __name__ == "__main__":
     sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
 """
-BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 
 
 def show_vendor(args: Any) -> None:
@@ -12035,7 +12033,7 @@ def prune(body: "List[Any]", lines: "Dict[int, str]", known: Any, public: Any) -
                     behind = cut(lines, one.body.pop(0))
                     if lines[behind] == "":  # in a class
                         del lines[behind]
-            for name in BLOCKS:
+            for name in "body", "orelse", "handlers", "finalbody":  # what it has of others
                 if hasattr(one, name):
                     setattr(one, name, prune(getattr(one, name), lines, known, inside))
             kept.append(one)
