@@ -10638,11 +10638,10 @@ def pick(file: Any, args: Any) -> Tensor:
     name, inside = args.name, None
     if name not in file and name[-1:] == "]" and "[" in name:
         name, _, inside = name[:-1].rpartition("[")
-    where = f"{plain(args.file)}: "
     if name not in file:
-        raise ValueError(where + file.say_missing(args.name if inside is None else name))
+        raise ValueError(f"{plain(args.file)}: {file.say_missing(name)}")
     item: Tensor = file[name]
-    where += f"tensor {quote(name)} "
+    where = f"{plain(args.file)}: tensor {quote(name)} "
     if inside is not None:
         try:
             keys = [row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
@@ -10696,26 +10695,25 @@ def stats_of(item: Tensor) -> Facts:
 def print_all_stats(file: File, json: bool) -> None:
     """Print a row for each tensor, and which of them have NaN or infinities; raise for damage."""
     odd: Any = {"nan": [], "infinite": []}
-    items, damage = Map(), Map()
+    items, damage = [], []
     for name in file:
         try:
-            items[name] = file[name]
+            items.append((name, file[name]))
         except FormatError as error:  # of its shard
-            damage[name] = error.with_traceback(None)
-    check_work(Format(), list(items.items()))
+            damage.append(error)
+    check_work(Format(), items)
 
     def rows() -> Chunks:
         for name in file:
             row: Facts = {"name": name}
             try:
-                if name in damage:
-                    raise damage[name]
-                row.update(dtype=items[name].dtype, shape=items[name].shape)
-                row.update(stats_of(items[name]))
+                item = file[name]
+                row.update(dtype=item.dtype, shape=item.shape)
+                row.update(stats_of(item))
             except FormatError as error:
                 row["error"] = error.what
                 if not isinstance(error, Unsupported):
-                    damage[name] = error.with_traceback(None)  # it would keep what was decoded
+                    damage.append(error.with_traceback(None))  # it would keep what was decoded
             for key in odd:
                 odd[key] += [name] * bool(row.get(key))
             yield row
@@ -10734,7 +10732,7 @@ def print_all_stats(file: File, json: bool) -> None:
             print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
                   + ": " * bool(names) + text)
     if damage:
-        raise list(damage.values())[0]
+        raise damage[0]
 
 
 def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
@@ -10954,38 +10952,39 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     a, b = [one if isinstance(one, File) else load(one, partial=partial) for one in (a, b)]
     for file in (a, b):
         check_work(Format(), list(file.items()))
-    sizes, rows = dict([(name, item.nbytes) for name, item in a.items() if name in b]), []
     facts = [all_metadata(file) for file in (a, b)]
-    cut = [set(file.attrs.get("missing", ())) for file in (a, b)]
+    lost, gone = [set(file.attrs.get("missing", ())) for file in (a, b)]
+    new, cut, rows = find_renamed(a, b), lost ^ gone, []
+
+    def note(noun: str, name: Any, x: Any, y: Any, row: Facts) -> None:
+        if row:
+            sign = "~" if name in x and name in y else "-" if name in x else "+"
+            rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+    names: Any = Map.fromkeys(list(a) + list(b) + sorted(cut))
+    for name in set(new.values()) - cut:  # told by the old name
+        del names[name]
+    if watch is not None:
+        sizes = dict([(name, item.nbytes) for name, item in a.items() if name in b])
+        names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
+    for name in names:
+        if name in cut:
+            text = f"not whole in the {'first' if name in lost else 'second'}"
+            note("tensor", name, a, b, {"sign": "~", "changes": [text]})
+        elif name in new:
+            text = f"the same bytes under another name: {quote(new[name])}"
+            note("tensor", name, a, b, {"sign": ">", "to": new[name], "changes": [text]})
+        else:
+            both = [file[name] for file in (a, b) if name in file]
+            note("tensor", name, a, b, diff_tensor(both, (rtol, atol)))
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    kinds: Any = [("tensor", [a, b]), ("metadata", facts), ("scalar", scalars)]
-    for noun, (x, y) in kinds:
-        names: Any = Map.fromkeys(list(x) + list(y) + sorted(cut[0] ^ cut[1]) * (x is a))
-        if noun == "tensor" and watch is not None:
-            names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
-        new: Any = find_renamed(x, y) if noun == "tensor" else {}
-        known = set(new.values())
-        for name in names:
-            both: Any = [data[name] for data in (x, y) if name in data]
-            if x is a and name in cut[0] | cut[1]:
-                where = "first" if name in cut[0] else "second"
-                row: Any = {"sign": "~", "changes": [f"not whole in the {where}"]}
-            elif name in new:
-                row = {"sign": ">", "to": new[name], "changes": [
-                    f"the same bytes under another name: {quote(new[name])}"]}
-            elif name in known:
-                row = {}
-            elif noun == "tensor":
-                row = diff_tensor(both, (rtol, atol))
-            else:  # convert leaves idle ones behind
-                same = name in idle if len(both) == 1 else is_same(*both)
-                row = {} if same else {"changes": both}
-            if row:
-                sign = "~" if both[1:] else "-" if name in x else "+"
-                rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+    for noun, (x, y) in ("metadata", facts), ("scalar", scalars):
+        for key in Map.fromkeys(list(x) + list(y)):
+            both = [data[key] for data in (x, y) if key in data]
+            if key not in idle if len(both) == 1 else not is_same(*both):
+                note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
     return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
-            "metadata": len(facts[0] or facts[1]), "missing": sorted(cut[0] & cut[1]),
+            "metadata": len(facts[0] or facts[1]), "missing": sorted(lost & gone),
             "differences": rows}
 
 
@@ -11049,10 +11048,9 @@ def diff_values(a: Tensor, b: Tensor, near: Any = (0, 0)) -> Facts:
     (rtol, atol), old, new = near, str(a.dtype), str(b.dtype)
     wide = "float64" if "float64" in (old, new) else "float32"
     floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
-    zeros = "float8_e8m0fnu" not in (old, new)  # it has none: its 00 is 2**-127
     try:
         for part, other in zip(groups_of(a), groups_of(b)):
-            if (alike and part == other) or zeros and not (part + other).strip(b"\0"):
+            if alike and part == other:
                 continue
             same = False
             if floats and cast_block(part, old, wide) == cast_block(other, new, wide):
@@ -11463,17 +11461,15 @@ def run(argv: "List[str]") -> int:
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
-LOAD_OPTIONS = (
-    "    verify: True also checks what verify() checks",
-    "    partial: True opens a file that was cut short, if its index is in front: tensors that are",
-    "        not whole are left out, and named in attrs['missing'] (without an index it is the",
-    "        next one, or the field that the file ends in)")
-for call, title in (load, "READ_OPTIONS"), (save, "OPTIONS"):  # of each format, into docstrings
+for call, title, more in (save, "OPTIONS", ""), (load, "READ_OPTIONS", """
+    verify: True also checks what verify() checks
+    partial: True opens a file that was cut short, if its index is in front: tensors that are
+        not whole are left out, and named in attrs['missing'] (without an index it is the
+        next one, or the field that the file ends in)"""):
     if getattr(call, "__doc__", None):  # not with -OO
-        rows = list(LOAD_OPTIONS) if call is load else []
-        rows += [f"    {kind.NAME}: {key}: {text}" for kind in FORMATS
+        rows = [f"\n    {kind.NAME}: {key}: {text}" for kind in FORMATS
                 for key, text in getattr(kind, title).items()]
-        call.__doc__ = "\n".join([str(call.__doc__).rstrip() + "\n\n    Options:"] + rows)
+        call.__doc__ = str(call.__doc__).rstrip() + "\n\n    Options:" + more + "".join(rows)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------
@@ -11822,7 +11818,6 @@ ALONE = """
 if __name__ == "__main__":
     sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
 """
-BLOCKS = ["body", "orelse", "handlers", "finalbody"]  # what a statement has of others
 
 
 def show_vendor(args: Any) -> None:
@@ -11966,7 +11961,7 @@ def prune(body: "List[Any]", lines: "Dict[int, str]", known: Any, public: Any) -
                     behind = cut(lines, one.body.pop(0))
                     if lines[behind] == "":  # in a class
                         del lines[behind]
-            for name in BLOCKS:
+            for name in "body", "orelse", "handlers", "finalbody":  # what it has of others
                 if hasattr(one, name):
                     setattr(one, name, prune(getattr(one, name), lines, known, inside))
             kept.append(one)
