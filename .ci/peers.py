@@ -404,7 +404,7 @@ class PeerTest(PeerCase):
     def test_random_tensors_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
 
-        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=150)
+        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=75)
         @hypothesis.given(some.data())
         def check(draw):
             kind, options = draw.draw(some.sampled_from(STORED))
