@@ -1011,7 +1011,8 @@ class TerminalTest(FolderCase):
             outs = in_terminals(100, [line for line, _ in lines], **env)
             for (line, wanted), text in zip(lines, outs):
                 self.assertEqual("\033[32m" in text, wanted, (line, env))
-            out = outs[1] if env == {"TERM": "xterm"} else out
+            if env == {"TERM": "xterm"}:
+                out = outs[1]
         self.assertEqual(re.sub("\033\\[[0-9;]*m", "", out), plain)
         for kind in ("structure", "padding"):
             self.assertIn("\033[%sm" % tensorfmt.FIELD_KINDS[kind][1], out)
