@@ -56,12 +56,17 @@ if CPYTHON:
     from tempfile import mkdtemp
     HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, HERE)  # it is not there under -I
-    PYTHON3 = [sys.executable] + ["-S"] * sys.flags.no_site  # what processes run
+    SYNC = getattr(os, "fsync", abs)
+    PYTHON3 = [sys.executable, "-S"]  # what processes run; what site imports takes the longest
 
 import tensorfmt
 from tensorfmt import FormatError, Map, Unsupported, dumps, load, tensor
 
 full = unittest.skipUnless(CPYTHON, "needs CPython")
+BESIDE = CPYTHON and bool(os.environ.get("TENSORFMT_BESIDE"))  # a leg of .ci/run runs all beside us
+once = unittest.skipUnless(not BESIDE, "the same on every Python: the leg of README runs it")
+little = unittest.skipUnless(sys.byteorder == "little", "no byte order changes it; emulated, it "
+                             "takes long")
 documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs docstrings")
 INF = float("inf")
 NAN = float("nan")
@@ -562,6 +567,16 @@ def chosen(*topics):
     return not ONLY or not set(topics).isdisjoint((ONLY,) + row_of(ONLY).codecs)
 
 
+def parsers_kept():
+    """Let many commands of a `with` block use one parser of each command; it is slow to make."""
+    parsers, make = {}, tensorfmt.make_parser
+
+    def made(name):
+        parsers[name] = parsers.get(name) or make(name)
+        return parsers[name]
+    return Changed(tensorfmt, "make_parser", made)
+
+
 def of_chosen(rows, column=1, also=()):
     """Return the rows whose files, in a column, are of a format that is tested, or of `also`."""
     return [row for row in rows if not ONLY or tensorfmt.detect(row[column]) in (ONLY,) + also]
@@ -1029,6 +1044,8 @@ def look_at(title, call, inputs, good=None):
     """
     found = Map()
     for i, data in enumerate(([] if good is None else [good]) + list(inputs)):
+        if data is None:  # left out, but it has its number
+            continue
         try:
             value = call(data)
             value = ascii(bytes(value) if isinstance(value, memoryview) else value)
@@ -1208,6 +1225,11 @@ class CodecTest(TestCase):
                 data = patched(data, (16, tohex(struct.pack(
                     "<I", tensorfmt.crc32c(data[20:data.index(b"BUF!")])))))
             return data
+
+        def places(data):  # every byte of the index; of data and padding the ends and some between
+            return set([field.offset + i for field in tensorfmt.explain(data)
+                        for i in range(field.nbytes) if field.kind == "structure" or i % 8 == 0
+                        or i + 1 == field.nbytes])
         rows = [(row, loads, [unhex(row % ("%02x" % head)) for head in range(256)])
                 for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads) for row in (
                     "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
@@ -1219,8 +1241,10 @@ class CodecTest(TestCase):
             rows = [row for row in rows if chosen(self.topic(*row))]
             boards = [look_at(*row) for row in rows]
         self.assertEqual([look_at(*row) for row in rows], boards)
-        rows += [(row, call, [unhex(row % ("%02x" % head)) for head in range(256)])
-                 for call, row in LISTS]
+        rows += [(row, call, [
+            unhex(row % ("%02x" % head))  # within others some of those that are alike
+            if row == "%s" or head >> 5 == 6 or not 4 < head & 31 < 20 else None
+            for head in range(256)]) for call, row in LISTS]
         flat = flat_example()
         changes = [(at, "%02x" % (byte + step & 255)) for at, byte in enumerate(flat)
                    for step in (1, 255)] + [(28, "1c"), (4, "00"), (4, "02"), (4, "04")]
@@ -1234,12 +1258,13 @@ class CodecTest(TestCase):
                 for at, byte in enumerate(data) for step in (1, 255)]))
         rows.append(("random", flat_built, [make_bytes(n & 7, n) for n in range(500)]))
         rows += [(title, look, [
-            make((at, "%02x" % (byte + step & 255))) for at, byte in enumerate(golden(title))
+            make((at, "%02x" % (byte + step & 255))) if at in chosen_places else None
+            for at, byte in enumerate(golden(title))
             for step in (1, 255)[:1 + (len(golden(title)) < 320)]], golden(title))
-            for title, make in [
+            for title, make, chosen_places in [row + (places(golden(row[0])),) for row in [
                 ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
                 (title, lambda change, title=title: patched(golden(title), change))
-                for title in SMALL.split()]]
+                for title in SMALL.split()]]]
         rows += [(title, look, [
             remade(data, (at, "%02x" % (data[at] + 1 & 255)))
             for at in range(start, len(data) - end)], data)
@@ -1937,11 +1962,21 @@ class FileTest(FolderCase):
             self.assertEqual(str(error_of(ValueError, pickle.loads(alone[0]).tolist)), wanted)
 
     @unittest.skipUnless(sys.platform != "emscripten", "no processes")
+    @little
     def test_workers(self):
+        import py_compile
         from concurrent.futures import ProcessPoolExecutor
+        from importlib.util import spec_from_file_location
         from multiprocessing import get_context
         tensorfmt.save(self.path, [("t%d" % i, [float(i)]) for i in range(60)])
-        with load(self.path) as file:
+        environment()
+        main, path = sys.modules["__main__"], os.path.join(HERE, "test_tensorfmt.py")
+        spec = spec_from_file_location("test_tensorfmt", path)  # by a name, workers import us
+        if PYTHON > (3, 7):  # compiled once
+            with Changed(sys, "pycache_prefix", os.environ["PYTHONPYCACHEPREFIX"]):
+                py_compile.compile(path, doraise=True)
+        with load(self.path) as file, Changed(main, "__spec__", (
+                spec if main is sys.modules[__name__] else main.__spec__)):
             with get_context("spawn").Pool(2) as pool:
                 check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
             options = {"mp_context": get_context("spawn")} if PYTHON > (3, 6) else {}
@@ -2111,6 +2146,8 @@ class FileTest(FolderCase):
     def dirty_bytes(self, path):
         """Return how much of the mapping differs from the file, or None where no one says."""
         try:
+            with open(path, "rb") as stream:
+                SYNC(stream.fileno())  # what is not yet on the disk counts, too
             with open("/proc/self/smaps") as stream:
                 text = stream.read().split(path + "\n")[1]
         except (OSError, IndexError):
@@ -2281,8 +2318,8 @@ class RoundTripTest(TestCase):
     @about()
     @full
     def test_turned_blocks_are_those_gathered_by_loops(self):
-        for dtype, shape in (("uint8", (200, 300)), ("bfloat16", (140, 150)), ("int32", (80, 100)),
-                             ("float64", (5, 40, 60)), ("float32", (70, 700)),
+        for dtype, shape in (("uint8", (140, 260)), ("bfloat16", (70, 130)), ("int32", (40, 70)),
+                             ("float64", (5, 40, 60)), ("float32", (66, 310)),
                              ("uint8", (513, 128))):
             size = tensorfmt.ITEMSIZE[dtype] * count_of(shape)
             item = tensor(make_bytes(size), dtype, shape)
@@ -2963,8 +3000,8 @@ class Float8Test(TestCase):
                     codes.astype(new) for new in ("float32", "float64", "float16", "bfloat16")]
             self.assertEqual(" ".join(["%08x" % crc32(item.tobytes()) for item in made]), sums)
             slow = b"".join([bytes(tensorfmt.pack_values(dtype, [value])) for value in
-                             tensorfmt.unpack_values("float32", floats[:1 << 14])])
-            self.assertEqual(made[0].tobytes()[:1 << 12], slow)  # number by number
+                             list(tensorfmt.unpack_values("float32", floats))[::255]])
+            self.assertEqual(made[0].tobytes()[::255], slow)  # number by number
             for new in {"float32", "bfloat16", "float8_e5m2"} - {dtype}:  # by a table, by numbers
                 self.assertEqual(codes.astype(new).tobytes(),
                                  bytes(tensorfmt.pack_values(new, list(codes.flat))))
@@ -3908,12 +3945,12 @@ class SavePathTest(FolderCase):
                             os.write(tell, b"!")
                 finally:
                     os._exit(0)
-            os.read(ready, 1)
+            os.close(tell)  # a child that ends by itself ends our read, too
+            self.assertEqual(os.read(ready, 1), b"!", "the child did not save")
             time.sleep(random.random() / 100)
             os.kill(child, signal.SIGTERM if i % 3 else signal.SIGKILL)
             os.waitpid(child, 0)
             os.close(ready)
-            os.close(tell)
             self.assertIn(read_file(self.path), wanted)
             found = set(os.listdir(self.folder)) - stale
             self.assertTrue(len(found) <= (i % 3 < 2), (i, found))  # none if a handler raises
@@ -5664,14 +5701,14 @@ class BadFileTest(TestCase):
                     self.assertIn((error.field, error.offset),
                                   [(e.field, e.offset) for e in report.errors])
                     error_of(kind, load, source, verify=True)
-            if CPYTHON and tensorfmt.detect(data):
+            if CPYTHON:
                 with self.subTest(file=name):
-                    check_refused(data, error)
+                    self.check_fields(data, error, report.errors)
 
     @full
     def test_refusals_name_a_field_that_was_traced(self):
         refused = 0
-        for name, data in of_chosen(later_files(self)) + [row[:2] for row in bad_files()] + [
+        for name, data in of_chosen(later_files(self)) + [
                 (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
             with self.subTest(file=name, begins=data[:40]):
                 try:
@@ -5679,13 +5716,17 @@ class BadFileTest(TestCase):
                     continue
                 except FormatError as caught:
                     wanted = caught
-                for error in [wanted] + tensorfmt.verify(data).errors:
-                    self.assertTrue(error.field and error.offset is not None, str(error))
-                    refused += 1
-                docs = check_refused(data, wanted) if tensorfmt.detect(data) else []
-                if docs:
-                    self.assertTrue([1 for words in UNREAD if words in wanted.what], str(wanted))
-        self.assertGreater(refused, 0 if ONLY else 800)
+                refused += self.check_fields(data, wanted, tensorfmt.verify(data).errors)
+        self.assertGreater(refused, 0 if ONLY else 300)
+
+    def check_fields(self, data, wanted, errors):
+        """Assert that errors name fields, the first one that was traced; return how many."""
+        for error in [wanted] + errors:
+            self.assertTrue(error.field and error.offset is not None, str(error))
+        docs = check_refused(data, wanted) if tensorfmt.detect(data) else []
+        if docs:
+            self.assertTrue([1 for words in UNREAD if words in wanted.what], str(wanted))
+        return 1 + len(errors)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -5702,7 +5743,7 @@ class BadFileTest(TestCase):
 
     @full
     def test_every_truncation_of_small_goldens(self):
-        for _, title, data, _ in FILES:
+        for number, (_, title, data, _) in enumerate(FILES):
             always = title in ("custom_nested.zt", "up_7190fc4_f32.tbs", "model_nested.primitiv",
                                "optim_sgd_set.primitiv", "param_3x2x2_stat.primitiv")
             small = len(data) <= 270 or title in ("seed_order_unaligned.mag", "m012_mixed.mag")
@@ -5712,7 +5753,7 @@ class BadFileTest(TestCase):
                         load(data[:end])
                         self.assertFalse(always)  # where the end is marked, no prefix will do
                     except FormatError as error:
-                        if end % 2 and small and tensorfmt.detect(data[:end]):
+                        if (end + number) % 4 == 0 and small and tensorfmt.detect(data[:end]):
                             check_refused(data[:end], error)
 
     @full
@@ -6085,10 +6126,10 @@ class ShortcutTest(TestCase):
     @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_bytes_in_memory(self):
-        folder = folder_for(self)
+        folder, items = folder_for(self), many_tensors(2000)
         for kind in [tensorfmt.find_format(name) for name in MANY]:
             many, big = [folder + name + kind.SUFFIXES[0] for name in ("/many", "/big")]
-            tensorfmt.save(many, many_tensors(2000))
+            tensorfmt.save(many, items)
             tensorfmt.save(big, {"w": tensor(bytes(8 << 20), "float32", (1 << 10, 1 << 11))})
             peaks = peak_of(load, many), peak_of(tensorfmt.convert, big, folder + "/out.zt",
                                                  cast={"float32": "bfloat16"})
@@ -6166,7 +6207,8 @@ def bombs(n):
                 '"%x":%s' % (i, one[5:-1] % "") for i in range(n // 5)])),
             ("numbers", one % (',"x":[1e9%s]' % (",-1" * 3 * n))), ("blanks", "{" + " " * 10 * n),
             ("escapes", '{"%s":0}' % ("\\n" * 5 * n)), ("open string", '{"' + "\\n" * 5 * n),
-            ("digits", one % (',"x":' + "9" * 10 * n)), ("open", "{" + '"a":{' * 2 * n)):
+            ("digits", one % (',"x":' + "9" * 10 * n)),
+            ("open", "{" + '"a":{' * 2000)):  # its depth is bounded, not by its bytes
         rows.append((name, safetensors(text, b"")))
     for name, first, part, count in (
             ("maps", "", "81a0c0", 3 * n), ("texts", "", "a26162", 3 * n),
@@ -6218,13 +6260,17 @@ class HostileTest(TestCase):
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
                 Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), \
                 Changed(tensorfmt.RecordTree, "MAX_TREE", 0):
-            for name, data in bombs(1000):
+            for number, (name, data) in enumerate(bombs(500)):
                 for i, (call, nbytes) in enumerate(rows):
+                    if i == 1 and number % 3:
+                        continue  # some: verify traces the same fields
                     peak = peak_of(attempt, call, data)
                     with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
-                        self.assertTrue(peak < nbytes * len(data) + (1 << 18))
-        for name, data in bombs(100):
+                        self.assertTrue(peak < nbytes * len(data) + (1 << 17))
+        for number, (name, data) in enumerate(bombs(100)):
             for i, (call, _) in enumerate(rows):
+                if i == 1 and number % 3 != 1:
+                    continue
                 count = count_calls(attempt, call, data)
                 with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
                     self.assertTrue(count < 80 * len(data) + 2500)
@@ -6346,7 +6392,7 @@ class FuzzTest(TestCase):
         tests = sys.modules[__name__]
         for data in fuzz_files():
             self.assertTrue(fuzz["check_mutant"](tests, data))
-        count = 400 if PYPY or sys.byteorder == "big" or ONLY else 800
+        count = 200 if BESIDE else 400  # and the leg `fuzz` makes thousands
         for data in fuzz["mutants"](tests, 7, count):
             with self.subTest(hex=tohex(data)):
                 read.append(fuzz["check_mutant"](tests, data))
@@ -6626,6 +6672,14 @@ def text_of(name):
         return stream.read()
 
 
+def tree_of_the_whole(known=[]):  # noqa: B006
+    """Return the tree of tensorfmt.py, parsed once."""
+    import ast
+    if not known:
+        known.append(ast.parse(text_of("tensorfmt.py")))
+    return known[0]
+
+
 ABSENT = """if 1:
     import ast, os, sys, unittest
     here, folder, cases = sys.argv[1:]
@@ -6657,7 +6711,7 @@ class ModuleTest(TestCase):
         self.assertEqual([name for name in PUBLIC if not hasattr(tensorfmt, name)], [])
         self.assertEqual(tuple([kind.NAME for kind in tensorfmt.FORMATS]), READ)
         self.assertEqual(tuple([x.NAME for x in tensorfmt.FORMATS if x.WRITES]), FORMATS)
-        nodes = dict([(node.name, node) for node in ast.parse(text_of("tensorfmt.py")).body
+        nodes = dict([(node.name, node) for node in tree_of_the_whole().body
                       if isinstance(node, (ast.FunctionDef, ast.ClassDef))])
         kinds = [type(kind).__name__ for kind in tensorfmt.FORMATS]
         for name in [name for name in PUBLIC if name != "FORMATS"] + kinds:
@@ -6682,6 +6736,7 @@ class ModuleTest(TestCase):
                               if len(line) > 100 or line != line.rstrip() or "\t" in line], [])
         self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
 
+    @once
     def test_generic_rooms_know_no_format_by_name(self):
         import ast
         import re
@@ -6696,7 +6751,7 @@ class ModuleTest(TestCase):
         start = [i for i, line in enumerate(lines, 1) if re.match(r"FORMATS\b.*= \($", line)][0]
         skip.append((start, start + lines[start - 1:].index(")")))
         word = re.compile(r"(?i)(?<![a-z])(%s)(?![a-z])" % "|".join(READ))
-        tree, docs, found = ast.parse(text), set(), []
+        tree, docs, found = tree_of_the_whole(), set(), []
         for node in ast.walk(tree):  # parents first
             body = getattr(node, "body", None)
             if isinstance(body, list) and isinstance(body[0], ast.Expr):
@@ -6718,6 +6773,7 @@ class ModuleTest(TestCase):
         self.assertEqual(result.failed, 0)
         self.assertEqual(result.attempted > 15, sys.flags.optimize < 2)
 
+    @little
     def test_import_loads_no_optional_module(self):
         code = "import sys; sys.path.insert(0, %r); %%s; print(*sorted(sys.modules))" % HERE
         bare = run("python3", "-I", "-S", "-c", code % "pass")[1].split()
@@ -6728,6 +6784,7 @@ class ModuleTest(TestCase):
         self.assertTrue(len(tops) < 30, tops)
 
     @about(ONLY)
+    @once
     def test_any_one_format_can_be_cut_out(self):
         text = text_of("tensorfmt.py")
         for kind in [kind for kind in tensorfmt.FORMATS if chosen(kind.NAME)]:
@@ -6750,6 +6807,8 @@ class ModuleTest(TestCase):
                                             "tempfile")]
         cases += [((), (name,)) for name in ("replace", "fsync", "pread", "fstat", "chmod")]
         cases += [(("mmap", "array", "zlib", "hashlib"), ("replace", "pread"))]
+        if sys.byteorder == "big":  # it matters where arrays swap bytes
+            cases = cases[1:2] + cases[-1:]
         code, out, err = run("python3", "-c", ABSENT, HERE, folder_for(self), repr(cases))
         self.assertEqual((code, out), (0, ""), err)
         self.assertEqual(err.count("... ok"), 3 * len(cases), err)
@@ -6789,10 +6848,10 @@ def bound_names(function):
     return names
 
 
-def uses_of_later_rooms(text):
+def uses_of_later_rooms(text, tree):
     """Return "NAME in OWNER" of each name used in a room above that which defines it."""
     import ast
-    tree, rooms, defined, found = ast.parse(text), [0], {}, set()
+    rooms, defined, found = [0], {}, set()
     for line in text.split("\n"):
         rooms.append(rooms[-1] + line.startswith("# -- ["))  # of line 1 and on
     for node in tree.body:
@@ -6827,6 +6886,7 @@ def lines_of_copy(text):
 
 @about()
 @full
+@once
 class FloorsTest(TestCase):
     """A room uses only what stands above it; what a room costs; how small a copy of rooms is."""
 
@@ -6837,18 +6897,20 @@ class FloorsTest(TestCase):
             self.skipTest("what the text says is the same everywhere")
 
     def test_no_room_uses_a_name_of_a_later_one(self):
-        self.assertEqual([use for use in uses_of_later_rooms(text_of("tensorfmt.py"))
-                          if use != "FORMATS in load"], [])
+        import ast
+        found = uses_of_later_rooms(text_of("tensorfmt.py"), tree_of_the_whole())
+        self.assertEqual([use for use in found if use != "FORMATS in load"], [])
         text = "\n".join(["A = 1", "# -- [1] a", "def f(b):", "    return A, b, c, FORMATS, g",
                           "class K:", "    k = lambda g: g, d", "# -- [2] b", "b = c = d = 1",
                           "def g(x=f):", "    d = [c for c in x]", "# -- [3]", "FORMATS = K, g, c"])
-        self.assertEqual(uses_of_later_rooms(text), ["FORMATS in f", "c in f", "d in K", "g in f"])
+        self.assertEqual(uses_of_later_rooms(text, ast.parse(text)),
+                         ["FORMATS in f", "c in f", "d in K", "g in f"])
 
     def test_marks_flags_and_lengths(self):
         import ast
         import re
         text = text_of("tensorfmt.py")
-        lines, tree, docs = text.split("\n"), ast.parse(text), set()
+        lines, tree, docs = text.split("\n"), tree_of_the_whole(), set()
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and (
                     ast.get_docstring(node)):
@@ -6883,7 +6945,10 @@ class FloorsTest(TestCase):
         def lines_of(flags):
             return lines_of_copy(make_copy([name], flags, path))
         later = ["ztensor1", "ztensor2"]
-        rows = [("ztensor", [part], "load-only") for part in tensorfmt.WINGS + later] + [
+        parts = tensorfmt.WINGS + later  # of which each must add, whatever is beside it
+        rows = [("ztensor", parts[i::3], "load-only") for i in range(3)] + [
+            ("ztensor", ["zstd"], "load-only"), ("ztensor", ["fast"], "no-tools"),
+            ("safetensors", ["float8"], "no-tools"), ("mag", ["arrays"], "load-only")] + [
             (name, ["fast"], "load-only") for name in FORMATS if name != "ztensor"] + [
             ("mag", ["mag300"], "load-only"), ("safetensors", ["shards", "arrays"], "load-only"),
             ("ztensor", tensorfmt.WINGS + later, "no-tools")] + [
@@ -7026,7 +7091,8 @@ class CopyTest(TestCase):
     @about(ONLY)
     def test_copies_do_what_the_whole_does(self):
         whole = attributes_of(text_of("tensorfmt.py"))[0]
-        for formats, flags in [row for row in COPIES if not ONLY or row[0] == [ONLY]]:
+        rows = [row for row in COPIES if not ONLY or row[0] == [ONLY]]
+        for formats, flags in rows[::4] if BESIDE else rows:
             text = self.make(formats, flags)
             copy = module_of(text)
             with self.subTest(formats=formats, flags=flags):
@@ -7039,8 +7105,9 @@ class CopyTest(TestCase):
                 tools = not [flag for flag in ("load-only", "no-tools", "board") if flag in flags]
                 self.assertEqual((hasattr(copy, "main"), hasattr(copy, "verify")), (tools, tools))
                 check_copy(self, copy)
-                self.assertEqual(sorted(self.lost_attributes(text, whole)), [])
-                self.check_names(text)
+                if not BESIDE:  # of its text, the same on every Python
+                    self.assertEqual(sorted(self.lost_attributes(text, whole)), [])
+                    self.check_names(text)
                 self.check_words(copy)
                 self.check_arrays(copy, flags)
 
@@ -7230,6 +7297,7 @@ class CopyTest(TestCase):
         self.assertEqual((found.dtype, found.attrs["type"], found.tobytes()),
                          (None, "f8_e4m3fn", item.tobytes()))
 
+    @little
     def test_a_copy_without_commands_says_so(self):
         self.make(["mag"], "load-only")
         self.assertEqual(run("python3", self.path, "ls", "x"), (
@@ -7926,32 +7994,37 @@ class TrustTest(FolderCase):
         yield ".safetensors", safetensors(dict(header, __metadata__={evil: evil}), bytes(8))
 
     def test_texts_of_a_file_are_escaped_where_they_are_shown(self):
-        for evil in EVIL:
-            for suffix, data in self.evil_files(evil):
-                path = os.path.join(self.folder, "evil" + suffix)
-                write_file(path, data)
-                texts = [str(tensorfmt.verify(path))]
-                for words in ("ls", "verify", "explain", "get %s no", "diff %s m.mag",
-                              "explain --html page.html", "convert %s m.bpk --drop --dense"):
-                    args = (words if "%s" in words else words + " %s").split()
-                    args = [word.replace("%s", path) for word in args]
-                    texts += run(*[os.path.join(self.folder, word) if "." in word and path != word
-                                   else word for word in args])[1:]
-                try:
-                    file = load(path)
-                except FormatError as error:
-                    texts.append(str(error))
-                    continue
-                texts += [repr(file)] + [repr(item) for item in file.values()]
-                page = read_file(os.path.join(self.folder, "page.html")).decode()
-                check_page(self, page.replace("http", ""))
-                for html in (file._repr_html_(), page):
-                    for mark in ("<script>f", "<img", "&lt;b&gt;"):
-                        self.assertNotIn(mark, html)
-                texts.append(file._repr_html_())
-                for text in texts[:-1]:
+        with parsers_kept():
+            for evil in EVIL:
+                self.check_shown(evil)
+
+    def check_shown(self, evil):
+        for suffix, data in self.evil_files(evil):
+            path = os.path.join(self.folder, "evil" + suffix)
+            write_file(path, data)
+            texts = [str(tensorfmt.verify(path))]
+            for words in ("ls", "verify", "explain", "get %s no", "diff %s m.mag",
+                          "explain --html page.html", "convert %s m.bpk --drop --dense"):
+                args = (words if "%s" in words else words + " %s").split()
+                args = [word.replace("%s", path) for word in args]
+                texts += run(*[os.path.join(self.folder, word) if "." in word and path != word
+                               else word for word in args])[1:]
+            try:
+                file = load(path)
+            except FormatError as error:
+                for text in texts + [str(error)]:
                     self.assertHarmless(text, evil)
-                self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
+                continue
+            texts += [repr(file)] + [repr(item) for item in file.values()]
+            page = read_file(os.path.join(self.folder, "page.html")).decode()
+            check_page(self, page.replace("http", ""))
+            for html in (file._repr_html_(), page):
+                for mark in ("<script>f", "<img", "&lt;b&gt;"):
+                    self.assertNotIn(mark, html)
+            texts.append(file._repr_html_())
+            for text in texts[:-1]:
+                self.assertHarmless(text, evil)
+            self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
 
     def test_messages_are_bounded(self):
         many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
@@ -8284,6 +8357,7 @@ if __name__ == "__main__":
         import runpy
         runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
     else:
+        os.fsync = os.fstat  # no test sees a disk; that it may fail or be missing is tested
         ACCEPT = "--accept" in sys.argv
         add_tests("shell")  # commands, terminals, pages
         add_tests("peers")  # beside other libraries

@@ -31,6 +31,10 @@ async function open(file, width, hash = "") {
   return page;
 }
 
+async function until(test) { // a page answers a click soon, on a busy machine later; 10 s are enough
+  for (let i = 0; i < 200 && !await test(); i++) await new Promise((done) => setTimeout(done, 50));
+}
+
 async function shoot(page, file, what) {
   if (shots) await page.screenshot({ path: path.join(shots, `${file.slice(0, -5)}-${what}.png`) });
 }
@@ -95,8 +99,8 @@ await page.mouse.move(middle.x + 9, middle.y + 9);
 check("hover on the strip says what", (await say()).includes("0.bias, data"), await say());
 check("hover moves nothing", before === await places());
 await page.mouse.click(middle.x + 9, middle.y + 9);
-await page.waitForTimeout(100);
 const bias = await part.getAttribute("data-b");
+await until(async () => await at() === bias && (await box())[0] > await bar() && (await box())[1] < 750);
 check("a click on the strip goes to the row", await at() === bias, await at());
 check("which is clear of the bar and of the edge", (await box())[0] > await bar() && (await box())[1] < 750, await box());
 check("and says what it is", (await say()).includes("data 0.bias = float32 [8]"), await say());
@@ -117,7 +121,7 @@ const table = await page.evaluate(() => rows.find((r) => r.cells[3].textContent.
 const link = await page.$(`#fields td.say a[href="#0x${Number(table).toString(16)}"]`);
 const from = await link.evaluate((e) => e.closest("tr").dataset.b);
 await link.click();
-await page.waitForTimeout(50);
+await until(async () => await at() === table);
 check("an arrow leads to its target", await at() === table, await at());
 const path_of = await page.evaluate((b) => (rows.find((r) => r.dataset.b === b && r.cells[3].textContent.trim() === "data_type") || rows.filter((r) => r.dataset.b > b).find((r) => r.cells[3].textContent.trim() === "data_type")).over.map((r) => r.cells[3].textContent.trim()).join(), table);
 check("fields are below their table", path_of.endsWith(".table"), path_of);
@@ -131,10 +135,10 @@ check("the button folds", await shown() === folded);
 await page.click(`tr[data-b="${table}"] [role=button]`);
 const back = await page.$(`tr[data-b="${table}"] td.say a:last-child`);
 await back.click();
-await page.waitForTimeout(50);
+await until(async () => await at() === from);
 check("and an arrow leads there and back", await at() === from, `${await at()} ${from}`);
 await page.goBack();
-await page.waitForTimeout(50);
+await until(async () => await at() === table);
 check("back goes back", await at() === table, await at());
 
 await page.keyboard.press("/");
@@ -154,7 +158,7 @@ await page.fill("input", "");
 check("an empty search shows all", await shown() === all);
 check("one tab stop behind all that", await page.evaluate(() => rows.filter((r) => r.tabIndex === 0).length === 1));
 await page.click("#list tr:nth-child(2) a");
-await page.waitForTimeout(50);
+await until(async () => (await say()).includes("data "));
 check("a tensor leads to its data", (await say()).includes("data "), await say());
 await shoot(page, title, "selected");
 check("no script errors", !page.errors.length, page.errors.join("; "));
@@ -183,8 +187,8 @@ for (const [file, label, text, value] of [["net.bpk", "DS", "rounded up to 256",
   check(`the layout has ${label}`, (await row.textContent()).includes(text));
   if (value) check("a live value", value.test(await row.locator("b").first().textContent()));
   await row.locator("a").click();
-  await page.waitForTimeout(50);
   const place = await row.locator("a").textContent();
+  await until(async () => Number(await at()) === Number(place));
   check(`${label} leads to its place`, Number(await at()) === Number(place), `${await at()} ${place}`);
   await page.close();
 }
@@ -202,9 +206,11 @@ check("many rows begin folded", await shown() < rows / 2, await shown());
 await page.fill("input", "layers.7.mlp");
 check("a search keeps what is around", await page.evaluate(() => !rows[1].hidden) && await shown() < 20, await shown());
 await shoot(page, title, "search");
-const searched = await page.evaluate(() => { const start = performance.now(); search.value = "q"; show(); return performance.now() - start; });
+const quickest = (call) => page.evaluate(`Math.min(...[1, 2, 3, 4, 5].map(() => { // of five: others are at work, too
+  const start = performance.now(); ${call}; return performance.now() - start; }))`);
+const searched = await quickest('search.value = search.value === "q" ? "Q" : "q"; show()');
 check("a search is quick", searched < 500, searched);
-const hovered = await page.evaluate(() => { const start = performance.now(); for (let i = 0; i < 50; i++) mark(rows[i * 20]); return (performance.now() - start) / 50; });
+const hovered = await quickest("for (let i = 0; i < 50; i++) mark(rows[i * 20])") / 50;
 check("a hover is quick", hovered < 25, hovered);
 await page.close();
 for (const file of files.filter((name) => name.startsWith("many"))) {
@@ -219,8 +225,9 @@ for (const file of files.filter((name) => name.startsWith("broken"))) {
   page = await open(file, 1400);
   check("a banner says what is broken", /This file is broken: .+\..* bytes were read, .* were not/s.test(await page.textContent(".banner")));
   await page.click(".banner a");
-  await page.waitForTimeout(50);
-  check("and leads to the fault", await page.evaluate(() => document.activeElement.classList.contains("fault")), await at());
+  const chosen = () => page.evaluate(() => document.activeElement.classList.contains("fault"));
+  await until(chosen);
+  check("and leads to the fault", await chosen(), await at());
   check("what was not read is there", await page.$$eval("tr.unreached, tr.fault", (found) => found.length) > 0);
   await page.close();
 }
@@ -229,6 +236,7 @@ page = await open(title, 1400);
 const fourth = await page.evaluate(() => rows[4].dataset.b);
 await page.close();
 page = await open(title, 1400, `#0x${Number(fourth).toString(16)}`);
+await until(async () => await at() === fourth);
 check("an address with a place chooses its row", await at() === fourth, await at());
 await page.close();
 await browser.close();

@@ -404,7 +404,7 @@ class PeerTest(PeerCase):
     def test_random_tensors_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
 
-        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=150)
+        @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=75)
         @hypothesis.given(some.data())
         def check(draw):
             kind, options = draw.draw(some.sampled_from(STORED))
@@ -521,7 +521,7 @@ class WorkersTest(FolderCase):
 
 SERVER = """daemon off; worker_processes 1; pid nginx.pid; error_log stderr; %s events {}
 http {
-    log_format short "$request_method $status $body_bytes_sent $uri"; access_log log short;
+    log_format short "$request_method $status $body_bytes_sent $request_uri"; access_log log short;
     client_body_temp_path .; proxy_temp_path .; fastcgi_temp_path .; uwsgi_temp_path .;
     scgi_temp_path .; server {
         listen 127.0.0.1:%d; root .; location /whole/ { alias ./; max_ranges 0; } } }
@@ -543,39 +543,61 @@ class RemoteTest(TestCase):
             self.assertFalse(os.environ.get("TENSORFMT_PEERS"), "no nginx")
             self.skipTest("no nginx")
         self.folder = folder_for(self)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        write_file(os.path.join(self.folder, "conf"), (SERVER % (
-            "user root;" if os.geteuid() == 0 else "", port)).encode())
-        server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
-        self.url = "http://127.0.0.1:%d/" % port
+        write_file(os.path.join(self.folder, "who"), self.folder.encode())
+        for _ in range(5):  # another process may take the port before the server does
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            self.url, self.seen = "http://127.0.0.1:%d/" % port, 0
+            write_file(os.path.join(self.folder, "conf"), (SERVER % (
+                "user root;" if os.geteuid() == 0 else "", port)).encode())
+            self.server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
+            self.addCleanup(self.server.wait)
+            self.addCleanup(self.server.terminate)
+            self.wait_for(lambda: self.server.poll() is not None or self.answers(), "answer")
+            if self.server.poll() is None:
+                break
+        self.assertIsNone(self.server.poll(), "nginx ended")
         for kind in MANY:
             tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
-        for _ in range(100):
-            try:
-                self.fetch("conf")
-                break
-            except OSError:  # not up yet
-                from time import sleep
-                sleep(0.1)
+
+    def wait_for(self, call, what):
+        """Call until that returns something; return it, or fail after a minute."""
+        from time import monotonic, sleep
+        end = monotonic() + 60
+        while monotonic() < end:
+            found = call()
+            if found:
+                return found
+            sleep(0.01)
+        return self.fail("no %s after 60 s; nginx %s, its log:\n%s" % (what, (
+            "runs" if self.server.poll() is None else "has ended"), self.log()[-2000:]))
+
+    def answers(self):
+        """Return whether our server is up, and not one of another test at its port."""
+        try:
+            return self.fetch("who") == self.folder.encode()
+        except OSError:
+            return False
 
     def fetch(self, name):
         from urllib.request import urlopen
-        with urlopen(self.url + name) as answer:
+        with urlopen(self.url + name, timeout=60) as answer:
             return answer.read()
+
+    def log(self):
+        path = os.path.join(self.folder, "log")
+        return read_file(path).decode() if os.path.exists(path) else ""
 
     def requests(self):
         """Return (method, status, bytes) of the requests since the last call."""
-        log, rows = os.path.join(self.folder, "log"), [""]
-        self.fetch("conf?")  # a line that ends what is new; the server writes it a bit later
-        while not rows[-1].endswith("/conf"):
-            rows = read_file(log).decode().splitlines()
-        write_file(log, b"")
-        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows[:-1]
-                if not row.endswith("/conf")]
+        last = "/conf?%d" % self.seen  # a line that ends what is new
+        self.fetch(last[1:])
+        text = self.wait_for(lambda: [self.log()] if " %s\n" % last in self.log() else [],
+                             "line of %s" % last)[0]  # the server writes it a bit later
+        rows = text[:text.index(" %s\n" % last)].split("\n")[self.seen:-1]
+        self.seen += len(rows) + 1
+        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows]
 
     def open(self, name):
         return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="readahead")

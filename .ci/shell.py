@@ -16,11 +16,27 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     accepts, bad_files, Changed, check_page, documented, dumps, environment, error_of, F32, FILES,
-    folder_for, FolderCase, FORMATS, full, go_to, golden, HERE, INF, load, MANY, Map, NAN, NET,
-    one_burnpack, PYTHON3, read_file, run, safetensors, scheme, script, tensor, TestCase, text_of,
-    tohex, V111_SPARSE, write_file, zstd_missing, zt1_file, ztensor)
+    folder_for, FolderCase, FORMATS, full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN,
+    NET, one_burnpack, parsers_kept, PYTHON3, read_file, run, safetensors, scheme, script, tensor,
+    TestCase, text_of, tohex, V111_SPARSE, write_file, zstd_missing, zt1_file, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
+
+EACH = """if 1:
+    import sys, tensorfmt
+    for words in eval(sys.argv[1]):
+        tensorfmt.main(words)
+        for stream in sys.stdout, sys.stderr:
+            stream.write(chr(0))
+            stream.flush()
+"""
+
+
+def program(lines):
+    """Return the arguments of a process that runs our command, or some, each with \\0 behind it."""
+    if len(lines) == 1:
+        return PYTHON3 + ["-m", "tensorfmt"] + list(lines[0])
+    return PYTHON3 + ["-c", EACH, ascii([list(words) for words in lines])]
 
 
 @full
@@ -38,10 +54,11 @@ class CommandTest(TestCase):
         return out
 
     def test_in_a_process_of_its_own(self):
-        script = os.path.join(HERE, "tensorfmt.py")
-        for args in ("help", "frobnicate"):
-            self.assertEqual(run("python3", script, args), run(args))
-        self.assertEqual(run("python3", script), run("help"))
+        script = os.path.join(HERE, "tensorfmt.py")  # a script is compiled at each start
+        for words in (), ("help",), ("frobnicate",):
+            code, out, err = run("python3", *(("-m", "tensorfmt") if words else (script,)) + words)
+            self.assertEqual((code, out.replace("-m tensorfmt", "tensorfmt.py"), err.replace(
+                "-m tensorfmt", "tensorfmt.py")), run(*words or ("help",)))
         code, out, err = run("python3", "-m", "tensorfmt", "ls", "seed_basic.mag", "absent.zt")
         self.assertEqual((code, err.count("\n")), (1, 1))
         self.assertIn("seed_basic.mag: mag, 384 bytes, 2 tensors", out)
@@ -52,6 +69,7 @@ class CommandTest(TestCase):
         self.assertIn("all %d formats written, listed, verified, explained and read back" % len(
             FORMATS), out)
 
+    @little
     def test_a_reader_that_goes_away_and_streams_that_are_closed(self):
         from subprocess import PIPE, Popen
         script = "python3 -m tensorfmt "
@@ -93,6 +111,7 @@ class CommandTest(TestCase):
         tensorfmt.put(stream, "a\x1b[31m\n\u202e\r")
         self.assertEqual(stream.getvalue(), "a\\x1b[31m\n\\u202e\\r")
 
+    @little
     def test_letters_are_shown_where_the_output_has_them(self):
         from html import unescape
         from subprocess import PIPE, Popen
@@ -107,7 +126,7 @@ class CommandTest(TestCase):
         data = read_file("bad.zt")
         write_file("bad.zt", data[:64] + b"\xff" + data[65:])
         write_file("cut.bpk", read_file(path)[:-1])
-        for args, wanted in (
+        rows = (
                 (("ls", path), shown + [path + ": ", "metadata \u984c = '\u65e5\u672c\\x9b'"]),
                 (("explain", path), shown[:3] + ["'\u65e5\u672c\\x9b'", "data " + shown[1]]),
                 (("diff", path, "other.bpk"), ["- " + name for name in shown] + [
@@ -119,12 +138,17 @@ class CommandTest(TestCase):
                 (("convert", path, "\xe9.bpk", "--only", names[0]), [path, "wrote \xe9.bpk"]),
                 (("convert", "cut.bpk", "c.bpk", "--partial"), ["missing: " + shown[5]]),
                 (("convert", path, "\xe9.primitiv"), ["\u984c", "error: "]),
-                (("ls", "\xe9.zt"), ["\xe9.zt: "])):
-            for encoding in ("utf-8", "latin-1", "ascii")[:3 if args[0] in ("ls", "get") else 1]:
-                process = Popen(PYTHON3 + ["-m", "tensorfmt"] + list(args), stdout=PIPE,
-                                stderr=PIPE, env=environment(PYTHONIOENCODING=encoding,
-                                                             COLUMNS="200"))
-                text = b"".join(process.communicate()).decode(encoding)
+                (("ls", "\xe9.zt"), ["\xe9.zt: "]))
+        for encoding in ("utf-8", "latin-1", "ascii"):
+            some = [row for row in rows if encoding == "utf-8" or row[0][0] in ("ls", "get")]
+            texts = []
+            for lines in [row[0] for row in some[:1]], [row[0] for row in some[1:]]:
+                process = Popen(program(lines), stdout=PIPE, stderr=PIPE, env=environment(
+                    PYTHONIOENCODING=encoding, COLUMNS="200"))
+                out, err = [part.decode(encoding).split("\0") for part in process.communicate()]
+                texts += [text + more for text, more in zip(out, err)][:len(lines)]
+            self.assertEqual(len(texts), len(some))
+            for (_, wanted), text in zip(some, texts):
                 for part in wanted:
                     self.assertIn(part.encode(encoding, "backslashreplace").decode(encoding), text)
                 self.assertNotIn("codec", text)
@@ -827,6 +851,7 @@ class CommandTest(TestCase):
             1.5})}), '{"5": [%d, %d, "%s", "%s", {"bytes_hex": "61"}], "b": [1, "{1.5}"]}' % (
                 most, -most, tensorfmt.show(most + 1), tensorfmt.show(-most - 1)))
 
+    @little
     def test_version_in_a_zip_and_frozen(self):
         from shutil import copy
         from zipfile import ZipFile
@@ -860,13 +885,14 @@ class CommandTest(TestCase):
                     "ls|", "ls|--json|", "explain|", "verify|",
                     "explain|--html|page.html|")]))
         groups += [(line, [line]) for line in variants["COMMANDS"]]
-        texts = []
+        texts, kept = [], parsers_kept()
         for title, lines in groups:
             text = ""
             for line in lines:
                 if os.path.exists("page.html"):
                     os.remove("page.html")  # that of another file
-                code, out, err = run(*line.split("|" if "|" in line else " "))
+                with kept:
+                    code, out, err = run(*line.split("|" if "|" in line else " "))
                 page = text_of(os.path.abspath("page.html")) if os.path.exists("page.html") else ""
                 if page:
                     check_page(self, page)
@@ -881,6 +907,11 @@ class CommandTest(TestCase):
 
 def in_terminal(columns, *args, **env):
     """Return what our command writes to a terminal of so many columns."""
+    return in_terminals(columns, [args], **env)[0]
+
+
+def in_terminals(columns, lines, **env):
+    """Return what each of some commands, run by one process, writes to such a terminal."""
     import fcntl
     import pty
     import termios
@@ -889,8 +920,7 @@ def in_terminal(columns, *args, **env):
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     usual = dict([(key, text) for key, text in environment().items()
                   if key not in ("COLUMNS", "NO_COLOR")], **env)
-    process = Popen(PYTHON3 + ["-m", "tensorfmt"] + list(args),
-                    stdin=slave, stdout=slave, stderr=slave, env=usual)
+    process = Popen(program(lines), stdin=slave, stdout=slave, stderr=slave, env=usual)
     os.close(slave)
     parts = []
     try:
@@ -900,10 +930,15 @@ def in_terminal(columns, *args, **env):
         pass
     os.close(master)
     process.wait()
-    return b"".join(parts).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = b"".join(parts).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    texts = text.split("\0\0")[:len(lines)]  # of stdout and stderr
+    if len(texts) < len(lines):
+        raise AssertionError("only %d of %d commands: %s" % (len(texts) - 1, len(lines), text))
+    return texts
 
 
 @full
+@little
 class TerminalTest(FolderCase):
     def setUp(self):
         super().setUp()
@@ -923,10 +958,10 @@ class TerminalTest(FolderCase):
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_rows_fit_the_terminal(self):
-        for kind in MANY:
-            for width in (80, 200):
+        for width in (80, 200):
+            outs = in_terminals(width, [("explain", "net." + kind) for kind in MANY], TERM="dumb")
+            for kind, out in zip(MANY, outs):
                 with self.subTest(format=kind, width=width):
-                    out = in_terminal(width, "explain", "net." + kind, TERM="dumb")
                     self.assertTrue(max([len(line) for line in out.split("\n")]) <= width)
                     names = self.columns_of(out)
                     self.assertNotIn("...", names)
@@ -939,13 +974,12 @@ class TerminalTest(FolderCase):
         names = ["gr\u00f6\u00dfe", "\u5c42.weight", "\u202eevil", "\x1b[31mred", "e\xa0", "a b"]
         tensorfmt.save("names.zt", [(name, [1.0]) for name in names])
         tensorfmt.save("more.zt", [(name, [2.0]) for name in names])
-        for command in (("ls", "names.zt"), ("diff", "names.zt", "more.zt"),
-                        ("explain", "names.zt")):
-            out = in_terminal(80, *command, PYTHONIOENCODING="utf-8", TERM="dumb")
+        lines = ("ls", "names.zt"), ("diff", "names.zt", "more.zt"), ("explain", "names.zt")
+        for out in in_terminals(80, lines, PYTHONIOENCODING="utf-8", TERM="dumb"):
             for name in names[:2] + ["'\\u202eevil'", "'\\x1b[31mred'", "'e\\xa0'", "a b"]:
                 self.assertIn(name, out)
-            for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"), ("ascii", "gr\\xf6\\xdfe")):
-                out = in_terminal(200, *command, PYTHONIOENCODING=encoding, TERM="dumb")
+        for encoding, seen in (("latin-1", "gr\udcf6\udcdfe"), ("ascii", "gr\\xf6\\xdfe")):
+            for out in in_terminals(200, lines, PYTHONIOENCODING=encoding, TERM="dumb"):
                 self.assertIn(seen, out)
                 self.assertIn("\\u5c42.weight", out)
         self.assertIn("gr\xf6\xdfe", self.command("ls", "names.zt"))
@@ -959,25 +993,26 @@ class TerminalTest(FolderCase):
 
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_no_bytes_for_a_terminal(self):
-        for command in (("get", "net.zt", "a", "--raw"), ("convert", "net.mag", "-", "--format",
-                                                          "ztensor")):
-            tensorfmt.save("net.zt", {"a": [1.0]})
-            tensorfmt.save("net.mag", {"a": F32})
-            self.assertIn("error: bytes are not for a terminal", in_terminal(80, *command))
+        tensorfmt.save("net.zt", {"a": [1.0]})
+        tensorfmt.save("net.mag", {"a": F32})
+        for out in in_terminals(80, [("get", "net.zt", "a", "--raw"), (
+                "convert", "net.mag", "-", "--format", "ztensor")]):
+            self.assertIn("error: bytes are not for a terminal", out)
 
     @documented
     @unittest.skipUnless(sys.platform == "linux", "a terminal of a given width")
     def test_colours_only_where_they_are_wanted(self):
         plain = self.command("explain", "net.burnpack")
-        for command in ("explain", "ls"):
-            for more, env, wanted in (((), {"TERM": "xterm"}, True), ((), {"TERM": "dumb"}, False),
-                                      ((), {"TERM": "xterm", "NO_COLOR": "1"}, False),
-                                      (("--color", "never"), {"TERM": "xterm"}, False),
-                                      (("--color", "always"), {"TERM": "dumb"}, True)):
-                out = in_terminal(100, command, "net.burnpack", *more, **env)
-                self.assertEqual("\033[32m" in out, wanted, (command, more, env))
-        out = in_terminal(100, "explain", "net.burnpack", TERM="xterm")
-        import re
+        for env, rows in (({"TERM": "xterm"}, (((), True), (("--color", "never"), False))),
+                          ({"TERM": "dumb"}, (((), False), (("--color", "always"), True))),
+                          ({"TERM": "xterm", "NO_COLOR": "1"}, (((), False),))):
+            lines = [((command, "net.burnpack") + more, wanted) for more, wanted in rows
+                     for command in ("ls", "explain")]
+            outs = in_terminals(100, [line for line, _ in lines], **env)
+            for (line, wanted), text in zip(lines, outs):
+                self.assertEqual("\033[32m" in text, wanted, (line, env))
+            if env == {"TERM": "xterm"}:
+                out = outs[1]
         self.assertEqual(re.sub("\033\\[[0-9;]*m", "", out), plain)
         for kind in ("structure", "padding"):
             self.assertIn("\033[%sm" % tensorfmt.FIELD_KINDS[kind][1], out)
@@ -1021,8 +1056,10 @@ class TerminalTest(FolderCase):
         self.assertIn(" explained: ", out)
         more = run("explain", "many.mag", "--from", line[len(rest) - 2:])[1]
         self.assertEqual(more.count("\n0x"), count - tensorfmt.MAX_ROWS)
-        for words in ("--all",), ("--limit", "99999"):
-            self.assertNotIn("more rows", in_terminal(150, "explain", "many.mag", *words))
+        for text in in_terminals(150, [("explain", "many.mag") + words for words in (
+                ("--all",), ("--limit", "99999"))]):
+            self.assertIn(" explained: ", text)
+            self.assertNotIn("more rows", text)
         self.assertNotIn("more rows", self.command("explain", "many.mag"))
 
     def test_a_notebook_shows_the_page(self):
@@ -1097,6 +1134,7 @@ class PageTest(TestCase):
             self.assertEqual(page.count("more bytes"), 3 if more else 2)  # besides of padding
             self.assertEqual("&#8230; %d more bytes" % more in page, more > 0)
 
+    @little
     def test_without_docstrings(self):
         tensorfmt.save("a.zt", {"w": F32})
         self.assertEqual(tensorfmt.layout_of(type("Bare", (), {"__doc__": None})()),
