@@ -177,9 +177,7 @@ MAX_LINE = 2000  # characters of a line of a message, and of a repr
 
 
 class FormatError(ValueError):
-    """The bytes break a rule of the format.
-
-    `offset` is from the start of the file, `field` a path, `check` "index", "sizes", "bounds" ...
+    """The bytes break a rule of the format. `offset` is from the start of the file, `field` a path.
 
     >>> print(verify(b"MAG!").errors[0])
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
@@ -188,9 +186,8 @@ class FormatError(ValueError):
     keys: Any = ()  # path of the field: names and indices, the outermost first
     cut = False  # does the file end in this field?
 
-    def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
-                 tensor: "Optional[str]" = None, path: "Optional[str]" = None,
-                 check: str = "index") -> None:
+    def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
+                 tensor: Any = None, path: Any = None, check: str = "index") -> None:
         super().__init__(what, offset, field, tensor, path, check)
         self.what, self.offset, self.field = what, offset, field
         self.tensor, self.path, self.check = tensor, path, check
@@ -371,14 +368,13 @@ def row_major(shape: Shape, itemsize: int) -> Shape:
 
 def swap(data: Any, itemsize: int) -> Any:
     """Return a copy of the bytes with the byte order of each element reversed."""
-    try:
-        from array import array  # 10 GB/s, but it drags in nine modules
-        items = array(BITS_CODE[itemsize])
-        items.frombytes(data)
-        items.byteswap()
-        return memoryview(items).cast("B")
-    except (ImportError, AttributeError):  # that of MicroPython cannot swap
+    if BOARD:  # its arrays cannot swap
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
+    from array import array  # 10 GB/s, but it drags in nine modules
+    items = array(BITS_CODE[itemsize])
+    items.frombytes(data)
+    items.byteswap()
+    return memoryview(items).cast("B")
 
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
@@ -567,7 +563,6 @@ class Stream:
     """
 
     of_file = True
-    _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
@@ -577,16 +572,9 @@ class Stream:
         stream.seek(here)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if nbytes >= WINDOW:
-            return self.fetch(offset, nbytes)
-        first, data = self._kept
-        if not first <= offset <= first + len(data) - nbytes:
-            data = self.fetch(offset, min(WINDOW, self.nbytes - offset))
-            self._kept = first, _ = offset, data
-        return data[offset - first:offset - first + nbytes]
-
-    def fetch(self, offset: int, nbytes: int) -> bytes:
         """Return bytes of the stream, whose position stays."""
+        if BOARD and offset > sys.maxsize:
+            raise Unsupported("an offset in the file is too large for this device")
         parts, left = [], nbytes
         with self._lock:
             if self._file is None:
@@ -603,49 +591,41 @@ class Stream:
                     if not parts[-1]:
                         raise FormatError(f"the stream ended {left} bytes early: it has shrunk",
                                           offset + nbytes - left, path=self.path)
-            except OverflowError:  # its files end at 2 GiB
-                raise Unsupported("an offset in the file is too large for this device")
             finally:
                 self._file.seek(here)
         if left < 0:
             raise OSError("the stream gives more than asked for")
         return b"".join(parts)
 
-    def mapping(self) -> Any:
+    @property
+    def zero_copy(self) -> Any:
+        """The mapped file, or False: copy on write, since torch writes into any array.
+
+        The system may not promise so much memory (ENOMEM): then without a promise, or read only.
+        """
+        private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+        ways = [{"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
+                {"access": 3}, {"flags": private}, {"access": 1}]  # and ACCESS_READ
         with self._lock:
-            if self._map is None and self._file is not None:
-                self._map = map_privately(self._file.fileno(), self.nbytes)
+            while self._map is None and self._file is not None:
+                try:
+                    from mmap import mmap
+                    self._map = Memory(mmap(self._file.fileno(), self.nbytes, **ways.pop(0)), True)
+                except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by
+                    self._map = None if ways else False  # flags; it has shrunk, or has no bytes
             return self._map
 
-    zero_copy: Any = property(mapping)
-
     def view(self, offset: int, nbytes: int) -> Any:
-        mapping = self._map or self.mapping()
-        return mapping.view(offset, nbytes) if mapping else memoryview(self.fetch(offset, nbytes))
+        mapped = self._map or self.zero_copy
+        return mapped.view(offset, nbytes) if mapped else memoryview(self.read(offset, nbytes))
 
     def close(self) -> None:
         with self._lock:
-            self._file, self._kept, self._map = None, (0, b""), None
+            self._file = self._map = None
         self._finish()
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-
-
-def map_privately(number: int, nbytes: int) -> Any:
-    """Return a mapped file, or False: copy on write, since torch writes into any array.
-
-    The system may not promise so much memory (ENOMEM): then without a promise, or read only.
-    """
-    private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
-    for way in ({"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
-                {"access": 3}, {"flags": private}, {"access": 1}):  # and ACCESS_READ
-        try:
-            from mmap import mmap
-            return Memory(mmap(number, nbytes, **way), True)
-        except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by flags;
-            pass  # the file has shrunk, or has no bytes
-    return False
 
 
 def open_path(path: str, mapped: bool) -> Any:
@@ -992,8 +972,7 @@ class Cbor:
         except RuntimeError:  # RecursionError
             raise deep
 
-    def error(self, what: str, at: int,
-              error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: int, error: Any = FormatError) -> Any:
         return error("CBOR: " + what, self.base + at)
 
     def spend(self, nbytes: int, at: int) -> None:
@@ -1099,12 +1078,10 @@ class Cbor:
         """Return the bytes of a string of indefinite length, which begins at `whole`."""
         out, kind = [], self.data[whole] >> 5
         while self.data[at:at + 1] != b"\xff":
-            if at >= len(self.data):
-                raise self.error("the data end inside a chunked string", at)
-            start, head = at, self.head(at) if self.data[at] >> 5 == kind else (kind, -1, at)
-            if head[1] < 0:
+            start, (major, size, at) = at, self.head(at)
+            if major != kind or size < 0:
                 raise self.error("a chunk of another type in a chunked string", start)
-            data, at = self.string(start, head[2], head[1])
+            data, at = self.string(start, at, size)
             if kind == 3:
                 self.text(data, start)  # each is UTF-8 by itself
             out.append(data)
@@ -1975,7 +1952,6 @@ class Tensor:
 
     @property
     def attrs(self) -> Facts:
-        """Facts of the format that it came from (or will be saved to)."""
         flat: Any = self._attrs
         if isinstance(flat, tuple):
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
@@ -2087,7 +2063,8 @@ class Tensor:
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
         if stored.order == "<" or itemsize == 1:
             return blocks
-        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
+        return (swap(block[i:i + BLOCK], itemsize) for block in blocks
+                for i in range(0, len(block), BLOCK))
 
     def gathered(self) -> Chunks:
         """Yield the bytes of elements with gaps between them, in rows along the last dimension."""
@@ -2123,8 +2100,8 @@ class Tensor:
     def flat(self) -> Chunks:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
         self.check_readable()
-        return (value for block in self.blocks() for part in pieces(block, PART)
-                for value in unpack_values(str(self.dtype), part))
+        return (value for block in self.blocks() for i in range(0, len(block), PART)
+                for value in unpack_values(str(self.dtype), block[i:i + PART]))
 
     def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
@@ -2299,16 +2276,8 @@ class File(TensorMap):
 # is where. Who wants to know more of a file than load() gives its read() another kind of Cursor.
 
 
-class Record:
-    """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
-
-    def __init__(self, *rows: Any) -> None:
-        self.rows = rows
-        self.format = "<" + "".join([row[1] for row in rows])
-        self.nbytes = calcsize(self.format)
-
-    def pack(self, *values: Any) -> bytes:
-        return pack(self.format, *values)
+def pack_record(rows: Any, *values: Any) -> bytes:
+    return pack("<" + "".join([row[1] for row in rows]), *values)
 
 
 SIZES = {"str": 1, "bin": 1, "ext": 1, "array": 1, "map": 2}  # bytes of what a head counts
@@ -2328,12 +2297,26 @@ class Cursor:
     deferred: Any = None  # the first error that counts only if there is no other
 
     def __init__(self, source: Any) -> None:
-        self.source, self.end = source, source.nbytes
+        self.source, self.end, self.fetch = source, source.nbytes, source.read
         self.pos = self.start = 0  # start: the offset that errors name
 
     def head(self, nbytes: int) -> bytes:
         """Return the next bytes, or all left, without a move."""
-        return self.source.read(self.pos, max(0, min(nbytes, self.end - self.pos)))
+        return self.fetch(self.pos, max(0, min(nbytes, self.end - self.pos)))
+
+    def read_ahead(self) -> None:
+        """From now on, small reads of a stream that follow each other take WINDOW bytes at once."""
+        read, end, first, data = self.fetch, self.end, 0, b""
+
+        def fetch(offset: int, nbytes: int) -> bytes:
+            nonlocal first, data
+            if nbytes >= WINDOW:
+                return read(offset, nbytes)
+            if not first <= offset <= first + len(data) - nbytes:
+                first, data = offset, read(offset, min(WINDOW, end - offset))
+            return data[offset - first:offset - first + nbytes]
+        if isinstance(self.source, Stream):
+            self.fetch = fetch
 
     def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
         """Return nbytes bytes, if the file has them, and move behind them."""
@@ -2344,10 +2327,13 @@ class Cursor:
         self.pos += nbytes
         return data
 
-    def record(self, record: Record) -> Any:
-        """Return the values of a fixed record and move behind it."""
-        self.start = self.pos
-        return unpack_from(record.format, self.next_bytes(record.nbytes, record.rows[0][0]))
+    def record(self, rows: Any) -> Any:
+        """Return the values of little-endian fields and move behind them.
+
+        A row is (name, struct code, doc): "6q" are six values, "8s" are bytes.
+        """
+        self.start, code = self.pos, "<" + "".join([row[1] for row in rows])
+        return unpack_from(code, self.next_bytes(calcsize(code), rows[0][0]))
 
     def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
         """Return the next bytes, as one field, and move behind them."""
@@ -2508,7 +2494,8 @@ class Cursor:
             what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
             raise self.error(what, *place, check="bounds")
         if need != nbytes:
-            what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
+            wanted = need if need < 1 << 64 else "more than 2**64"
+            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {wanted}"
             raise self.error(what, *size, check="sizes")
         tensors[item.name] = item
 
@@ -2560,40 +2547,40 @@ def msgpack_loads(data: Any) -> Any:
     return value
 
 
-def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
-    """Return the message for so many bytes, where a dtype and a shape need others."""
-    wanted = need if need < 1 << 64 else "more than 2**64"
-    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
-
-
 def all_u64(numbers: Any) -> bool:
     """Return whether all values are integers from 0 to 2**64-1."""
     return not [n for n in numbers if type(n) is not int or not 0 <= n < 1 << 64]
 
 
+def must_be(python: Any, words: str, fits: Any = None) -> Any:
+    """Return a kind of values for Schema: their type, in words, what they must be besides."""
+    return lambda value: "" if type(value) is python and (not fits or fits(value)) else words
+
+
+def one_of(*texts: str) -> Any:
+    return must_be(str, " or ".join(texts), texts.count)
+
+
 NO_END = "the end is missing: it does not end as a %s file does"
 U64 = "0 to 2**64-1"
-KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
-    "text": (str, None, "text"), "map": (Map, None, "a map"),
-    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
-    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
-    "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
-             "[start, end), integers " + U64),
-    "numbers": (list, all_u64, "an array of integers " + U64)}
+TEXT = must_be(str, "text")
+MAP = must_be(Map, "a map")
+UNSIGNED = must_be(int, "an integer " + U64, lambda n: 0 <= n < 1 << 64)
+RANGE = must_be(list, "an array of two integers " + U64, lambda x: len(x) == 2 and all_u64(x))
+SPAN = must_be(list, "[start, end), integers " + U64,
+               lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1])
+INTEGERS = must_be(list, "an array of integers " + U64, all_u64)
 
 
 class Schema:
     """What a map of an index holds: rows (key, kind, needed, doc[, inside]).
 
-    The rows check what is read and what will be written, and explain each field. A kind is "any",
-    one of KINDS, a tuple of texts, a function that returns what a wrong value should be, or the
-    Schema of a map. `needed`: True, False, or None where null does for absent. `inside`: a Schema
-    that explains what lies in a value of another kind. `other`: (kind, doc[, inside]) of all other
-    keys. `keys`: (function, words) for keys that must be so. `of`: list for an array, where the
-    keys are indices.
+    The rows check what is read and what will be written, and explain each field. A kind is "any", a
+    function that returns what a wrong value should be, or the Schema of a map. `needed`: True,
+    False, or None where null does for absent. `inside`: a Schema that explains what lies in a value
+    of another kind. `other`: (kind, doc[, inside]) of all other keys. `keys`: the kind of the keys.
+    `of`: list for an array, where the keys are indices.
     """
-
-    TEXT = (lambda key: type(key) is str), "text"  # for `keys`
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
@@ -2608,21 +2595,16 @@ class Schema:
             yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
             return
         for key, value in found.items() if self.of is Map else enumerate(found):
-            kind, words = self.rows.get(key, self.other)[0], ""
-            if self.keys and not self.keys[0](key):
-                yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
+            kind = self.rows.get(key, self.other)[0]
+            if self.keys and self.keys(key):
+                yield path + (key,), f"the key {show(key)} is not {self.keys(key)}"
+            elif kind == "any" or value is None and key in self.nullable:
+                continue
             elif isinstance(kind, Schema):
-                if value is not None or key not in self.nullable:
-                    yield from kind.wrongs(value, *path + (key,))
-            elif kind != "any" and (value is not None or key not in self.nullable):
-                if callable(kind):
-                    words = kind(value)
-                else:
-                    python, fits, text = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-                    words = "" if type(value) is python and (not fits or fits(value)) else text
-            if words:
+                yield from kind.wrongs(value, *path + (key,))
+            elif kind(value):
                 name = plain(key) if isinstance(key, str) else show(key)
-                yield path + (key,), f"{name} is {show(value)}, expected {words}"
+                yield path + (key,), f"{name} is {show(value)}, expected {kind(value)}"
         for key in self.needed:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
@@ -2923,6 +2905,12 @@ ENCODINGS["zstd"] = Zstd()
 
 
 # -- [6f] parts ----------------------------------------------------------------------------------
+
+
+def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
+    """Return the message for so many bytes, where a dtype and a shape need others."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
 
 
 class Part:
@@ -3558,7 +3546,10 @@ class Format:
     ['mag', 'primitiv', 'tensorbuffers']
     """
 
-    NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
+    if TYPE_CHECKING:  # what each has
+        NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
+        DTYPES: Any = ()
+        read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
@@ -3567,7 +3558,6 @@ class Format:
     MARKED = True  # every file begins with one of the MAGICS
     BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
-    DTYPES: Any = ()
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -3605,7 +3595,6 @@ class Format:
             what = f"not a {self.NAME} file: it begins with {quote(head)}"
             raise cursor.error(what, "magic", offset=0, check="magic")
 
-    read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
     remedy: Any = None  # (dtype) -> the end of a message that this is none of the format's
 
@@ -3618,8 +3607,7 @@ class Format:
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what read() returns."""
-        attrs, metadata, tensors = parsed
-        return File(self, source, attrs, metadata, tensors, options)
+        return File(self, source, parsed[0], parsed[1], parsed[2], options)
 
     check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
 
@@ -3831,18 +3819,18 @@ class Mag(Format):
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
-    HEADER = Record(
+    HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "storage version"),
         ("checksum", "I", "CRC-32 of the index"), ("num_tensors", "I", "tensor records"),
         ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
-    META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
-                  ("key_length", "I", "bytes of the key"))
-    KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
-    SPEC = Record(("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
-                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
-                  ("aux", "I", "reserved"))
-    M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
-                  ("data_offset", "Q", "offset in the file"))
+    META = (("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
+            ("key_length", "I", "bytes of the key"))
+    KEY_LENGTH = (("key_length", "I", "bytes of the key"),)
+    SPEC = (("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
+            ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
+            ("aux", "I", "reserved"))
+    M012 = (("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
+            ("data_offset", "Q", "offset in the file"))
     LATER_DTYPES: Any = (  # of snapshots, by number; 100 lacks float8
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
@@ -3850,6 +3838,7 @@ class Mag(Format):
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
 
     def read(self, cursor: Cursor) -> Any:
+        cursor.read_ahead()
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
@@ -3935,7 +3924,7 @@ class Mag(Format):
 
     @staticmethod
     def read_shape(cursor: Cursor, rank: int) -> Any:
-        return cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
+        return cursor.record((("shape", f"{rank}Q", "dimensions"),)) if rank else ()
 
     @staticmethod
     def text(cursor: Cursor, raw: bytes) -> str:
@@ -4036,7 +4025,8 @@ class Mag(Format):
         known: Any = {}  # the fields up to data_offset, by dtype and shape
         for key, value in metadata.items():
             kind, raw = 2 if isinstance(value, float) else int(value < 0), encode_text(key)
-            rows.append(self.META.pack(kind, pack(self.PAYLOADS[kind], value), len(raw)) + raw)
+            payload = pack(self.PAYLOADS[kind], value)
+            rows.append(pack_record(self.META, kind, payload, len(raw)) + raw)
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64) if items else end
@@ -4045,7 +4035,7 @@ class Mag(Format):
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
                 number, nbytes = self.DTYPES.index(item.dtype), min(item.nbytes, (1 << 64) - 1)
-                fields = self.SPEC.pack(*places + (number, nbytes, 0, 0))[:57]
+                fields = pack_record(self.SPEC, *places + (number, nbytes, 0, 0))[:57]
                 keep(known, key, (fields, nbytes))
             fields, nbytes = known[key]  # data_offset and aux = 0 follow
             rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
@@ -4055,8 +4045,8 @@ class Mag(Format):
             raise ValueError("mag cannot hold 2**64 bytes of data")
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
-        head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
-        return self.lay_out(self.HEADER.pack(*head) + index, items, starts, offset)
+        head[2] = crc32(index, crc32(pack_record(self.HEADER, *head)))
+        return self.lay_out(pack_record(self.HEADER, *head) + index, items, starts, offset)
 
 
 # -- [7a2] mag100 --------------------------------------------------------------------------------
@@ -4078,12 +4068,12 @@ class Mag100(Format):
     PAD_END = "structure"
     MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
-    HEADER = Record(
+    HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("timestamp", "Q", "seconds since 1970"), ("checksum", "I", "CRC-32C of the index"),
         ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"))
-    COUNT = Record(("pool_count", "I", "names"))
-    RECORD = Record(
+    COUNT = (("pool_count", "I", "names"),)
+    RECORD = (
         ("rank", "B", "dimensions"), ("dtype", "B", "number of the type"), ("aux", "2s", "0"),
         ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
 
@@ -4094,6 +4084,7 @@ class Mag100(Format):
         return 16 if attrs["version"] == 200 else 1
 
     def read(self, cursor: Cursor) -> Any:
+        cursor.read_ahead()
         _, version, timestamp, checksum, aux, metadata_len, total = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names, rows = self.read_names(cursor), []
@@ -4133,7 +4124,7 @@ class Mag100(Format):
         most = (MAX_BOXES + 10 * cursor.end) // 200
         cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
         at, names = cursor.pos, Map()
-        offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
+        offsets = cursor.record((("pool_offsets", f"{count + 1}I", "where names begin"),))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
                 what = f"{offset}; the first is 0, each other one larger than the last"
@@ -4197,19 +4188,19 @@ class Mag300(Format):
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
     MAX_INDEX_BYTES = 256 << 20
-    HEADER = Record(
+    HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("aux", "I", "1: the data are big-endian"), ("meta_offset", "Q", "where the JSON begins"),
         ("meta_span", "Q", "its bytes"), ("blob_offset", "Q", "where the data begin"),
         ("blob_span", "Q", "bytes of data"))
     ENTRY = Schema(
-        ("shape", "numbers", True, "dimensions"), ("dtype", "text", True, "name of the type"),
-        ("dtype_id", "unsigned", True, "its number, which counts"),
-        ("offset", "unsigned", True, "from blob_offset"), ("nbytes", "unsigned", True, "bytes"))
+        ("shape", INTEGERS, True, "dimensions"), ("dtype", TEXT, True, "name of the type"),
+        ("dtype_id", UNSIGNED, True, "its number, which counts"),
+        ("offset", UNSIGNED, True, "from blob_offset"), ("nbytes", UNSIGNED, True, "bytes"))
     ROOT = Schema(
-        ("manifest_ver", "unsigned", True, "1"), ("timestamp", "text", True, "of the writing"),
-        ("magnetron_ver", "text", True, "which wrote it"), ("snapshot_ver", "text", True, ""),
-        ("usr_metadata", "map", True, "of the user"),
+        ("manifest_ver", UNSIGNED, True, "1"), ("timestamp", TEXT, True, "of the writing"),
+        ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
+        ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(other=("any", "entry of a tensor", ENTRY)), True, "tensors"))
 
     def read(self, cursor: Cursor) -> Any:
@@ -4317,7 +4308,7 @@ class Mag300(Format):
             raise ValueError(why)
         data = encode_text(json_text(root))
         base = round_up(44 + len(data), 4096)
-        head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), base, end) + data
+        head = pack_record(self.HEADER, b"MAG!", 300, 0, 44, len(data), base, end) + data
         starts = [base + entry["offset"] for entry in entries.values()]
         return self.lay_out(head, items, starts, base + end)
 
@@ -4352,7 +4343,7 @@ class ZFamily(Format):
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
-    TRAILER = Record()
+    TRAILER: Any = ()
 
     def find_index(self, cursor: Cursor, end: int) -> int:
         """Move to an index with its size behind it, up to `end`; return its bytes."""
@@ -4361,7 +4352,7 @@ class ZFamily(Format):
             raise cursor.error(what, self.ROOT, offset=8)
         end -= 8
         cursor.pos = end
-        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
+        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER[0][0]
         if not 1 <= nbytes <= end - 8:
             raise cursor.error(NO_END % self.TITLE, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
@@ -4469,10 +4460,11 @@ class ZTensor(ZFamily):
               (b"ZTEN0000", "another version of zTensor"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
     CHOICES = Schema(
-        ("encoding", ZFamily.ENCODED, None, "raw or zstd"),
+        ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
-         "of zstd, 3 unless given"), ("data_endianness", ("little", "big"), None, "little or big"),
-        ("checksum", ("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
+         "of zstd, 3 unless given"),
+        ("data_endianness", one_of("little", "big"), None, "little or big"),
+        ("checksum", one_of("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
     OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()])
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
@@ -4480,17 +4472,17 @@ class ZTensor(ZFamily):
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
     MARKS = {"S": "index"}
-    MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
-    TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
+    MAGIC_RECORD = (("magic", "8s", "zTensor 0.1"),)
+    TRAILER = (("index_size", "Q", "bytes of CBOR before"),)
     ENTRY = Schema(
-        ("name", "text", True, "name of the tensor"),
-        ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"), ("dtype", "text", True, "type of the elements"),
-        ("layout", "text", False, "dense, sparse ..."), ("shape", "numbers", True, "dimensions"),
-        ("encoding", "text", True, "raw or zstd"),
-        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
-        ("checksum", "text", None, "of the stored bytes"),
-        other=("any", "custom field"), keys=Schema.TEXT)
+        ("name", TEXT, True, "name of the tensor"),
+        ("offset", UNSIGNED, True, "first stored byte"),
+        ("size", UNSIGNED, True, "bytes stored"), ("dtype", TEXT, True, "type of the elements"),
+        ("layout", TEXT, False, "dense, sparse ..."), ("shape", INTEGERS, True, "dimensions"),
+        ("encoding", TEXT, True, "raw or zstd"),
+        ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"),
+        other=("any", "custom field"), keys=TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
@@ -4627,7 +4619,7 @@ class ZTensor(ZFamily):
                       self._pack_fields(entry, ["checksum"]),
                       self._pack_fields(custom, sorted(custom)), b"\xff"]
         data = b"".join(index)
-        yield data + self.TRAILER.pack(len(data))
+        yield data + pack_record(self.TRAILER, len(data))
 
     @staticmethod
     def _pack_fields(entry: Facts, keys: "List[str]") -> bytes:
@@ -4686,11 +4678,11 @@ class SparseLayouts:
 
     READS = ("dense", "sparse") + BLOBS
     COMPONENT = Schema(
-        ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
+        ("offset", UNSIGNED, True, "first stored byte"),
+        ("size", UNSIGNED, True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
-        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
-        ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
+        ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"), other=("any", "custom field"))
     ROWS = Schema(
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT),
@@ -4778,7 +4770,7 @@ class ZObjects(ZFamily):
     ROOT = "manifest"
     READS: Facts = {}  # layout in a file -> layout of an Entry
     PARTS = LAYOUT = ""  # keys of an object
-    KEY: Any = Schema.TEXT  # of objects
+    KEY: Any = staticmethod(TEXT)  # of objects
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
@@ -4789,8 +4781,8 @@ class ZObjects(ZFamily):
 
     def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
         """Return the tensor of an object; its attrs are what the file says."""
-        if not self.KEY[0](name):
-            raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
+        if self.KEY(name):
+            raise cursor.error(f"{show(name)} is not {self.KEY(name)}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
         parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, *limits))
                      for role, part in found.items()])
@@ -4853,25 +4845,25 @@ class ZTensor1(ZObjects):
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
-    MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
-    TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
-    MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
+    MAGIC_RECORD = (("magic", "8s", "zTensor 1.x"),)
+    TRAILER = (("manifest_size", "Q", "bytes of CBOR before"),)
+    MAGIC_END = (("magic_end", "8s", "from 1.1 on"),)
     PART = Schema(
-        ("dtype", "text", False, "type of the elements"), ("offset", "unsigned", True, "where"),
-        ("length", "unsigned", True, "bytes stored"), ("encoding", "text", None, "raw or zstd"),
-        ("uncompressed_length", "unsigned", None, "bytes decoded"),
-        ("digest", "text", None, "of the stored bytes"), ("type", "text", None, "over the dtype"))
-    USER = Schema(other=("any", "of the user"), keys=Schema.TEXT)
+        ("dtype", TEXT, False, "type of the elements"), ("offset", UNSIGNED, True, "where"),
+        ("length", UNSIGNED, True, "bytes stored"), ("encoding", TEXT, None, "raw or zstd"),
+        ("uncompressed_length", UNSIGNED, None, "bytes decoded"),
+        ("digest", TEXT, None, "of the stored bytes"), ("type", TEXT, None, "over the dtype"))
+    USER = Schema(other=("any", "of the user"), keys=TEXT)
     ENTRY = Schema(
-        ("shape", "numbers", True, "dimensions"), ("format", "text", True, "dense, sparse_csr ..."),
-        ("components", Schema(other=(PART, "a part"), keys=Schema.TEXT), True, "parts by role"),
+        ("shape", INTEGERS, True, "dimensions"), ("format", TEXT, True, "dense, sparse_csr ..."),
+        ("components", Schema(other=(PART, "a part"), keys=TEXT), True, "parts by role"),
         ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
     OBJECTS = Schema(other=("any", "a tensor", ENTRY))
     TOP = Schema(
-        ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
+        ("version", TEXT, True, "of the writer"), ("attributes", USER, None, "of the user"),
         ("objects", ZObjects.MAP, False, "by name", OBJECTS),
         ("tensors", ZObjects.MAP, False, "1.0: the objects", OBJECTS),
-        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
+        ("generator", TEXT, None, "1.0: who wrote it"), doc="the manifest")
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -4929,6 +4921,7 @@ LATER.append(ZTensor1())
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+A_NAME = "text of 1 to 1024 bytes without NUL"
 
 
 def is_name(key: Any) -> bool:
@@ -5072,29 +5065,29 @@ class ZTensor2(ZObjects):
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
     CODEC = "zt.zstd-seekable/1"
-    MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
-    FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
-                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
-                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
-                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
-    KEY = is_name, "text of 1 to 1024 bytes without NUL"
+    MAGIC_RECORD = (("magic", "8s", "zTensor 2"),)
+    FOOTER = (("manifest_offset", "Q", "a multiple of 4096"),
+              ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
+              ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
+              ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
+    KEY = staticmethod(must_be(str, A_NAME, is_name))
     PART = Schema(
-        ("dtype", tuple(ZObjects.SHORT), True, "type of the elements"),
-        ("blob", "range", True, "offset, bytes"), ("type", "text", False, "over the dtype"),
+        ("dtype", one_of(*ZObjects.SHORT), True, "type of the elements"),
+        ("blob", RANGE, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
         ("digest", misfit_digest, False, "of decoded bytes"),
-        ("encoding", "text", False, "raw if absent"), ("shard", "text", False, "the file"),
-        ("decoded_length", "unsigned", False, "bytes decoded"))
-    USER = Schema(other=("any", "of the user"), keys=KEY)
+        ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
+        ("decoded_length", UNSIGNED, False, "bytes decoded"))
+    USER = Schema(other=("any", "of the user"), keys=must_be(str, A_NAME, is_name))
     ENTRY = Schema(
-        ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."),
+        ("shape", INTEGERS, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
         ("attributes", USER, False, "of the user"),
-        ("parts", Schema(other=(PART, "a part"), keys=KEY), True, "parts by role"))
+        ("parts", Schema(other=(PART, "a part"), keys=USER.keys), True, "parts by role"))
     SHARD = Schema(("size", (lambda n: "" if all_u64([n]) and n > 47 else "an integer from 48 on"),
                     True, "bytes of the file"), ("digest", misfit_digest, True, "of the file"))
     TOP = Schema(
         ("attributes", USER, False, "of the user"),
-        ("shards", Schema(other=(SHARD, "a file"), keys=(is_shard, "the name of a shard")), False,
-         "files by name"),
+        ("shards", Schema(other=(SHARD, "a file"), keys=must_be(
+            str, "the name of a shard", is_shard)), False, "files by name"),
         ("objects", ZObjects.MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
         doc="the manifest")
 
@@ -5298,7 +5291,7 @@ class ZTensor2(ZObjects):
         for key, value in metadata.items():
             try:
                 if not is_name(key):
-                    raise ValueError("the key is not " + self.KEY[1])
+                    raise ValueError("the key is not " + A_NAME)
                 data = b"\x81" * level + cbor_dumps(value, sort="bytes")
                 StrictCbor(data).read()
             except (ValueError, TypeError) as error:
@@ -5314,7 +5307,7 @@ class ZTensor2(ZObjects):
         return self._pieces(items, metadata)
 
     def check_name(self, name: str) -> "List[str]":
-        wrong = [] if is_name(name) else ["the name is not " + self.KEY[1]]
+        wrong = [] if is_name(name) else ["the name is not " + A_NAME]
         return super().check_name(name) or wrong
 
     def misfits(self, item: Tensor) -> Chunks:
@@ -5362,7 +5355,7 @@ class ZTensor2(ZObjects):
             data += b"\x6aattributes" + cbor_dumps(metadata, sort="bytes")
         start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
-        yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+        yield pack_record(self.FOOTER, start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
@@ -5559,6 +5552,7 @@ class Primitiv(Format):
             (usual or values[:2] == [0, 1]) and values[2] in range(0, 0x500, 0x100))
 
     def read(self, cursor: Cursor) -> Any:
+        cursor.read_ahead()
         major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
@@ -5851,20 +5845,20 @@ class Burnpack(Format):
     MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
     MAX_TENSORS = 100000
 
-    HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
-                    ("metadata_size", "I", "bytes of CBOR"))
+    HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
+              ("metadata_size", "I", "bytes of CBOR"))
     CODE = Schema(("Bool", "any", False, "how it is stored"))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
-        ("shape", "numbers", True, "dimensions"),
-        ("data_offsets", "span", True, "bytes from DS, [start, end)"),
-        ("param_id", "unsigned", None, "Burn's own id of it"))
+        ("shape", INTEGERS, True, "dimensions"),
+        ("data_offsets", SPAN, True, "bytes from DS, [start, end)"),
+        ("param_id", UNSIGNED, None, "Burn's own id of it"))
     TOP = Schema(
-        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys=Schema.TEXT), True,
+        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys=TEXT), True,
          "entries by name"),
-        ("metadata", Schema(other=("text", "of the user"), keys=Schema.TEXT), False, "of the user"),
+        ("metadata", Schema(other=(TEXT, "of the user"), keys=TEXT), False, "of the user"),
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
-                           keys=Schema.TEXT), False, "numbers by name"),
+                           keys=TEXT), False, "numbers by name"),
         doc="tensors, metadata, scalars")
 
     def read(self, cursor: Cursor, layout: Any = None) -> Any:
@@ -5921,8 +5915,7 @@ class Burnpack(Format):
             return ""
         if not isinstance(code, dict) or len(code) != 1 or type(list(code)[0]) is not str:
             return "text or a map of one text key"
-        scheme = code.get("QFloat")
-        return "" if "QFloat" not in code or isinstance(scheme, dict) else "a map in QFloat"
+        return "" if isinstance(code.get("QFloat", {}), dict) else "a map in QFloat"
 
     def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
                     layout: Any) -> Any:
@@ -5983,7 +5976,7 @@ class Burnpack(Format):
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
         base = 10 + len(data) + -(10 + len(data)) % 256
-        return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
+        return self.lay_out(pack_record(self.HEADER, b"NRUB", 1, len(data)) + data, items,
                             [base + start for start in starts], base + end)
 
     def _pack_entry(self, name: str, item: Tensor, start: int, known: Any, problems: Any) -> bytes:
@@ -6038,13 +6031,13 @@ class BurnSchemes:
     BLOCK = Schema(("len", "any", True, "dimensions of a block"),
                    ("storage", "any", True, "size of a block"))
     SCHEME = Schema(
-        ("value", tuple(VALUES), True, "type of the values"),
-        ("param", tuple(SCALES), True, "type of the scales"),
+        ("value", one_of(*VALUES), True, "type of the values"),
+        ("param", one_of(*SCALES), True, "type of the scales"),
         ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
          Schema(other=("any", "packed dimension"))),
-        ("level", ("Tensor",), True, "what shares a scale",  # plan() checks a block
+        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
          Schema(("Block", "any", False, "elements that share one", BLOCK))),
-        ("mode", ("Symmetric",), True, "Symmetric: no offset"))
+        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
 
     @staticmethod
     def misfit_store(store: Any) -> str:
@@ -6114,9 +6107,9 @@ class TensorBuffers(Format):
     MARKS = {"M": "root"}
     PAD_INSIDE = 8
 
-    LEAD = Record(("magic", "4s", "TensorBuffers"))
-    TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
-                     ("end_magic", "4s", "TensorBuffers"))
+    LEAD = (("magic", "4s", "TensorBuffers"),)
+    TRAILER = (("metadata_size", "I", "bytes of FlatBuffer"),
+               ("end_magic", "4s", "TensorBuffers"))
     ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", MISSING, "name"),
              ("shape", ["I"], [], "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
              ("data_offset", "I", 0, "offset in the file"), ("data_size", "I", 0, "bytes"))
@@ -6237,7 +6230,7 @@ class TensorBuffers(Format):
         model = flat.string(metadata["model"]) if "model" in metadata else None
         data = flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
         return self.lay_out(b"TBS1", items, starts, at,
-                            data + self.TRAILER.pack(len(data), b"TBS1"))
+                            data + pack_record(self.TRAILER, len(data), b"TBS1"))
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         fields = [row[0] for row in self.OPERATION]
@@ -6289,11 +6282,11 @@ class Safetensors(Format):
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     MAX_OPEN = 127  # arrays and objects
-    HEADER = Record(("header_size", "Q", "bytes of JSON"))
+    HEADER = (("header_size", "Q", "bytes of JSON"),)
     ENTRY = Schema(
-        ("dtype", "text", True, "type of the elements"), ("shape", "numbers", True, "dimensions"),
-        ("data_offsets", "span", True, "bytes behind the header, [start, end)"))
-    TOP = Schema(("__metadata__", Schema(other=("text", "of the user")), None, "of the user"),
+        ("dtype", TEXT, True, "type of the elements"), ("shape", INTEGERS, True, "dimensions"),
+        ("data_offsets", SPAN, True, "bytes behind the header, [start, end)"))
+    TOP = Schema(("__metadata__", Schema(other=(TEXT, "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
 
     def detect(self, head: bytes) -> bool:
@@ -6388,7 +6381,7 @@ class Safetensors(Format):
         if len(data) > self.MAX_HEADER_BYTES:
             raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
                 len(data), self.MAX_HEADER_BYTES))
-        return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
+        return self.lay_out(pack_record(self.HEADER, len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
 
 
@@ -6572,10 +6565,11 @@ class BurnRecord(Format):
     for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
         ITEM.rows[key] = "any", doc, ITEM
     ITEM.other = "any", "of the record", ITEM
-    METADATA = Schema(*[(key, "text", True, "of the record") for key in (
-        "float", "int", "format", "version", "settings")], other=("text", "of the record"))
+    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in (
+        "float", "int", "format", "version", "settings")], other=(TEXT, "of the record"))
 
     def read(self, cursor: Cursor) -> Any:
+        cursor.read_ahead()
         if not self.detect(cursor.head(10)):
             self.check_magic(cursor, self.MAGICS[1])
         tree = cursor.msgpack_tree(RecordTree, self.ITEM, "magic")
@@ -7330,7 +7324,7 @@ class Shards(OneFile):  # type: ignore[misc]
     own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     MARKS: "Dict[str, str]" = {}
     TOP = Schema(
-        ("metadata", "map", None, "of the writer"),
+        ("metadata", MAP, None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
          "files by name of the tensor"), doc="an index")
 
@@ -7725,7 +7719,7 @@ class StreamShown:
         modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
         if self.nbytes <= MAX_KEPT and INFLATED.intersection(modules):
             from io import BytesIO
-            self._file = BytesIO(self.fetch(0, self.nbytes))
+            self._file = BytesIO(self.read(0, self.nbytes))
 
 
 TENSOR_LINE, LENGTH = Tensor.__repr__, Tensor.__len__  # those of the ground floor
@@ -8677,7 +8671,7 @@ class QuickMag(Mag):
             cursor.pos += at
             if len(rows) < total:  # over the edge
                 (key, fields, _), = super().walk_rows(cursor, True, 1)
-                rows.append((key, self.SPEC.pack(*fields)[:57]) + fields[8:])
+                rows.append((key, pack_record(self.SPEC, *fields)[:57]) + fields[8:])
         return rows
 
     def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
@@ -9390,11 +9384,11 @@ class Tracing(Whole):
         self.names.setdefault(self.where, None)  # that of its tensor, if it comes to that
         self.note(start, self.pos - start, keys, None, value, doc, len(self.where) // 2)
 
-    def record(self, record: Record) -> Any:
+    def record(self, rows: Any) -> Any:
         """One by one: an error is one of the field that is cut."""
         values: Any = ()
-        for row in record.rows:
-            start, found = self.pos, super().record(Record(row))
+        for row in rows:
+            start, found = self.pos, super().record((row,))
             self.note_here(start, list(found) if found[1:] else found[0], row[2], row[0])
             values += found
         return values
