@@ -87,9 +87,8 @@ Contents (the banners of the rooms below; search for a number)
     [10b] page             what `explain --html` writes
     [11] vendor            copies of this file with only what is asked for
 
-`nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file.
-Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
-fastest. Data are little-endian unless said otherwise.
+`nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
+shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
 Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
 writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
@@ -183,7 +182,7 @@ class FormatError(ValueError):
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    keys: Any = ()  # path of the field: names and indices, the outermost first
+    steps: Any = ()  # path of the field: names and indices, the outermost first
     cut = False  # does the file end in this field?
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
@@ -945,7 +944,7 @@ class Simple(tuple):  # type: ignore[type-arg]
         return f"simple({self[0]})"
 
 
-CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
 NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
@@ -961,9 +960,8 @@ class Cbor:
 
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.deepest = data, base, MAX_DEPTH
-        self.texts: Any = {}  # they repeat: field names, dtypes
-        self.left = MAX_BOXES + 10 * len(data)
-        self.hard_keys = 0
+        self.texts: Any = dict(CBOR_SIMPLE)  # what repeats: field names, dtypes, simple values
+        self.left, self.hard_keys = MAX_BOXES + 10 * len(data), 0
 
     def read(self) -> Any:
         deep = FormatError("CBOR: nested deeper than this Python can read", self.base)
@@ -1095,8 +1093,6 @@ class Cbor:
             return unpack_from(">" + "efd"[code - 25], self.data, start + 1)[0], at
         if code == 24 and size < 32:
             raise self.error(f"simple value {size} in two bytes", start)
-        if size in CBOR_SIMPLE:
-            return CBOR_SIMPLE[size], at
         return self.texts.setdefault(size, Simple((size,))), at  # many share one
 
 
@@ -1446,7 +1442,7 @@ class Flat:
         keys = self.where + path
         name = path_of_keys(keys) or None
         made: FormatError = error("FlatBuffers: " + what, self.base + at, name)
-        made.keys = keys
+        made.steps = keys
         return made
 
     def spend(self, nbytes: int, at: int, name: Any) -> None:
@@ -1916,8 +1912,7 @@ class Storage:
         self.source, self.nbytes = source, nbytes  # as stored; of the whole base of a part
         self.strides = strides  # bytes; None: row-major without gaps
         self.order, self.encoding = order, encoding  # byte order; "raw", or how it is coded
-        self.why = why  # why the values cannot be read, or None
-        self.entry = entry  # of a tensor of several parts in a file: where they lie
+        self.why, self.entry = why, entry  # why values cannot be read; where several parts lie
 
 
 class Tensor:
@@ -1944,10 +1939,9 @@ class Tensor:
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape = name, dtype, shape
+        self.name, self.dtype, self.shape, self.format = name, dtype, shape, format
         self.stored: Storage = stored
         self.start = start  # of its first element in the source (if coded: of the bytes)
-        self.format = format
         self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
 
     @property
@@ -1980,7 +1974,6 @@ class Tensor:
 
     @property
     def strides(self) -> Shape:
-        """Bytes from one element to the next, per dimension."""
         return self.stored.strides or row_major(self.shape, self.itemsize or 1)
 
     @property
@@ -2032,10 +2025,9 @@ class Tensor:
 
     @property
     def data(self) -> memoryview:
-        """The elements as a flat typed memoryview in storage order and native byte order.
+        """The elements as a flat typed memoryview; a copy at each call unless `.zero_copy`.
 
-        A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
-        primitiv tensor is column-major; of a part with gaps or steps below 0, a row-major copy.
+        In storage order (of a part with gaps row-major), native byte order, 16-bit floats as 'H'.
         """
         itemsize, order = self.check_readable(), self.stored.order
         raw: Any = self.raw
@@ -2226,8 +2218,7 @@ class File(TensorMap):
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
         self.attrs, self.metadata = attrs, metadata
-        self._source, self._tensors = source, tensors
-        self._options = options or {}
+        self._source, self._tensors, self._options = source, tensors, options or {}
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -2453,25 +2444,27 @@ class Cursor:
         """Call read(), which raises for one entry or tensor alone."""
         read(*args)
 
-    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, about: Any = (),
-                low: float = 0, high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
-        """Return the Tensors by name that an index has: open_entry(self, key, entry, *about).
-
-        `schema` checks each. All lie from `low` to `high`. `fields` of an entry have name, size and
-        place, for errors; "": the entry itself.
-        """
+    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, **rules: Any) -> Facts:
+        """Return the Tensors by name that an index has; `rules`: those of read_entry()."""
         tensors: "Dict[str, Tensor]" = Map()
-
-        def read(key: Any, entry: Any) -> None:
-            name = entry.get("name") if type(key) is int and type(entry) is Map else key
-            self.tensor = name if type(name) is str else None
-            self.check(schema, entry)
-            self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
         for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (key,)
-            self.one(read, key, entry)
+            self.read_entry(tensors, key, entry, schema, open_entry, **rules)
         self.where, self.tensor = (), None
         return tensors
+
+    def read_entry(self, tensors: Any, key: Any, entry: Any, schema: Any, open_entry: Any,
+                   about: Any = (), low: float = 0, high: float = INFINITY,
+                   fields: Any = ("", "", "")) -> None:
+        """Add the Tensor of an entry that `schema` checks: open_entry(self, key, entry, *about).
+
+        It lies from `low` to `high`. `fields` of an entry have name, size and place, for errors;
+        "": the entry itself.
+        """
+        name = entry.get("name") if type(key) is int and type(entry) is Map else key
+        self.tensor = name if type(name) is str else None
+        self.check(schema, entry)
+        self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
 
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
         """Return the Tensors that come one behind the other, by name; as entries()."""
@@ -2499,9 +2492,10 @@ class Cursor:
             raise self.error(what, *size, check="sizes")
         tensors[item.name] = item
 
-    def keep_whole(self, tensors: Any, *path: Any) -> None:
-        """Raise unless all tensors lie in the file."""
+    def keep_whole(self, tensors: Any, *path: Any, base: int = 0) -> None:
+        """Raise unless all tensors lie in the file; their places have counted from `base`."""
         for item in tensors.values():
+            item.start += base
             end = item.start + item.stored.nbytes
             if end > self.end:
                 what = f"cut short: {self.end} bytes, the data of {quote(item.name)} end at {end}"
@@ -2514,12 +2508,9 @@ class Cursor:
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
         """Return an error of the field at this path of the entry; it lies at or behind .start."""
-        keys = self.where + path
-        made = error(what, self.start if offset is None else offset,
-                     path_of_keys(keys) or self.root or None,
+        return error(what, self.start if offset is None else offset,
+                     path_of_keys(self.where + path) or self.root or None,
                      self.tensor if tensor is None else tensor, self.source.path, check)
-        made.keys = keys
-        return made
 
     def defer(self, error: FormatError) -> None:
         """Raise the error in the end: any other comes first, for the file may be right."""
@@ -2562,14 +2553,14 @@ def one_of(*texts: str) -> Any:
 
 
 NO_END = "the end is missing: it does not end as a %s file does"
-U64 = "0 to 2**64-1"
 TEXT = must_be(str, "text")
 MAP = must_be(Map, "a map")
-UNSIGNED = must_be(int, "an integer " + U64, lambda n: 0 <= n < 1 << 64)
-RANGE = must_be(list, "an array of two integers " + U64, lambda x: len(x) == 2 and all_u64(x))
-SPAN = must_be(list, "[start, end), integers " + U64,
+UNSIGNED = must_be(int, "an integer 0 to 2**64-1", lambda n: 0 <= n < 1 << 64)
+RANGE = must_be(list, "an array of two integers 0 to 2**64-1",
+                lambda x: len(x) == 2 and all_u64(x))
+SPAN = must_be(list, "[start, end), integers 0 to 2**64-1",
                lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1])
-INTEGERS = must_be(list, "an array of integers " + U64, all_u64)
+INTEGERS = must_be(list, "an array of integers 0 to 2**64-1", all_u64)
 
 
 class Schema:
@@ -3549,12 +3540,12 @@ class Format:
     if TYPE_CHECKING:  # what each has
         NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
         DTYPES: Any = ()
+        SUFFIXES: "Tuple[str, ...]" = ()
+        MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
         read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
-    SUFFIXES: "Tuple[str, ...]" = ()
-    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
     MARKED = True  # every file begins with one of the MAGICS
     BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
@@ -4062,7 +4053,7 @@ class Mag100(Format):
     end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
     """
 
-    NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
+    NAME, FAMILY, TITLE, SUFFIXES, IN_FRONT = "mag100", "mag", "mag 100/200", (), True
     MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     PAD_END = "structure"
@@ -4176,7 +4167,7 @@ class Mag300(Format):
     dtype_id counts, not the name. float8_e4m3fn and unknown numbers are listed, and kept.
     """
 
-    NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
+    NAME, FAMILY, TITLE, SUFFIXES, VERSION = "mag300", "mag", "mag 300", (), "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     NAMES = [dtype.replace("bool", "boolean") for dtype in Mag.LATER_DTYPES]
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
@@ -5822,12 +5813,12 @@ class Burnpack(Format):
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     SUFFIXES = (".bpk", ".burnpack")
     MAGICS = (b"NRUB", b"BURN")
-    DTYPES = {  # name here -> in the CBOR; others: dtype_of()
-        "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
-        "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
-        "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
-    NAMES = dict([(code, name) for name, code in DTYPES.items() if name != "bool"],
-                 Bool="bool", Flex32="float32")  # in the CBOR -> here; Bool: burn 0.19, 0.20
+    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
+        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
+        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
+        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+    DTYPES = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
+                  bool={"Bool": "Native"})  # as they are written
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
@@ -5876,9 +5867,7 @@ class Burnpack(Format):
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
-        for item in tensors.values():
-            item.start += base
-        cursor.keep_whole(tensors, "metadata_size")
+        cursor.keep_whole(tensors, "metadata_size", base=base)
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -5898,14 +5887,14 @@ class Burnpack(Format):
     @classmethod
     def dtype_of(cls, code: Any) -> Any:
         """Return (dtype, attrs, why it is not known) of a dtype of the CBOR."""
-        if type(code) is str:
-            dtype = cls.NAMES.get(code)
-        else:
+        value, dtype = "Native", cls.NAMES.get(code) if type(code) is str else None
+        if type(code) is not str:
             (kind, value), = code.items()
-            dtype = "qfloat" if kind == "QFloat" else None
             if kind == "Bool" and type(value) is str:
                 dtype = cls.BOOLS.get(value)
-        attrs = () if code == "Bool" or code in cls.DTYPES.values() else ("burn_dtype", code)
+            dtype = "qfloat" if kind == "QFloat" else dtype
+        usual = dtype and code != "Flex32" and value == "Native"
+        attrs = () if usual else ("burn_dtype", code)
         return dtype, attrs, None if dtype else f"dtype {show(code)} is not known"
 
     @staticmethod
@@ -6267,7 +6256,7 @@ class Safetensors(Format):
 
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
-    SUFFIXES = (".safetensors",)
+    SUFFIXES, MAGICS = (".safetensors",), ()
     MARKED = BOARDS = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
@@ -6645,8 +6634,8 @@ class BurnRecord(Format):
     def open_tensor(self, cursor: Cursor, _: int, row: Any, tree: Any, metadata: Any) -> Tensor:
         name, path, entry, attrs = row
         cursor.tensor, cursor.where = name, path
-        if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
-            raise cursor.error("shape is not an array of integers " + U64, "shape")
+        if INTEGERS(entry["shape"]):
+            raise cursor.error(f"shape is not {INTEGERS(entry['shape'])}", "shape")
         if len(entry) == 2:
             made = self.listed(cursor, tree, metadata, name, entry, attrs)
         else:
@@ -7924,6 +7913,17 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 
 # -- [8g] cut files ------------------------------------------------------------------------------
 
+FIELD_ERROR = Cursor.error
+
+
+@adds_to(Cursor)
+class Placed:
+    def error(self: Any, what: str, *path: Any, **more: Any) -> Any:
+        """Return the error with the path of its field, as keys."""
+        made = FIELD_ERROR(self, what, *path, **more)
+        made.steps = self.where + path
+        return made
+
 
 class Whole(Cursor):
     """Says of a file that was cut short how many of its tensors are whole."""
@@ -7961,7 +7961,9 @@ class Whole(Cursor):
             self.keep_whole(tensors, *self.cut)
         return tensors
 
-    def keep_whole(self, tensors: Any, *path: Any) -> None:
+    def keep_whole(self, tensors: Any, *path: Any, base: int = 0) -> None:
+        for item in tensors.values():
+            item.start += base
         ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
         cut = [name for name, end in ends.items() if end > self.end]
         for name in cut:
@@ -7992,7 +7994,7 @@ class Whole(Cursor):
 
     def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
         """Raise the error, of a file in which these are missing."""
-        what, place = error.what, error.keys
+        what, place = error.what, error.steps
         error.what = (f"cut short: {count_of(self.end, 'byte')}, {what}; {whole} of {count} "
                       "tensors are whole")
         error.tensor, error.check = None, "bounds"
@@ -9029,7 +9031,7 @@ class Boxes:
 
     def name_error(self, made: FormatError) -> FormatError:
         """Give an error the path of the item that is read; what was read of a list is a field."""
-        made.keys, made.field = self.box.about()[:2]
+        made.steps, made.field = self.box.about()[:2]
         made.field = made.field or self.tracing.root
         self.flush(self.box)
         return made
@@ -9457,7 +9459,7 @@ class Tracing(Whole):
         """The offset is that of the field, or of the innermost one around it that was read."""
         made = super().error(what, *path, offset=offset, **more)
         if offset is None:
-            keys = made.keys
+            keys = made.steps
             while keys and keys not in self.places:
                 keys = keys[:-1]
             made.offset = self.places.get(keys)
@@ -9491,14 +9493,14 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts,
                 partial: bool) -> FormatError:
     """Return the error with the exact offset and field of what is wrong: of a parse that traces."""
     for _ in range(2):  # again if that found another error
-        cursor, keys = mixed(Locating, Partial if partial else Whole)(source), error.keys
+        cursor, keys = mixed(Locating, Partial if partial else Whole)(source), error.steps
         cursor.keys = keys
         try:
             cursor.read(kind, options)
         except FormatError as found:
             found.__traceback__ = None  # it keeps all that was parsed
             error = found
-            if error.keys == keys:
+            if error.steps == keys:
                 break
     return error
 
@@ -9569,6 +9571,9 @@ class Verifying(Tracing):
             super().one(read, *args)
         except FormatError as error:
             self.defer(error)
+
+    def read_entry(self, *args: Any, **rules: Any) -> None:
+        self.one(lambda: super(Verifying, self).read_entry(*args, **rules))
 
     def together(self, check: Any, *args: Any) -> None:
         if not self.faults:  # else those that are left need not fit together
@@ -11956,6 +11961,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
     if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
+        text = re.sub(r"(?m)^(# -- \[.*)\n(?:#.*\n)+", r"\1\n", text)  # docs of a room
     roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
         *[API.get(part, "").split() for part in drop])
     text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, tools))
@@ -11994,7 +12000,7 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
         return text
     titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    from tensorfmt import load\n    with load("model{suffix}") as file:\n'
+             f'    with load("model{suffix}") as file:\n'
              "        print(list(file.values()))\n\n")
     return re.sub(r'(?s)# mypy: .*?(`nbytes` counts.*?)\n\nFloors: .*?"""',
                   lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
