@@ -1029,7 +1029,7 @@ class Cbor:
         return count == size or size < 0 and self.data[at:at + 1] == b"\xff"
 
     def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        out: "List[Any]" = []
+        out: Any = []
         while not self.ends(size, len(out), at):
             value, at = self.item(at, depth)
             out.append(value)
@@ -1052,7 +1052,7 @@ class Cbor:
         out[key], at = self.item(at, depth)
         return at
 
-    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def key(self, at: int, depth: int) -> Any:
         return self.item(at, depth, True)
 
     def string(self, start: int, at: int, size: int) -> "Tuple[bytes, int]":
@@ -1076,16 +1076,18 @@ class Cbor:
         """Return the bytes of a string of indefinite length, which begins at `whole`."""
         out, kind = [], self.data[whole] >> 5
         while self.data[at:at + 1] != b"\xff":
-            start, (major, size, at) = at, self.head(at)
-            if major != kind or size < 0:
+            if at >= len(self.data):
+                raise self.error("the data end inside a chunked string", at)
+            start, head = at, self.head(at) if self.data[at] >> 5 == kind else (kind, -1, at)
+            if head[1] < 0:
                 raise self.error("a chunk of another type in a chunked string", start)
-            data, at = self.string(start, at, size)
+            data, at = self.string(start, head[2], head[1])
             if kind == 3:
                 self.text(data, start)  # each is UTF-8 by itself
             out.append(data)
         return b"".join(out), at + 1
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+    def simple(self, start: int, size: int, at: int) -> Any:
         code = self.data[start] & 31
         if code == 31:
             raise self.error("a break outside an indefinite-length item", start)
@@ -1101,7 +1103,7 @@ class PlainCbor(Cbor):
 
     WRONG_KEY, BIGNUMS = Unsupported, ()
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+    def simple(self, start: int, size: int, at: int) -> Any:
         value, at = super().simple(start, size, at)
         if isinstance(value, Simple):
             raise self.error(f"simple value {size}", start)
@@ -1282,7 +1284,7 @@ class Msgpack:
             raise deep
 
     def error(self, what: str, start: "Optional[int]" = None,
-              error: "Type[FormatError]" = FormatError, check: str = "index") -> FormatError:
+              error: Any = FormatError, check: str = "index") -> FormatError:
         what += " (cut short?)" if check == "bounds" else ""
         return error("MessagePack: " + what, self.start if start is None else start, None, None,
                      self.cursor.source.path)
@@ -1794,8 +1796,7 @@ class Json:
         self.data, self.base, self.name = data, base, name
         self.depth, self.python = depth or MAX_DEPTH, python
 
-    def error(self, what: str, at: int = 0,
-              error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: int = 0, error: Any = FormatError) -> FormatError:
         return error("JSON: " + what, self.base + at, self.name)
 
     def read(self) -> Any:
@@ -1903,16 +1904,18 @@ def json_misfit(value: Any, depth: int) -> str:
 
 
 class Storage:
-    """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
+    """How bytes lie in a source. It never changes; tensors of one dtype and shape share it.
+
+    `.nbytes` stored (of the whole base of a part), `.strides` in bytes (None: row-major, no gaps),
+    `.why` the values cannot be read, `.entry` of a tensor of several parts: where they lie.
+    """
 
     __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "entry")
 
     def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
-                 encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
-        self.source, self.nbytes = source, nbytes  # as stored; of the whole base of a part
-        self.strides = strides  # bytes; None: row-major without gaps
-        self.order, self.encoding = order, encoding  # byte order; "raw", or how it is coded
-        self.why, self.entry = why, entry  # why values cannot be read; where several parts lie
+                 encoding: str = "raw", why: Any = None, entry: Any = None) -> None:
+        self.source, self.nbytes, self.strides = source, nbytes, strides
+        self.order, self.encoding, self.why, self.entry = order, encoding, why, entry
 
 
 class Tensor:
@@ -2434,7 +2437,7 @@ class Cursor:
             raise self.error(why, *place)
 
     def limit(self, field: str, value: int, low: int, high: int, why: str,
-              error: "Type[FormatError]" = FormatError) -> None:
+              error: Any = FormatError) -> None:
         """Raise unless a field has a value from low to high."""
         if not low <= value <= high:
             what = f"{field} is {value}, expected {low} to {high}: {why}"
@@ -2446,7 +2449,7 @@ class Cursor:
 
     def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, **rules: Any) -> Facts:
         """Return the Tensors by name that an index has; `rules`: those of read_entry()."""
-        tensors: "Dict[str, Tensor]" = Map()
+        tensors: Facts = Map()
         for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (key,)
             self.read_entry(tensors, key, entry, schema, open_entry, **rules)
@@ -2468,7 +2471,7 @@ class Cursor:
 
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
         """Return the Tensors that come one behind the other, by name; as entries()."""
-        tensors: "Dict[str, Tensor]" = Map()
+        tensors: Facts = Map()
         for item in items:
             self.one(self.admit, tensors, item, 0, high, fields)
         self.where, self.tensor = (), None
@@ -2506,7 +2509,7 @@ class Cursor:
         check(*args)
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
-              check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
+              check: str = "index", error: Any = FormatError) -> FormatError:
         """Return an error of the field at this path of the entry; it lies at or behind .start."""
         return error(what, self.start if offset is None else offset,
                      path_of_keys(self.where + path) or self.root or None,
@@ -2711,8 +2714,7 @@ INEXACT.update([("bool", "float8_e8m0fnu"), ("float8_e8m0fnu", "float16")] + [
 # -- [6d] derived --------------------------------------------------------------------------------
 
 
-def fault_of(item: Tensor, what: str, error: "Type[FormatError]" = FormatError,
-             field: str = "data") -> FormatError:
+def fault_of(item: Tensor, what: str, error: Any = FormatError, field: str = "data") -> Any:
     """Return an error of the values of a tensor."""
     return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
 
@@ -4955,7 +4957,7 @@ class StrictCbor(PlainCbor):
             raise self.refuse(at)
         return super().item(at, depth, is_key)
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+    def simple(self, start: int, size: int, at: int) -> Any:
         value, at = super().simple(start, size, at)
         data = self.data[start:at]
         if data == b"\xf7" or type(value) is float and data != cbor_float(value):
@@ -7919,7 +7921,6 @@ FIELD_ERROR = Cursor.error
 @adds_to(Cursor)
 class Placed:
     def error(self: Any, what: str, *path: Any, **more: Any) -> Any:
-        """Return the error with the path of its field, as keys."""
         made = FIELD_ERROR(self, what, *path, **more)
         made.steps = self.where + path
         return made
@@ -9110,7 +9111,7 @@ class TracedCbor(Boxes, Cbor):
     tagged = False  # a tag is in front of what is read
     inner = 0  # where the value behind the tags begins
 
-    def error(self, what: str, at: Any, error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: Any, error: Any = FormatError) -> FormatError:
         return self.name_error(super().error(what, at, error))
 
     def key(self, at: int, depth: int) -> "Tuple[Any, int]":
@@ -9176,8 +9177,7 @@ class TracedJson(Boxes, Json):
             raise self.expected("nothing", self.skip(end))
         return value, self.stop
 
-    def error(self, what: str, at: "Optional[int]" = None,
-              error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: "Optional[int]" = None, error: Any = FormatError) -> Any:
         """Return an error of a token; what was read before it are fields."""
         at = self.at if at is None else at
         self.flush(self.box)
