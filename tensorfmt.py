@@ -45,6 +45,7 @@ Contents (the banners of the rooms below; search for a number)
     [5e] JSON              RFC 8259, by the standard library
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
+    [6b2] read ahead       small reads of a stream take more at once
     [6c] casts             other dtypes
     [6c2] float8           8-bit floats
     [6d] derived           tensors whose elements are made when they are asked for
@@ -944,7 +945,7 @@ class Simple(tuple):  # type: ignore[type-arg]
         return f"simple({self[0]})"
 
 
-CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
 NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
@@ -960,8 +961,8 @@ class Cbor:
 
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.deepest = data, base, MAX_DEPTH
-        self.texts: Any = dict(CBOR_SIMPLE)  # what repeats: field names, dtypes, simple values
-        self.left, self.hard_keys = MAX_BOXES + 10 * len(data), 0
+        self.texts: Any = {}  # they repeat: field names, dtypes
+        self.left, self.hard_keys, self.known = MAX_BOXES + 10 * len(data), 0, dict(CBOR_SIMPLE)
 
     def read(self) -> Any:
         deep = FormatError("CBOR: nested deeper than this Python can read", self.base)
@@ -1095,7 +1096,7 @@ class Cbor:
             return unpack_from(">" + "efd"[code - 25], self.data, start + 1)[0], at
         if code == 24 and size < 32:
             raise self.error(f"simple value {size} in two bytes", start)
-        return self.texts.setdefault(size, Simple((size,))), at  # many share one
+        return self.known.setdefault(size, Simple((size,))), at  # many share one
 
 
 class PlainCbor(Cbor):
@@ -2291,26 +2292,12 @@ class Cursor:
     deferred: Any = None  # the first error that counts only if there is no other
 
     def __init__(self, source: Any) -> None:
-        self.source, self.end, self.fetch = source, source.nbytes, source.read
+        self.source, self.end = source, source.nbytes
         self.pos = self.start = 0  # start: the offset that errors name
 
     def head(self, nbytes: int) -> bytes:
         """Return the next bytes, or all left, without a move."""
-        return self.fetch(self.pos, max(0, min(nbytes, self.end - self.pos)))
-
-    def read_ahead(self) -> None:
-        """From now on, small reads of a stream that follow each other take WINDOW bytes at once."""
-        read, end, first, data = self.fetch, self.end, 0, b""
-
-        def fetch(offset: int, nbytes: int) -> bytes:
-            nonlocal first, data
-            if nbytes >= WINDOW:
-                return read(offset, nbytes)
-            if not first <= offset <= first + len(data) - nbytes:
-                first, data = offset, read(offset, min(WINDOW, end - offset))
-            return data[offset - first:offset - first + nbytes]
-        if isinstance(self.source, Stream):
-            self.fetch = fetch
+        return self.source.read(self.pos, max(0, min(nbytes, self.end - self.pos)))
 
     def next_bytes(self, nbytes: int, field: str, *index: int) -> bytes:
         """Return nbytes bytes, if the file has them, and move behind them."""
@@ -2602,6 +2589,29 @@ class Schema:
         for key in self.needed:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
+
+
+# -- [6b2] read ahead ----------------------------------------------------------------------------
+
+READ = Stream.read
+
+
+@adds_to(Stream)
+class StreamAhead:
+    _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
+
+    def read(self: Any, offset: int, nbytes: int) -> Any:
+        first, data = self._kept
+        if nbytes >= WINDOW or self._file is None:
+            return READ(self, offset, nbytes)
+        if not first <= offset <= first + len(data) - nbytes:
+            data = READ(self, offset, min(WINDOW, self.nbytes - offset))
+            self._kept = first, _ = offset, data
+        return data[offset - first:offset - first + nbytes]
+
+    def view(self: Any, offset: int, nbytes: int) -> Any:
+        mapped = self._map or self.zero_copy
+        return mapped.view(offset, nbytes) if mapped else memoryview(READ(self, offset, nbytes))
 
 
 # -- [6c] casts ----------------------------------------------------------------------------------
@@ -3805,7 +3815,7 @@ class Mag(Format):
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300")
+    USES = ("mag100", "mag300", "read ahead")
     MAX_RANK = 6
     DIM_BITS = 63
     MARKS = {"end": "padding data"}
@@ -3831,7 +3841,6 @@ class Mag(Format):
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
 
     def read(self, cursor: Cursor) -> Any:
-        cursor.read_ahead()
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
@@ -4077,7 +4086,6 @@ class Mag100(Format):
         return 16 if attrs["version"] == 200 else 1
 
     def read(self, cursor: Cursor) -> Any:
-        cursor.read_ahead()
         _, version, timestamp, checksum, aux, metadata_len, total = cursor.record(self.HEADER)
         attrs = Map([("version", version), ("timestamp", timestamp)])
         names, rows = self.read_names(cursor), []
@@ -5523,6 +5531,7 @@ class Primitiv(Format):
                "flat": "model: each name is one key part, nothing is an escape"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS = ("batch",)
+    USES = ("read ahead",)
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
@@ -5545,7 +5554,6 @@ class Primitiv(Format):
             (usual or values[:2] == [0, 1]) and values[2] in range(0, 0x500, 0x100))
 
     def read(self, cursor: Cursor) -> Any:
-        cursor.read_ahead()
         major, minor = [cursor.uint32(key, "of format 0.1") for key in ("ver_major", "ver_minor")]
         if (major, minor) != (0, 1):
             raise cursor.error(f"format version {major}.{minor}; only 0.1 is known",
@@ -6543,7 +6551,7 @@ class BurnRecord(Format):
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
-    USES = ("quantized",)
+    USES = ("quantized", "read ahead")
     CODED = "list"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
@@ -6560,7 +6568,6 @@ class BurnRecord(Format):
         "float", "int", "format", "version", "settings")], other=(TEXT, "of the record"))
 
     def read(self, cursor: Cursor) -> Any:
-        cursor.read_ahead()
         if not self.detect(cursor.head(10)):
             self.check_magic(cursor, self.MAGICS[1])
         tree = cursor.msgpack_tree(RecordTree, self.ITEM, "magic")
@@ -9573,7 +9580,10 @@ class Verifying(Tracing):
             self.defer(error)
 
     def read_entry(self, *args: Any, **rules: Any) -> None:
-        self.one(lambda: super(Verifying, self).read_entry(*args, **rules))
+        try:
+            super().read_entry(*args, **rules)
+        except FormatError as error:
+            self.defer(error)
 
     def together(self, check: Any, *args: Any) -> None:
         if not self.faults:  # else those that are left need not fit together
@@ -11933,6 +11943,8 @@ def choose_parts(names: "List[str]", wanted: "List[str]",
     elif "save" not in drop or "arrays" in used or "quantized" in used:
         used.append("casts")
     gone = WINGS + [kind.NAME for kind in LATER]
+    if "save" in drop and not [kind for kind in kept if "read ahead" in kind.USES]:
+        drop.append("read ahead")
     return ([kind for kind in FORMATS if kind not in kept],
             drop + [part for part in gone if part not in used])
 
