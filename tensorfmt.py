@@ -1029,14 +1029,14 @@ class Cbor:
         """Return whether an array or a map of so many items is complete."""
         return count == size or size < 0 and self.data[at:at + 1] == b"\xff"
 
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def array(self, size: int, at: int, depth: int) -> Any:
         out: Any = []
         while not self.ends(size, len(out), at):
             value, at = self.item(at, depth)
             out.append(value)
         return out, at + (size < 0)  # and the break
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         out: Facts = Map()
         while not self.ends(size, len(out), at):
             at = self.pair(out, at, depth)
@@ -4972,11 +4972,11 @@ class StrictCbor(PlainCbor):
             raise self.refuse(start)
         return value, at
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         self.keys[depth] = b""
         return super().map(size, at, depth)
 
-    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def key(self, at: int, depth: int) -> Any:
         if b"\x7f" < self.data[at:at + 1] < b"\xc0" and Cbor.head(self, at):
             raise self.error("a map key is an array or a map", at, self.WRONG_KEY)
         key, end = super().key(at, depth)
@@ -5530,8 +5530,7 @@ class Primitiv(Format):
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
                "flat": "model: each name is one key part, nothing is an escape"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
-    TENSOR_ATTRS = ("batch",)
-    USES = ("read ahead",)
+    TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
@@ -8173,7 +8172,7 @@ class QuickCbor(QuickRows, Cbor):
 
     plain: Any  # the class of the plain reader
 
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def array(self, size: int, at: int, depth: int) -> Any:
         if depth != self.usual.depth or not self.usual.lead:
             return super().array(size, at, depth)
         out: "List[Any]" = []
@@ -8184,7 +8183,7 @@ class QuickCbor(QuickRows, Cbor):
             return at
         return self.many(out, out.extend, read_one, size, at)
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         if depth != self.usual.depth or self.usual.lead:
             return super().map(size, at, depth)
         out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
@@ -9121,7 +9120,7 @@ class TracedCbor(Boxes, Cbor):
     def error(self, what: str, at: Any, error: Any = FormatError) -> FormatError:
         return self.name_error(super().error(what, at, error))
 
-    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def key(self, at: int, depth: int) -> Any:
         self.box.begin = at  # a key begins its item
         self.box.next_key, end = super().key(at, depth)
         return self.box.next_key, end
@@ -9139,10 +9138,10 @@ class TracedCbor(Boxes, Cbor):
         self.tagged = tagged
         return value, end
 
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def array(self, size: int, at: int, depth: int) -> Any:
         return self.container(super().array, False, size, at, depth)
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         return self.container(super().map, True, size, at, depth)
 
     def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
@@ -9202,7 +9201,7 @@ class TracedJson(Boxes, Json):
         found: Any = (self.behind if closing else self.blanks).match(self.data, at)
         return min(int(found.end()), self.stop) if closing else int(found.end())
 
-    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def item(self, at: int, depth: int) -> Any:
         """Return an item with `depth` arrays and objects around it, and where it ends."""
         self.enter(at)
         boxed = self.data[at:at + 1] in (b"[", b"{")
@@ -9224,7 +9223,7 @@ class TracedJson(Boxes, Json):
         self.check_escapes(token)
         return value, end
 
-    def container(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def container(self, at: int, depth: int) -> Any:
         """Return the value of an array or an object, and where it ends."""
         keyed = self.data[at:at + 1] == b"{"
         self.left -= 280 if keyed else 120
