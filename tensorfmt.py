@@ -45,6 +45,7 @@ Contents (the banners of the rooms below; search for a number)
     [5e] JSON              RFC 8259, by the standard library
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
+    [6b2] read ahead       small reads of a stream take more at once
     [6c] casts             other dtypes
     [6c2] float8           8-bit floats
     [6d] derived           tensors whose elements are made when they are asked for
@@ -87,9 +88,8 @@ Contents (the banners of the rooms below; search for a number)
     [10b] page             what `explain --html` writes
     [11] vendor            copies of this file with only what is asked for
 
-`nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file.
-Shapes are tuples, outermost dimension first; `()` is a scalar. Row-major: the last index runs
-fastest. Data are little-endian unless said otherwise.
+`nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
+shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
 Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
 writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
@@ -177,20 +177,17 @@ MAX_LINE = 2000  # characters of a line of a message, and of a repr
 
 
 class FormatError(ValueError):
-    """The bytes break a rule of the format.
-
-    `offset` is from the start of the file, `field` a path, `check` "index", "sizes", "bounds" ...
+    """The bytes break a rule of the format. `offset` is from the start of the file, `field` a path.
 
     >>> print(verify(b"MAG!").errors[0])
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    keys: Any = ()  # path of the field: names and indices, the outermost first
+    steps: Any = ()  # path of the field: names and indices, the outermost first
     cut = False  # does the file end in this field?
 
-    def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
-                 tensor: "Optional[str]" = None, path: "Optional[str]" = None,
-                 check: str = "index") -> None:
+    def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
+                 tensor: Any = None, path: Any = None, check: str = "index") -> None:
         super().__init__(what, offset, field, tensor, path, check)
         self.what, self.offset, self.field = what, offset, field
         self.tensor, self.path, self.check = tensor, path, check
@@ -371,14 +368,13 @@ def row_major(shape: Shape, itemsize: int) -> Shape:
 
 def swap(data: Any, itemsize: int) -> Any:
     """Return a copy of the bytes with the byte order of each element reversed."""
-    try:
-        from array import array  # 10 GB/s, but it drags in nine modules
-        items = array(BITS_CODE[itemsize])
-        items.frombytes(data)
-        items.byteswap()
-        return memoryview(items).cast("B")
-    except (ImportError, AttributeError):  # that of MicroPython cannot swap
+    if BOARD:  # its arrays cannot swap
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
+    from array import array  # 10 GB/s, but it drags in nine modules
+    items = array(BITS_CODE[itemsize])
+    items.frombytes(data)
+    items.byteswap()
+    return memoryview(items).cast("B")
 
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
@@ -567,7 +563,6 @@ class Stream:
     """
 
     of_file = True
-    _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
@@ -577,16 +572,9 @@ class Stream:
         stream.seek(here)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        if nbytes >= WINDOW:
-            return self.fetch(offset, nbytes)
-        first, data = self._kept
-        if not first <= offset <= first + len(data) - nbytes:
-            data = self.fetch(offset, min(WINDOW, self.nbytes - offset))
-            self._kept = first, _ = offset, data
-        return data[offset - first:offset - first + nbytes]
-
-    def fetch(self, offset: int, nbytes: int) -> bytes:
         """Return bytes of the stream, whose position stays."""
+        if BOARD and offset > sys.maxsize:
+            raise Unsupported("an offset in the file is too large for this device")
         parts, left = [], nbytes
         with self._lock:
             if self._file is None:
@@ -603,49 +591,41 @@ class Stream:
                     if not parts[-1]:
                         raise FormatError(f"the stream ended {left} bytes early: it has shrunk",
                                           offset + nbytes - left, path=self.path)
-            except OverflowError:  # its files end at 2 GiB
-                raise Unsupported("an offset in the file is too large for this device")
             finally:
                 self._file.seek(here)
         if left < 0:
             raise OSError("the stream gives more than asked for")
         return b"".join(parts)
 
-    def mapping(self) -> Any:
+    @property
+    def zero_copy(self) -> Any:
+        """The mapped file, or False: copy on write, since torch writes into any array.
+
+        The system may not promise so much memory (ENOMEM): then without a promise, or read only.
+        """
+        private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+        ways = [{"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
+                {"access": 3}, {"flags": private}, {"access": 1}]  # and ACCESS_READ
         with self._lock:
-            if self._map is None and self._file is not None:
-                self._map = map_privately(self._file.fileno(), self.nbytes)
+            while self._map is None and self._file is not None:
+                try:
+                    from mmap import mmap
+                    self._map = Memory(mmap(self._file.fileno(), self.nbytes, **ways.pop(0)), True)
+                except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by
+                    self._map = None if ways else False  # flags; it has shrunk, or has no bytes
             return self._map
 
-    zero_copy: Any = property(mapping)
-
     def view(self, offset: int, nbytes: int) -> Any:
-        mapping = self._map or self.mapping()
-        return mapping.view(offset, nbytes) if mapping else memoryview(self.fetch(offset, nbytes))
+        mapped = self._map or self.zero_copy
+        return mapped.view(offset, nbytes) if mapped else memoryview(self.read(offset, nbytes))
 
     def close(self) -> None:
         with self._lock:
-            self._file, self._kept, self._map = None, (0, b""), None
+            self._file = self._map = None
         self._finish()
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-
-
-def map_privately(number: int, nbytes: int) -> Any:
-    """Return a mapped file, or False: copy on write, since torch writes into any array.
-
-    The system may not promise so much memory (ENOMEM): then without a promise, or read only.
-    """
-    private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
-    for way in ({"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
-                {"access": 3}, {"flags": private}, {"access": 1}):  # and ACCESS_READ
-        try:
-            from mmap import mmap
-            return Memory(mmap(number, nbytes, **way), True)
-        except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by flags;
-            pass  # the file has shrunk, or has no bytes
-    return False
 
 
 def open_path(path: str, mapped: bool) -> Any:
@@ -982,8 +962,7 @@ class Cbor:
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.deepest = data, base, MAX_DEPTH
         self.texts: Any = {}  # they repeat: field names, dtypes
-        self.left = MAX_BOXES + 10 * len(data)
-        self.hard_keys = 0
+        self.left, self.hard_keys, self.known = MAX_BOXES + 10 * len(data), 0, dict(CBOR_SIMPLE)
 
     def read(self) -> Any:
         deep = FormatError("CBOR: nested deeper than this Python can read", self.base)
@@ -992,8 +971,7 @@ class Cbor:
         except RuntimeError:  # RecursionError
             raise deep
 
-    def error(self, what: str, at: int,
-              error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: int, error: Any = FormatError) -> Any:
         return error("CBOR: " + what, self.base + at)
 
     def spend(self, nbytes: int, at: int) -> None:
@@ -1051,14 +1029,14 @@ class Cbor:
         """Return whether an array or a map of so many items is complete."""
         return count == size or size < 0 and self.data[at:at + 1] == b"\xff"
 
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        out: "List[Any]" = []
+    def array(self, size: int, at: int, depth: int) -> Any:
+        out: Any = []
         while not self.ends(size, len(out), at):
             value, at = self.item(at, depth)
             out.append(value)
         return out, at + (size < 0)  # and the break
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         out: Facts = Map()
         while not self.ends(size, len(out), at):
             at = self.pair(out, at, depth)
@@ -1075,7 +1053,7 @@ class Cbor:
         out[key], at = self.item(at, depth)
         return at
 
-    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def key(self, at: int, depth: int) -> Any:
         return self.item(at, depth, True)
 
     def string(self, start: int, at: int, size: int) -> "Tuple[bytes, int]":
@@ -1110,7 +1088,7 @@ class Cbor:
             out.append(data)
         return b"".join(out), at + 1
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+    def simple(self, start: int, size: int, at: int) -> Any:
         code = self.data[start] & 31
         if code == 31:
             raise self.error("a break outside an indefinite-length item", start)
@@ -1118,9 +1096,7 @@ class Cbor:
             return unpack_from(">" + "efd"[code - 25], self.data, start + 1)[0], at
         if code == 24 and size < 32:
             raise self.error(f"simple value {size} in two bytes", start)
-        if size in CBOR_SIMPLE:
-            return CBOR_SIMPLE[size], at
-        return self.texts.setdefault(size, Simple((size,))), at  # many share one
+        return self.known.setdefault(size, Simple((size,))), at  # many share one
 
 
 class PlainCbor(Cbor):
@@ -1128,7 +1104,7 @@ class PlainCbor(Cbor):
 
     WRONG_KEY, BIGNUMS = Unsupported, ()
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+    def simple(self, start: int, size: int, at: int) -> Any:
         value, at = super().simple(start, size, at)
         if isinstance(value, Simple):
             raise self.error(f"simple value {size}", start)
@@ -1309,7 +1285,7 @@ class Msgpack:
             raise deep
 
     def error(self, what: str, start: "Optional[int]" = None,
-              error: "Type[FormatError]" = FormatError, check: str = "index") -> FormatError:
+              error: Any = FormatError, check: str = "index") -> FormatError:
         what += " (cut short?)" if check == "bounds" else ""
         return error("MessagePack: " + what, self.start if start is None else start, None, None,
                      self.cursor.source.path)
@@ -1469,7 +1445,7 @@ class Flat:
         keys = self.where + path
         name = path_of_keys(keys) or None
         made: FormatError = error("FlatBuffers: " + what, self.base + at, name)
-        made.keys = keys
+        made.steps = keys
         return made
 
     def spend(self, nbytes: int, at: int, name: Any) -> None:
@@ -1821,8 +1797,7 @@ class Json:
         self.data, self.base, self.name = data, base, name
         self.depth, self.python = depth or MAX_DEPTH, python
 
-    def error(self, what: str, at: int = 0,
-              error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: int = 0, error: Any = FormatError) -> FormatError:
         return error("JSON: " + what, self.base + at, self.name)
 
     def read(self) -> Any:
@@ -1933,17 +1908,18 @@ def json_misfit(value: Any, depth: int) -> str:
 
 
 class Storage:
-    """How bytes lie in a source. It never changes; tensors of one dtype and shape share it."""
+    """How bytes lie in a source. It never changes; tensors of one dtype and shape share it.
+
+    `.nbytes` stored (of the whole base of a part), `.strides` in bytes (None: row-major, no gaps),
+    `.why` the values cannot be read, `.entry` of a tensor of several parts: where they lie.
+    """
 
     __slots__ = ("source", "nbytes", "strides", "order", "encoding", "why", "entry")
 
     def __init__(self, source: Any, nbytes: int, strides: Any = None, order: str = "<",
-                 encoding: str = "raw", why: "Optional[str]" = None, entry: Any = None) -> None:
-        self.source, self.nbytes = source, nbytes  # as stored; of the whole base of a part
-        self.strides = strides  # bytes; None: row-major without gaps
-        self.order, self.encoding = order, encoding  # byte order; "raw", or how it is coded
-        self.why = why  # why the values cannot be read, or None
-        self.entry = entry  # of a tensor of several parts in a file: where they lie
+                 encoding: str = "raw", why: Any = None, entry: Any = None) -> None:
+        self.source, self.nbytes, self.strides = source, nbytes, strides
+        self.order, self.encoding, self.why, self.entry = order, encoding, why, entry
 
 
 class Tensor:
@@ -1970,15 +1946,13 @@ class Tensor:
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape = name, dtype, shape
+        self.name, self.dtype, self.shape, self.format = name, dtype, shape, format
         self.stored: Storage = stored
         self.start = start  # of its first element in the source (if coded: of the bytes)
-        self.format = format
         self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
 
     @property
     def attrs(self) -> Facts:
-        """Facts of the format that it came from (or will be saved to)."""
         flat: Any = self._attrs
         if isinstance(flat, tuple):
             self._attrs = Map([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)])
@@ -2007,7 +1981,6 @@ class Tensor:
 
     @property
     def strides(self) -> Shape:
-        """Bytes from one element to the next, per dimension."""
         return self.stored.strides or row_major(self.shape, self.itemsize or 1)
 
     @property
@@ -2059,10 +2032,9 @@ class Tensor:
 
     @property
     def data(self) -> memoryview:
-        """The elements as a flat typed memoryview in storage order and native byte order.
+        """The elements as a flat typed memoryview; a copy at each call unless `.zero_copy`.
 
-        A copy at each call unless `.zero_copy`; float16 and bfloat16 as bits ('H'). A whole
-        primitiv tensor is column-major; of a part with gaps or steps below 0, a row-major copy.
+        In storage order (of a part with gaps row-major), native byte order, 16-bit floats as 'H'.
         """
         itemsize, order = self.check_readable(), self.stored.order
         raw: Any = self.raw
@@ -2090,7 +2062,8 @@ class Tensor:
         blocks = self.stored_blocks() if stored.strides is None else self.gathered()
         if stored.order == "<" or itemsize == 1:
             return blocks
-        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
+        return (swap(block[i:i + BLOCK], itemsize) for block in blocks
+                for i in range(0, len(block), BLOCK))
 
     def gathered(self) -> Chunks:
         """Yield the bytes of elements with gaps between them, in rows along the last dimension."""
@@ -2126,8 +2099,8 @@ class Tensor:
     def flat(self) -> Chunks:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
         self.check_readable()
-        return (value for block in self.blocks() for part in pieces(block, PART)
-                for value in unpack_values(str(self.dtype), part))
+        return (value for block in self.blocks() for i in range(0, len(block), PART)
+                for value in unpack_values(str(self.dtype), block[i:i + PART]))
 
     def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
@@ -2252,8 +2225,7 @@ class File(TensorMap):
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
         self.attrs, self.metadata = attrs, metadata
-        self._source, self._tensors = source, tensors
-        self._options = options or {}
+        self._source, self._tensors, self._options = source, tensors, options or {}
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -2302,16 +2274,8 @@ class File(TensorMap):
 # is where. Who wants to know more of a file than load() gives its read() another kind of Cursor.
 
 
-class Record:
-    """Fixed little-endian fields: rows (name, struct code, doc); "6q": six values, "8s": bytes."""
-
-    def __init__(self, *rows: Any) -> None:
-        self.rows = rows
-        self.format = "<" + "".join([row[1] for row in rows])
-        self.nbytes = calcsize(self.format)
-
-    def pack(self, *values: Any) -> bytes:
-        return pack(self.format, *values)
+def pack_record(rows: Any, *values: Any) -> bytes:
+    return pack("<" + "".join([row[1] for row in rows]), *values)
 
 
 SIZES = {"str": 1, "bin": 1, "ext": 1, "array": 1, "map": 2}  # bytes of what a head counts
@@ -2347,10 +2311,13 @@ class Cursor:
         self.pos += nbytes
         return data
 
-    def record(self, record: Record) -> Any:
-        """Return the values of a fixed record and move behind it."""
-        self.start = self.pos
-        return unpack_from(record.format, self.next_bytes(record.nbytes, record.rows[0][0]))
+    def record(self, rows: Any) -> Any:
+        """Return the values of little-endian fields and move behind them.
+
+        A row is (name, struct code, doc): "6q" are six values, "8s" are bytes.
+        """
+        self.start, code = self.pos, "<" + "".join([row[1] for row in rows])
+        return unpack_from(code, self.next_bytes(calcsize(code), rows[0][0]))
 
     def take(self, nbytes: int, field: str, doc: str, *index: int) -> bytes:
         """Return the next bytes, as one field, and move behind them."""
@@ -2460,7 +2427,7 @@ class Cursor:
             raise self.error(why, *place)
 
     def limit(self, field: str, value: int, low: int, high: int, why: str,
-              error: "Type[FormatError]" = FormatError) -> None:
+              error: Any = FormatError) -> None:
         """Raise unless a field has a value from low to high."""
         if not low <= value <= high:
             what = f"{field} is {value}, expected {low} to {high}: {why}"
@@ -2470,29 +2437,31 @@ class Cursor:
         """Call read(), which raises for one entry or tensor alone."""
         read(*args)
 
-    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, about: Any = (),
-                low: float = 0, high: float = INFINITY, fields: Any = ("", "", "")) -> Facts:
-        """Return the Tensors by name that an index has: open_entry(self, key, entry, *about).
-
-        `schema` checks each. All lie from `low` to `high`. `fields` of an entry have name, size and
-        place, for errors; "": the entry itself.
-        """
-        tensors: "Dict[str, Tensor]" = Map()
-
-        def read(key: Any, entry: Any) -> None:
-            name = entry.get("name") if type(key) is int and type(entry) is Map else key
-            self.tensor = name if type(name) is str else None
-            self.check(schema, entry)
-            self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
+    def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, **rules: Any) -> Facts:
+        """Return the Tensors by name that an index has; `rules`: those of read_entry()."""
+        tensors: Facts = Map()
         for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (key,)
-            self.one(read, key, entry)
+            self.read_entry(tensors, key, entry, schema, open_entry, **rules)
         self.where, self.tensor = (), None
         return tensors
 
+    def read_entry(self, tensors: Any, key: Any, entry: Any, schema: Any, open_entry: Any,
+                   about: Any = (), low: float = 0, high: float = INFINITY,
+                   fields: Any = ("", "", "")) -> None:
+        """Add the Tensor of an entry that `schema` checks: open_entry(self, key, entry, *about).
+
+        It lies from `low` to `high`. `fields` of an entry have name, size and place, for errors;
+        "": the entry itself.
+        """
+        name = entry.get("name") if type(key) is int and type(entry) is Map else key
+        self.tensor = name if type(name) is str else None
+        self.check(schema, entry)
+        self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
+
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
         """Return the Tensors that come one behind the other, by name; as entries()."""
-        tensors: "Dict[str, Tensor]" = Map()
+        tensors: Facts = Map()
         for item in items:
             self.one(self.admit, tensors, item, 0, high, fields)
         self.where, self.tensor = (), None
@@ -2511,13 +2480,15 @@ class Cursor:
             what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
             raise self.error(what, *place, check="bounds")
         if need != nbytes:
-            what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
+            wanted = need if need < 1 << 64 else "more than 2**64"
+            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {wanted}"
             raise self.error(what, *size, check="sizes")
         tensors[item.name] = item
 
-    def keep_whole(self, tensors: Any, *path: Any) -> None:
-        """Raise unless all tensors lie in the file."""
+    def keep_whole(self, tensors: Any, *path: Any, base: int = 0) -> None:
+        """Raise unless all tensors lie in the file; their places have counted from `base`."""
         for item in tensors.values():
+            item.start += base
             end = item.start + item.stored.nbytes
             if end > self.end:
                 what = f"cut short: {self.end} bytes, the data of {quote(item.name)} end at {end}"
@@ -2528,14 +2499,11 @@ class Cursor:
         check(*args)
 
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
-              check: str = "index", error: "Type[FormatError]" = FormatError) -> FormatError:
+              check: str = "index", error: Any = FormatError) -> FormatError:
         """Return an error of the field at this path of the entry; it lies at or behind .start."""
-        keys = self.where + path
-        made = error(what, self.start if offset is None else offset,
-                     path_of_keys(keys) or self.root or None,
+        return error(what, self.start if offset is None else offset,
+                     path_of_keys(self.where + path) or self.root or None,
                      self.tensor if tensor is None else tensor, self.source.path, check)
-        made.keys = keys
-        return made
 
     def defer(self, error: FormatError) -> None:
         """Raise the error in the end: any other comes first, for the file may be right."""
@@ -2563,40 +2531,40 @@ def msgpack_loads(data: Any) -> Any:
     return value
 
 
-def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
-    """Return the message for so many bytes, where a dtype and a shape need others."""
-    wanted = need if need < 1 << 64 else "more than 2**64"
-    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
-
-
 def all_u64(numbers: Any) -> bool:
     """Return whether all values are integers from 0 to 2**64-1."""
     return not [n for n in numbers if type(n) is not int or not 0 <= n < 1 << 64]
 
 
+def must_be(python: Any, words: str, fits: Any = None) -> Any:
+    """Return a kind of values for Schema: their type, in words, what they must be besides."""
+    return lambda value: "" if type(value) is python and (not fits or fits(value)) else words
+
+
+def one_of(*texts: str) -> Any:
+    return must_be(str, " or ".join(texts), texts.count)
+
+
 NO_END = "the end is missing: it does not end as a %s file does"
-U64 = "0 to 2**64-1"
-KINDS: Facts = {  # of the values in a map of an index: type, what it must be besides, in words
-    "text": (str, None, "text"), "map": (Map, None, "a map"),
-    "unsigned": (int, lambda n: 0 <= n < 1 << 64, "an integer " + U64),
-    "range": (list, lambda x: len(x) == 2 and all_u64(x), "an array of two integers " + U64),
-    "span": (list, lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1],
-             "[start, end), integers " + U64),
-    "numbers": (list, all_u64, "an array of integers " + U64)}
+TEXT = must_be(str, "text")
+MAP = must_be(Map, "a map")
+UNSIGNED = must_be(int, "an integer 0 to 2**64-1", lambda n: 0 <= n < 1 << 64)
+RANGE = must_be(list, "an array of two integers 0 to 2**64-1",
+                lambda x: len(x) == 2 and all_u64(x))
+SPAN = must_be(list, "[start, end), integers 0 to 2**64-1",
+               lambda x: len(x) == 2 and all_u64(x) and x[0] <= x[1])
+INTEGERS = must_be(list, "an array of integers 0 to 2**64-1", all_u64)
 
 
 class Schema:
     """What a map of an index holds: rows (key, kind, needed, doc[, inside]).
 
-    The rows check what is read and what will be written, and explain each field. A kind is "any",
-    one of KINDS, a tuple of texts, a function that returns what a wrong value should be, or the
-    Schema of a map. `needed`: True, False, or None where null does for absent. `inside`: a Schema
-    that explains what lies in a value of another kind. `other`: (kind, doc[, inside]) of all other
-    keys. `keys`: (function, words) for keys that must be so. `of`: list for an array, where the
-    keys are indices.
+    The rows check what is read and what will be written, and explain each field. A kind is "any", a
+    function that returns what a wrong value should be, or the Schema of a map. `needed`: True,
+    False, or None where null does for absent. `inside`: a Schema that explains what lies in a value
+    of another kind. `other`: (kind, doc[, inside]) of all other keys. `keys`: the kind of the keys.
+    `of`: list for an array, where the keys are indices.
     """
-
-    TEXT = (lambda key: type(key) is str), "text"  # for `keys`
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
                  of: Any = Map, doc: str = "") -> None:
@@ -2611,24 +2579,42 @@ class Schema:
             yield path, f"it is {show(found)}, expected {'a map' if self.of is Map else 'an array'}"
             return
         for key, value in found.items() if self.of is Map else enumerate(found):
-            kind, words = self.rows.get(key, self.other)[0], ""
-            if self.keys and not self.keys[0](key):
-                yield path + (key,), f"the key {show(key)} is not {self.keys[1]}"
+            kind = self.rows.get(key, self.other)[0]
+            if self.keys and self.keys(key):
+                yield path + (key,), f"the key {show(key)} is not {self.keys(key)}"
+            elif kind == "any" or value is None and key in self.nullable:
+                continue
             elif isinstance(kind, Schema):
-                if value is not None or key not in self.nullable:
-                    yield from kind.wrongs(value, *path + (key,))
-            elif kind != "any" and (value is not None or key not in self.nullable):
-                if callable(kind):
-                    words = kind(value)
-                else:
-                    python, fits, text = KINDS.get(kind) or (str, kind.count, " or ".join(kind))
-                    words = "" if type(value) is python and (not fits or fits(value)) else text
-            if words:
+                yield from kind.wrongs(value, *path + (key,))
+            elif kind(value):
                 name = plain(key) if isinstance(key, str) else show(key)
-                yield path + (key,), f"{name} is {show(value)}, expected {words}"
+                yield path + (key,), f"{name} is {show(value)}, expected {kind(value)}"
         for key in self.needed:
             if key not in found:
                 yield path, f"the entry lacks {key!r}"
+
+
+# -- [6b2] read ahead ----------------------------------------------------------------------------
+
+READ = Stream.read
+
+
+@adds_to(Stream)
+class StreamAhead:
+    _kept: Any = (0, b"")  # offset and bytes of the index: small reads follow each other
+
+    def read(self: Any, offset: int, nbytes: int) -> Any:
+        first, data = self._kept
+        if nbytes >= WINDOW or self._file is None:
+            return READ(self, offset, nbytes)
+        if not first <= offset <= first + len(data) - nbytes:
+            data = READ(self, offset, min(WINDOW, self.nbytes - offset))
+            self._kept = first, _ = offset, data
+        return data[offset - first:offset - first + nbytes]
+
+    def view(self: Any, offset: int, nbytes: int) -> Any:
+        mapped = self._map or self.zero_copy
+        return mapped.view(offset, nbytes) if mapped else memoryview(READ(self, offset, nbytes))
 
 
 # -- [6c] casts ----------------------------------------------------------------------------------
@@ -2741,8 +2727,7 @@ INEXACT.update([("bool", "float8_e8m0fnu"), ("float8_e8m0fnu", "float16")] + [
 # -- [6d] derived --------------------------------------------------------------------------------
 
 
-def fault_of(item: Tensor, what: str, error: "Type[FormatError]" = FormatError,
-             field: str = "data") -> FormatError:
+def fault_of(item: Tensor, what: str, error: Any = FormatError, field: str = "data") -> Any:
     """Return an error of the values of a tensor."""
     return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
 
@@ -2906,6 +2891,12 @@ ENCODINGS["zstd"] = Zstd()
 
 
 # -- [6f] parts ----------------------------------------------------------------------------------
+
+
+def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
+    """Return the message for so many bytes, where a dtype and a shape need others."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
 
 
 class Part:
@@ -3538,16 +3529,18 @@ class Format:
     ['mag', 'primitiv', 'tensorbuffers']
     """
 
-    NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
+    if TYPE_CHECKING:  # what each has
+        NAME = FAMILY = ""  # FAMILY: NAME of the first generation, File.format of all of them
+        DTYPES: Any = ()
+        SUFFIXES: "Tuple[str, ...]" = ()
+        MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
+        read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
-    SUFFIXES: "Tuple[str, ...]" = ()
-    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin, refused generations too
     MARKED = True  # every file begins with one of the MAGICS
     BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
-    DTYPES: Any = ()
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -3584,7 +3577,6 @@ class Format:
             what = f"not a {self.NAME} file: it begins with {quote(head)}"
             raise cursor.error(what, "magic", offset=0, check="magic")
 
-    read: Any = None  # (cursor) -> (attrs, metadata, tensors); no byte of a tensor is read
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
     remedy: Any = None  # (dtype) -> the end of a message that this is none of the format's
 
@@ -3597,8 +3589,7 @@ class Format:
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what read() returns."""
-        attrs, metadata, tensors = parsed
-        return File(self, source, attrs, metadata, tensors, options)
+        return File(self, source, parsed[0], parsed[1], parsed[2], options)
 
     check_range: Any = None  # (source, offset, nbytes, digest) -> (status, why): row of checksums()
 
@@ -3801,25 +3792,25 @@ class Mag(Format):
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300")
+    USES = ("mag100", "mag300", "read ahead")
     MAX_RANK = 6
     DIM_BITS = 63
     MARKS = {"end": "padding data"}
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
-    HEADER = Record(
+    HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "storage version"),
         ("checksum", "I", "CRC-32 of the index"), ("num_tensors", "I", "tensor records"),
         ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
-    META = Record(("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
-                  ("key_length", "I", "bytes of the key"))
-    KEY_LENGTH = Record(("key_length", "I", "bytes of the key"))
-    SPEC = Record(("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
-                  ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
-                  ("aux", "I", "reserved"))
-    M012 = Record(("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
-                  ("data_offset", "Q", "offset in the file"))
+    META = (("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
+            ("key_length", "I", "bytes of the key"))
+    KEY_LENGTH = (("key_length", "I", "bytes of the key"),)
+    SPEC = (("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
+            ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
+            ("aux", "I", "reserved"))
+    M012 = (("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
+            ("data_offset", "Q", "offset in the file"))
     LATER_DTYPES: Any = (  # of snapshots, by number; 100 lacks float8
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
@@ -3912,7 +3903,7 @@ class Mag(Format):
 
     @staticmethod
     def read_shape(cursor: Cursor, rank: int) -> Any:
-        return cursor.record(Record(("shape", f"{rank}Q", "dimensions"))) if rank else ()
+        return cursor.record((("shape", f"{rank}Q", "dimensions"),)) if rank else ()
 
     @staticmethod
     def text(cursor: Cursor, raw: bytes) -> str:
@@ -4012,7 +4003,8 @@ class Mag(Format):
         known: Any = {}  # the fields up to data_offset, by dtype and shape
         for key, value in metadata.items():
             kind, raw = 2 if isinstance(value, float) else int(value < 0), encode_text(key)
-            rows.append(self.META.pack(kind, pack(self.PAYLOADS[kind], value), len(raw)) + raw)
+            payload = pack(self.PAYLOADS[kind], value)
+            rows.append(pack_record(self.META, kind, payload, len(raw)) + raw)
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64) if items else end
@@ -4021,7 +4013,7 @@ class Mag(Format):
             if key not in known:
                 places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
                 number, nbytes = self.DTYPES.index(item.dtype), min(item.nbytes, (1 << 64) - 1)
-                fields = self.SPEC.pack(*places + (number, nbytes, 0, 0))[:57]
+                fields = pack_record(self.SPEC, *places + (number, nbytes, 0, 0))[:57]
                 keep(known, key, (fields, nbytes))
             fields, nbytes = known[key]  # data_offset and aux = 0 follow
             rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
@@ -4031,8 +4023,8 @@ class Mag(Format):
             raise ValueError("mag cannot hold 2**64 bytes of data")
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
-        head[2] = crc32(index, crc32(self.HEADER.pack(*head)))
-        return self.lay_out(self.HEADER.pack(*head) + index, items, starts, offset)
+        head[2] = crc32(index, crc32(pack_record(self.HEADER, *head)))
+        return self.lay_out(pack_record(self.HEADER, *head) + index, items, starts, offset)
 
 
 # -- [7a2] mag100 --------------------------------------------------------------------------------
@@ -4048,18 +4040,18 @@ class Mag100(Format):
     end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
     """
 
-    NAME, FAMILY, TITLE, IN_FRONT = "mag100", "mag", "mag 100/200", True
+    NAME, FAMILY, TITLE, SUFFIXES, IN_FRONT = "mag100", "mag", "mag 100/200", (), True
     MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     PAD_END = "structure"
     MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
-    HEADER = Record(
+    HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("timestamp", "Q", "seconds since 1970"), ("checksum", "I", "CRC-32C of the index"),
         ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"))
-    COUNT = Record(("pool_count", "I", "names"))
-    RECORD = Record(
+    COUNT = (("pool_count", "I", "names"),)
+    RECORD = (
         ("rank", "B", "dimensions"), ("dtype", "B", "number of the type"), ("aux", "2s", "0"),
         ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
 
@@ -4109,7 +4101,7 @@ class Mag100(Format):
         most = (MAX_BOXES + 10 * cursor.end) // 200
         cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
         at, names = cursor.pos, Map()
-        offsets = cursor.record(Record(("pool_offsets", f"{count + 1}I", "where names begin")))
+        offsets = cursor.record((("pool_offsets", f"{count + 1}I", "where names begin"),))
         for i, offset in enumerate(offsets):
             if offset <= offsets[i - 1] if i else offset:
                 what = f"{offset}; the first is 0, each other one larger than the last"
@@ -4161,7 +4153,7 @@ class Mag300(Format):
     dtype_id counts, not the name. float8_e4m3fn and unknown numbers are listed, and kept.
     """
 
-    NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
+    NAME, FAMILY, TITLE, SUFFIXES, VERSION = "mag300", "mag", "mag 300", (), "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     NAMES = [dtype.replace("bool", "boolean") for dtype in Mag.LATER_DTYPES]
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
@@ -4173,19 +4165,19 @@ class Mag300(Format):
     TENSOR_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, PAD_END, IN_FRONT = 16, 4096, "structure", True
     MAX_INDEX_BYTES = 256 << 20
-    HEADER = Record(
+    HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("aux", "I", "1: the data are big-endian"), ("meta_offset", "Q", "where the JSON begins"),
         ("meta_span", "Q", "its bytes"), ("blob_offset", "Q", "where the data begin"),
         ("blob_span", "Q", "bytes of data"))
     ENTRY = Schema(
-        ("shape", "numbers", True, "dimensions"), ("dtype", "text", True, "name of the type"),
-        ("dtype_id", "unsigned", True, "its number, which counts"),
-        ("offset", "unsigned", True, "from blob_offset"), ("nbytes", "unsigned", True, "bytes"))
+        ("shape", INTEGERS, True, "dimensions"), ("dtype", TEXT, True, "name of the type"),
+        ("dtype_id", UNSIGNED, True, "its number, which counts"),
+        ("offset", UNSIGNED, True, "from blob_offset"), ("nbytes", UNSIGNED, True, "bytes"))
     ROOT = Schema(
-        ("manifest_ver", "unsigned", True, "1"), ("timestamp", "text", True, "of the writing"),
-        ("magnetron_ver", "text", True, "which wrote it"), ("snapshot_ver", "text", True, ""),
-        ("usr_metadata", "map", True, "of the user"),
+        ("manifest_ver", UNSIGNED, True, "1"), ("timestamp", TEXT, True, "of the writing"),
+        ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
+        ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(other=("any", "entry of a tensor", ENTRY)), True, "tensors"))
 
     def read(self, cursor: Cursor) -> Any:
@@ -4291,7 +4283,7 @@ class Mag300(Format):
             raise ValueError(why)
         data = encode_text(json_text(root))
         base = round_up(44 + len(data), 4096)
-        head = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), base, end) + data
+        head = pack_record(self.HEADER, b"MAG!", 300, 0, 44, len(data), base, end) + data
         starts = [base + entry["offset"] for entry in entries.values()]
         return self.lay_out(head, items, starts, base + end)
 
@@ -4326,7 +4318,7 @@ class ZFamily(Format):
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
-    TRAILER = Record()
+    TRAILER: Any = ()
 
     def find_index(self, cursor: Cursor, end: int) -> int:
         """Move to an index with its size behind it, up to `end`; return its bytes."""
@@ -4335,7 +4327,7 @@ class ZFamily(Format):
             raise cursor.error(what, self.ROOT, offset=8)
         end -= 8
         cursor.pos = end
-        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER.rows[0][0]
+        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER[0][0]
         if not 1 <= nbytes <= end - 8:
             raise cursor.error(NO_END % self.TITLE, field)
         cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
@@ -4454,10 +4446,11 @@ class ZTensor(ZFamily):
               (b"ZTEN0000", "another version of zTensor"),
               (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
     CHOICES = Schema(
-        ("encoding", ZFamily.ENCODED, None, "raw or zstd"),
+        ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
-         "of zstd, 3 unless given"), ("data_endianness", ("little", "big"), None, "little or big"),
-        ("checksum", ("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
+         "of zstd, 3 unless given"),
+        ("data_endianness", one_of("little", "big"), None, "little or big"),
+        ("checksum", one_of("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
     OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()])
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
@@ -4465,17 +4458,17 @@ class ZTensor(ZFamily):
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
     MARKS = {"S": "index"}
-    MAGIC_RECORD = Record(("magic", "8s", "zTensor 0.1"))
-    TRAILER = Record(("index_size", "Q", "bytes of CBOR before"))
+    MAGIC_RECORD = (("magic", "8s", "zTensor 0.1"),)
+    TRAILER = (("index_size", "Q", "bytes of CBOR before"),)
     ENTRY = Schema(
-        ("name", "text", True, "name of the tensor"),
-        ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"), ("dtype", "text", True, "type of the elements"),
-        ("layout", "text", False, "dense, sparse ..."), ("shape", "numbers", True, "dimensions"),
-        ("encoding", "text", True, "raw or zstd"),
-        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
-        ("checksum", "text", None, "of the stored bytes"),
-        other=("any", "custom field"), keys=Schema.TEXT)
+        ("name", TEXT, True, "name of the tensor"),
+        ("offset", UNSIGNED, True, "first stored byte"),
+        ("size", UNSIGNED, True, "bytes stored"), ("dtype", TEXT, True, "type of the elements"),
+        ("layout", TEXT, False, "dense, sparse ..."), ("shape", INTEGERS, True, "dimensions"),
+        ("encoding", TEXT, True, "raw or zstd"),
+        ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"),
+        other=("any", "custom field"), keys=TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
@@ -4611,7 +4604,7 @@ class ZTensor(ZFamily):
                       self._pack_fields(entry, ["checksum"]),
                       self._pack_fields(custom, sorted(custom)), b"\xff"]
         data = b"".join(index)
-        yield data + self.TRAILER.pack(len(data))
+        yield data + pack_record(self.TRAILER, len(data))
 
     @staticmethod
     def _pack_fields(entry: Facts, keys: "List[str]") -> bytes:
@@ -4653,11 +4646,11 @@ class ZTensor(ZFamily):
     # real library: see split_blob().
     READS += ("sparse",) + BLOBS
     COMPONENT = Schema(
-        ("offset", "unsigned", True, "first stored byte"),
-        ("size", "unsigned", True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
+        ("offset", UNSIGNED, True, "first stored byte"),
+        ("size", UNSIGNED, True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
         ("encoding", "any", False, "raw or zstd"),
-        ("data_endianness", ("little", "big"), None, "byte order, if raw"),
-        ("checksum", "text", None, "of the stored bytes"), other=("any", "custom field"))
+        ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"), other=("any", "custom field"))
     ENTRY.rows.update(Schema(
         ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
         ("indptr", "any", False, "csr: row pointers", COMPONENT),
@@ -4742,7 +4735,7 @@ class ZObjects(ZFamily):
     ROOT = "manifest"
     READS: Facts = {}  # layout in a file -> layout of an Entry
     PARTS = LAYOUT = ""  # keys of an object
-    KEY: Any = Schema.TEXT  # of objects
+    KEY: Any = staticmethod(TEXT)  # of objects
     FIELDS: Facts = {}  # attribute of a Part -> field of a file
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
@@ -4753,8 +4746,8 @@ class ZObjects(ZFamily):
 
     def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
         """Return the tensor of an object; its attrs are what the file says."""
-        if not self.KEY[0](name):
-            raise cursor.error(f"{show(name)} is not {self.KEY[1]}")
+        if self.KEY(name):
+            raise cursor.error(f"{show(name)} is not {self.KEY(name)}")
         shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
         parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, *limits))
                      for role, part in found.items()])
@@ -4816,25 +4809,25 @@ class ZTensor1(ZObjects):
     READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
     FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
     LAYOUT_KEYS = (LAYOUT, PARTS)
-    MAGIC_RECORD = Record(("magic", "8s", "zTensor 1.x"))
-    TRAILER = Record(("manifest_size", "Q", "bytes of CBOR before"))
-    MAGIC_END = Record(("magic_end", "8s", "from 1.1 on"))
+    MAGIC_RECORD = (("magic", "8s", "zTensor 1.x"),)
+    TRAILER = (("manifest_size", "Q", "bytes of CBOR before"),)
+    MAGIC_END = (("magic_end", "8s", "from 1.1 on"),)
     PART = Schema(
-        ("dtype", "text", False, "type of the elements"), ("offset", "unsigned", True, "where"),
-        ("length", "unsigned", True, "bytes stored"), ("encoding", "text", None, "raw or zstd"),
-        ("uncompressed_length", "unsigned", None, "bytes decoded"),
-        ("digest", "text", None, "of the stored bytes"), ("type", "text", None, "over the dtype"))
-    USER = Schema(other=("any", "of the user"), keys=Schema.TEXT)
+        ("dtype", TEXT, False, "type of the elements"), ("offset", UNSIGNED, True, "where"),
+        ("length", UNSIGNED, True, "bytes stored"), ("encoding", TEXT, None, "raw or zstd"),
+        ("uncompressed_length", UNSIGNED, None, "bytes decoded"),
+        ("digest", TEXT, None, "of the stored bytes"), ("type", TEXT, None, "over the dtype"))
+    USER = Schema(other=("any", "of the user"), keys=TEXT)
     ENTRY = Schema(
-        ("shape", "numbers", True, "dimensions"), ("format", "text", True, "dense, sparse_csr ..."),
-        ("components", Schema(other=(PART, "a part"), keys=Schema.TEXT), True, "parts by role"),
+        ("shape", INTEGERS, True, "dimensions"), ("format", TEXT, True, "dense, sparse_csr ..."),
+        ("components", Schema(other=(PART, "a part"), keys=TEXT), True, "parts by role"),
         ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
     OBJECTS = Schema(other=("any", "a tensor", ENTRY))
     TOP = Schema(
-        ("version", "text", True, "of the writer"), ("attributes", USER, None, "of the user"),
+        ("version", TEXT, True, "of the writer"), ("attributes", USER, None, "of the user"),
         ("objects", ZObjects.MAP, False, "by name", OBJECTS),
         ("tensors", ZObjects.MAP, False, "1.0: the objects", OBJECTS),
-        ("generator", "text", None, "1.0: who wrote it"), doc="the manifest")
+        ("generator", TEXT, None, "1.0: who wrote it"), doc="the manifest")
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, self.MAGICS[0])
@@ -4892,6 +4885,7 @@ LATER.append(ZTensor1())
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+A_NAME = "text of 1 to 1024 bytes without NUL"
 
 
 def is_name(key: Any) -> bool:
@@ -4934,18 +4928,18 @@ class StrictCbor(PlainCbor):
             raise self.refuse(at)
         return super().item(at, depth, is_key)
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+    def simple(self, start: int, size: int, at: int) -> Any:
         value, at = super().simple(start, size, at)
         data = self.data[start:at]
         if data == b"\xf7" or type(value) is float and data != cbor_float(value):
             raise self.refuse(start)
         return value, at
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         self.keys[depth] = b""
         return super().map(size, at, depth)
 
-    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def key(self, at: int, depth: int) -> Any:
         if b"\x7f" < self.data[at:at + 1] < b"\xc0" and Cbor.head(self, at):
             raise self.error("a map key is an array or a map", at, self.WRONG_KEY)
         key, end = super().key(at, depth)
@@ -5035,29 +5029,29 @@ class ZTensor2(ZObjects):
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
     CODEC = "zt.zstd-seekable/1"
-    MAGIC_RECORD = Record(("magic", "8s", "zTensor 2"))
-    FOOTER = Record(("manifest_offset", "Q", "a multiple of 4096"),
-                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
-                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
-                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
-    KEY = is_name, "text of 1 to 1024 bytes without NUL"
+    MAGIC_RECORD = (("magic", "8s", "zTensor 2"),)
+    FOOTER = (("manifest_offset", "Q", "a multiple of 4096"),
+              ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
+              ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
+              ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
+    KEY = staticmethod(must_be(str, A_NAME, is_name))
     PART = Schema(
-        ("dtype", tuple(ZObjects.SHORT), True, "type of the elements"),
-        ("blob", "range", True, "offset, bytes"), ("type", "text", False, "over the dtype"),
+        ("dtype", one_of(*ZObjects.SHORT), True, "type of the elements"),
+        ("blob", RANGE, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
         ("digest", misfit_digest, False, "of decoded bytes"),
-        ("encoding", "text", False, "raw if absent"), ("shard", "text", False, "the file"),
-        ("decoded_length", "unsigned", False, "bytes decoded"))
-    USER = Schema(other=("any", "of the user"), keys=KEY)
+        ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
+        ("decoded_length", UNSIGNED, False, "bytes decoded"))
+    USER = Schema(other=("any", "of the user"), keys=must_be(str, A_NAME, is_name))
     ENTRY = Schema(
-        ("shape", "numbers", True, "dimensions"), ("layout", "text", True, "dense ..."),
+        ("shape", INTEGERS, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
         ("attributes", USER, False, "of the user"),
-        ("parts", Schema(other=(PART, "a part"), keys=KEY), True, "parts by role"))
+        ("parts", Schema(other=(PART, "a part"), keys=USER.keys), True, "parts by role"))
     SHARD = Schema(("size", (lambda n: "" if all_u64([n]) and n > 47 else "an integer from 48 on"),
                     True, "bytes of the file"), ("digest", misfit_digest, True, "of the file"))
     TOP = Schema(
         ("attributes", USER, False, "of the user"),
-        ("shards", Schema(other=(SHARD, "a file"), keys=(is_shard, "the name of a shard")), False,
-         "files by name"),
+        ("shards", Schema(other=(SHARD, "a file"), keys=must_be(
+            str, "the name of a shard", is_shard)), False, "files by name"),
         ("objects", ZObjects.MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
         doc="the manifest")
 
@@ -5254,7 +5248,7 @@ class ZTensor2(ZObjects):
         for key, value in metadata.items():
             try:
                 if not is_name(key):
-                    raise ValueError("the key is not " + self.KEY[1])
+                    raise ValueError("the key is not " + A_NAME)
                 data = b"\x81" * level + cbor_dumps(value, sort="bytes")
                 StrictCbor(data).read()
             except (ValueError, TypeError) as error:
@@ -5270,7 +5264,7 @@ class ZTensor2(ZObjects):
         return self._pieces(items, metadata)
 
     def check_name(self, name: str) -> "List[str]":
-        wrong = [] if is_name(name) else ["the name is not " + self.KEY[1]]
+        wrong = [] if is_name(name) else ["the name is not " + A_NAME]
         return super().check_name(name) or wrong
 
     def misfits(self, item: Tensor) -> Chunks:
@@ -5318,7 +5312,7 @@ class ZTensor2(ZObjects):
             data += b"\x6aattributes" + cbor_dumps(metadata, sort="bytes")
         start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
-        yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+        yield pack_record(self.FOOTER, start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
@@ -5487,7 +5481,7 @@ class Primitiv(Format):
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
                "flat": "model: each name is one key part, nothing is an escape"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
-    TENSOR_ATTRS = ("batch",)
+    TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
     CONTENT = ("dims",)
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
@@ -5771,12 +5765,12 @@ class Burnpack(Format):
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     SUFFIXES = (".bpk", ".burnpack")
     MAGICS = (b"NRUB", b"BURN")
-    DTYPES = {  # name here -> in the CBOR; others: dtype_of()
-        "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
-        "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32",
-        "uint16": "U16", "uint8": "U8", "bool": {"Bool": "Native"}}
-    NAMES = dict([(code, name) for name, code in DTYPES.items() if name != "bool"],
-                 Bool="bool", Flex32="float32")  # in the CBOR -> here; Bool: burn 0.19, 0.20
+    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
+        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
+        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
+        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+    DTYPES = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
+                  bool={"Bool": "Native"})  # as they are written
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
@@ -5794,20 +5788,20 @@ class Burnpack(Format):
     MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
     MAX_TENSORS = 100000
 
-    HEADER = Record(("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
-                    ("metadata_size", "I", "bytes of CBOR"))
+    HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
+              ("metadata_size", "I", "bytes of CBOR"))
     CODE = Schema(("Bool", "any", False, "how it is stored"))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
-        ("shape", "numbers", True, "dimensions"),
-        ("data_offsets", "span", True, "bytes from DS, [start, end)"),
-        ("param_id", "unsigned", None, "Burn's own id of it"))
+        ("shape", INTEGERS, True, "dimensions"),
+        ("data_offsets", SPAN, True, "bytes from DS, [start, end)"),
+        ("param_id", UNSIGNED, None, "Burn's own id of it"))
     TOP = Schema(
-        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys=Schema.TEXT), True,
+        ("tensors", Schema(other=("any", "entry of a tensor", ENTRY), keys=TEXT), True,
          "entries by name"),
-        ("metadata", Schema(other=("text", "of the user"), keys=Schema.TEXT), False, "of the user"),
+        ("metadata", Schema(other=(TEXT, "of the user"), keys=TEXT), False, "of the user"),
         ("scalars", Schema(other=("any", "type and value", Schema(other=("any", "the value"))),
-                           keys=Schema.TEXT), False, "numbers by name"),
+                           keys=TEXT), False, "numbers by name"),
         doc="tensors, metadata, scalars")
 
     def read(self, cursor: Cursor, layout: Any = None) -> Any:
@@ -5825,9 +5819,7 @@ class Burnpack(Format):
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
         layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
-        for item in tensors.values():
-            item.start += base
-        cursor.keep_whole(tensors, "metadata_size")
+        cursor.keep_whole(tensors, "metadata_size", base=base)
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
             attrs["scalars"] = top["scalars"]
@@ -5847,14 +5839,14 @@ class Burnpack(Format):
     @classmethod
     def dtype_of(cls, code: Any) -> Any:
         """Return (dtype, attrs, why it is not known) of a dtype of the CBOR."""
-        if type(code) is str:
-            dtype = cls.NAMES.get(code)
-        else:
+        value, dtype = "Native", cls.NAMES.get(code) if type(code) is str else None
+        if type(code) is not str:
             (kind, value), = code.items()
-            dtype = "qfloat" if kind == "QFloat" else None
             if kind == "Bool" and type(value) is str:
                 dtype = cls.BOOLS.get(value)
-        attrs = () if code == "Bool" or code in cls.DTYPES.values() else ("burn_dtype", code)
+            dtype = "qfloat" if kind == "QFloat" else dtype
+        usual = dtype and code != "Flex32" and value == "Native"
+        attrs = () if usual else ("burn_dtype", code)
         return dtype, attrs, None if dtype else f"dtype {show(code)} is not known"
 
     @staticmethod
@@ -5864,8 +5856,7 @@ class Burnpack(Format):
             return ""
         if not isinstance(code, dict) or len(code) != 1 or type(list(code)[0]) is not str:
             return "text or a map of one text key"
-        scheme = code.get("QFloat")
-        return "" if "QFloat" not in code or isinstance(scheme, dict) else "a map in QFloat"
+        return "" if isinstance(code.get("QFloat", {}), dict) else "a map in QFloat"
 
     def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
                     layout: Any) -> Any:
@@ -5926,7 +5917,7 @@ class Burnpack(Format):
             raise ValueError("%d bytes of metadata are over MAX_METADATA_BYTES = %d" % (
                 len(data), self.MAX_METADATA_BYTES))
         base = 10 + len(data) + -(10 + len(data)) % 256
-        return self.lay_out(self.HEADER.pack(b"NRUB", 1, len(data)) + data, items,
+        return self.lay_out(pack_record(self.HEADER, b"NRUB", 1, len(data)) + data, items,
                             [base + start for start in starts], base + end)
 
     def _pack_entry(self, name: str, item: Tensor, start: int, known: Any, problems: Any) -> bytes:
@@ -5981,13 +5972,13 @@ class BurnSchemes:
     BLOCK = Schema(("len", "any", True, "dimensions of a block"),
                    ("storage", "any", True, "size of a block"))
     SCHEME = Schema(
-        ("value", tuple(VALUES), True, "type of the values"),
-        ("param", tuple(SCALES), True, "type of the scales"),
+        ("value", one_of(*VALUES), True, "type of the values"),
+        ("param", one_of(*SCALES), True, "type of the scales"),
         ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
          Schema(other=("any", "packed dimension"))),
-        ("level", ("Tensor",), True, "what shares a scale",  # plan() checks a block
+        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
          Schema(("Block", "any", False, "elements that share one", BLOCK))),
-        ("mode", ("Symmetric",), True, "Symmetric: no offset"))
+        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
 
     @staticmethod
     def misfit_store(store: Any) -> str:
@@ -6057,9 +6048,9 @@ class TensorBuffers(Format):
     MARKS = {"M": "root"}
     PAD_INSIDE = 8
 
-    LEAD = Record(("magic", "4s", "TensorBuffers"))
-    TRAILER = Record(("metadata_size", "I", "bytes of FlatBuffer"),
-                     ("end_magic", "4s", "TensorBuffers"))
+    LEAD = (("magic", "4s", "TensorBuffers"),)
+    TRAILER = (("metadata_size", "I", "bytes of FlatBuffer"),
+               ("end_magic", "4s", "TensorBuffers"))
     ENTRY = (("id", "Q", 0, "hash of the name"), ("name", "string", MISSING, "name"),
              ("shape", ["I"], [], "dimensions"), ("data_type", "b", 0, "1 float32 ... 10 uint64"),
              ("data_offset", "I", 0, "offset in the file"), ("data_size", "I", 0, "bytes"))
@@ -6180,7 +6171,7 @@ class TensorBuffers(Format):
         model = flat.string(metadata["model"]) if "model" in metadata else None
         data = flat.finish(flat.table(self.ROOT, (version, model, tensors, listed)))
         return self.lay_out(b"TBS1", items, starts, at,
-                            data + self.TRAILER.pack(len(data), b"TBS1"))
+                            data + pack_record(self.TRAILER, len(data), b"TBS1"))
 
     def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
         fields = [row[0] for row in self.OPERATION]
@@ -6217,7 +6208,7 @@ class Safetensors(Format):
 
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
-    SUFFIXES = (".safetensors",)
+    SUFFIXES, MAGICS = (".safetensors",), ()
     MARKED = BOARDS = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
@@ -6232,11 +6223,11 @@ class Safetensors(Format):
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     MAX_OPEN = 127  # arrays and objects
-    HEADER = Record(("header_size", "Q", "bytes of JSON"))
+    HEADER = (("header_size", "Q", "bytes of JSON"),)
     ENTRY = Schema(
-        ("dtype", "text", True, "type of the elements"), ("shape", "numbers", True, "dimensions"),
-        ("data_offsets", "span", True, "bytes behind the header, [start, end)"))
-    TOP = Schema(("__metadata__", Schema(other=("text", "of the user")), None, "of the user"),
+        ("dtype", TEXT, True, "type of the elements"), ("shape", INTEGERS, True, "dimensions"),
+        ("data_offsets", SPAN, True, "bytes behind the header, [start, end)"))
+    TOP = Schema(("__metadata__", Schema(other=(TEXT, "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
 
     def detect(self, head: bytes) -> bool:
@@ -6331,7 +6322,7 @@ class Safetensors(Format):
         if len(data) > self.MAX_HEADER_BYTES:
             raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
                 len(data), self.MAX_HEADER_BYTES))
-        return self.lay_out(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
+        return self.lay_out(pack_record(self.HEADER, len(data)) + data, [row[1::2] for row in rows],
                             [base + start for start in starts], base + at)
 
 
@@ -6499,7 +6490,7 @@ class BurnRecord(Format):
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
-    USES = ("quantized",)
+    USES = ("quantized", "read ahead")
     CODED = "list"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
@@ -6512,8 +6503,8 @@ class BurnRecord(Format):
     for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
         ITEM.rows[key] = "any", doc, ITEM
     ITEM.other = "any", "of the record", ITEM
-    METADATA = Schema(*[(key, "text", True, "of the record") for key in (
-        "float", "int", "format", "version", "settings")], other=("text", "of the record"))
+    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in (
+        "float", "int", "format", "version", "settings")], other=(TEXT, "of the record"))
 
     def read(self, cursor: Cursor) -> Any:
         if not self.detect(cursor.head(10)):
@@ -6591,8 +6582,8 @@ class BurnRecord(Format):
     def open_tensor(self, cursor: Cursor, _: int, row: Any, tree: Any, metadata: Any) -> Tensor:
         name, path, entry, attrs = row
         cursor.tensor, cursor.where = name, path
-        if type(entry["shape"]) is not list or not all_u64(entry["shape"]):
-            raise cursor.error("shape is not an array of integers " + U64, "shape")
+        if INTEGERS(entry["shape"]):
+            raise cursor.error(f"shape is not {INTEGERS(entry['shape'])}", "shape")
         if len(entry) == 2:
             made = self.listed(cursor, tree, metadata, name, entry, attrs)
         else:
@@ -7258,7 +7249,7 @@ class Shards(OneFile):  # type: ignore[misc]
     own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     MARKS: "Dict[str, str]" = {}
     TOP = Schema(
-        ("metadata", "map", None, "of the writer"),
+        ("metadata", MAP, None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
          "files by name of the tensor"), doc="an index")
 
@@ -7653,7 +7644,7 @@ class StreamShown:
         modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
         if self.nbytes <= MAX_KEPT and INFLATED.intersection(modules):
             from io import BytesIO
-            self._file = BytesIO(self.fetch(0, self.nbytes))
+            self._file = BytesIO(self.read(0, self.nbytes))
 
 
 TENSOR_LINE, LENGTH = Tensor.__repr__, Tensor.__len__  # those of the ground floor
@@ -7859,6 +7850,16 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 
 # -- [8g] cut files ------------------------------------------------------------------------------
 
+FIELD_ERROR = Cursor.error
+
+
+@adds_to(Cursor)
+class Placed:
+    def error(self: Any, what: str, *path: Any, **more: Any) -> Any:
+        made = FIELD_ERROR(self, what, *path, **more)
+        made.steps = self.where + path
+        return made
+
 
 class Whole(Cursor):
     """Says of a file that was cut short how many of its tensors are whole, or takes only these."""
@@ -7905,7 +7906,9 @@ class Whole(Cursor):
             self.keep_whole(tensors, *self.cut)
         return tensors
 
-    def keep_whole(self, tensors: Any, *path: Any) -> None:
+    def keep_whole(self, tensors: Any, *path: Any, base: int = 0) -> None:
+        for item in tensors.values():
+            item.start += base
         ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
         cut = [name for name, end in ends.items() if end > self.end]
         for name in cut:
@@ -7936,7 +7939,7 @@ class Whole(Cursor):
 
     def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
         """Leave out what is missing, or raise the error that so many tensors are whole."""
-        what, place = error.what, error.keys
+        what, place = error.what, error.steps
         error.what = (f"cut short: {count_of(self.end, 'byte')}, {what}; {whole} of {count} "
                       "tensors are whole")
         error.tensor, error.check = None, "bounds"
@@ -8092,7 +8095,7 @@ class QuickCbor(QuickRows, Cbor):
 
     plain: Any  # the class of the plain reader
 
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def array(self, size: int, at: int, depth: int) -> Any:
         if depth != self.usual.depth or not self.usual.lead:
             return super().array(size, at, depth)
         out: "List[Any]" = []
@@ -8103,7 +8106,7 @@ class QuickCbor(QuickRows, Cbor):
             return at
         return self.many(out, out.extend, read_one, size, at)
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         if depth != self.usual.depth or self.usual.lead:
             return super().map(size, at, depth)
         out: Facts = super().map(0, at, depth)[0]  # as the plain reader begins one
@@ -8600,7 +8603,7 @@ class QuickMag(Mag):
             cursor.pos += at
             if len(rows) < total:  # over the edge
                 (key, fields, _), = super().walk_rows(cursor, True, 1)
-                rows.append((key, self.SPEC.pack(*fields)[:57]) + fields[8:])
+                rows.append((key, pack_record(self.SPEC, *fields)[:57]) + fields[8:])
         return rows
 
     def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
@@ -8956,7 +8959,7 @@ class Boxes:
 
     def name_error(self, made: FormatError) -> FormatError:
         """Give an error the path of the item that is read; what was read of a list is a field."""
-        made.keys, made.field = self.box.about(self.box.key)[:2]
+        made.steps, made.field = self.box.about(self.box.key)[:2]
         made.field = made.field or self.tracing.root
         self.flush(self.box)
         return made
@@ -9031,10 +9034,10 @@ class TracedCbor(Boxes, Cbor):
     tagged = False  # a tag is in front of what is read
     inner = 0  # where the value behind the tags begins
 
-    def error(self, what: str, at: Any, error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: Any, error: Any = FormatError) -> FormatError:
         return self.name_error(super().error(what, at, error))
 
-    def key(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def key(self, at: int, depth: int) -> Any:
         self.box.begin = at  # a key begins its item
         self.box.next_key, end = super().key(at, depth)
         return self.box.next_key, end
@@ -9052,10 +9055,10 @@ class TracedCbor(Boxes, Cbor):
         self.tagged = tagged
         return value, end
 
-    def array(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def array(self, size: int, at: int, depth: int) -> Any:
         return self.container(super().array, False, size, at, depth)
 
-    def map(self, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+    def map(self, size: int, at: int, depth: int) -> Any:
         return self.container(super().map, True, size, at, depth)
 
     def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
@@ -9099,8 +9102,7 @@ class TracedJson(Boxes, Json):
             self.parser = None  # it makes a cycle
         return value, self.stop
 
-    def error(self, what: str, at: "Optional[int]" = None,
-              error: "Type[FormatError]" = FormatError) -> FormatError:
+    def error(self, what: str, at: "Optional[int]" = None, error: Any = FormatError) -> Any:
         self.flush(self.box)
         return super().error(what, self.pos if at is None else at, error)
 
@@ -9306,11 +9308,11 @@ class Tracing(Whole):
         self.names.setdefault(self.where, None)  # that of its tensor, if it comes to that
         self.note(start, self.pos - start, keys, None, value, doc, len(self.where) // 2)
 
-    def record(self, record: Record) -> Any:
+    def record(self, rows: Any) -> Any:
         """One by one: an error is one of the field that is cut."""
         values: Any = ()
-        for row in record.rows:
-            start, found = self.pos, super().record(Record(row))
+        for row in rows:
+            start, found = self.pos, super().record((row,))
             self.note_here(start, list(found) if found[1:] else found[0], row[2], row[0])
             values += found
         return values
@@ -9381,7 +9383,7 @@ class Tracing(Whole):
         """The offset is that of the field, or of the innermost one around it that was read."""
         made = super().error(what, *path, offset=offset, **more)
         if offset is None:
-            keys = made.keys
+            keys = made.steps
             while keys and keys not in self.places:
                 keys = keys[:-1]
             made.offset = self.places.get(keys)
@@ -9413,14 +9415,14 @@ class Locating(Tracing):
 def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts) -> FormatError:
     """Return the error with the exact offset and field of what is wrong: of a parse that traces."""
     for _ in range(2):  # again if that found another error
-        cursor, keys = Locating(source), error.keys
+        cursor, keys = Locating(source), error.steps
         cursor.keys = keys
         try:
             cursor.read(kind, options)
         except FormatError as found:
             found.__traceback__ = None  # it keeps all that was parsed
             error = found
-            if error.keys == keys:
+            if error.steps == keys:
                 break
     return error
 
@@ -9487,6 +9489,12 @@ class Verifying(Tracing):
     def one(self, read: Any, *args: Any) -> None:
         try:
             super().one(read, *args)
+        except FormatError as error:
+            self.defer(error)
+
+    def read_entry(self, *args: Any, **rules: Any) -> None:
+        try:
+            super().read_entry(*args, **rules)
         except FormatError as error:
             self.defer(error)
 
@@ -11857,6 +11865,8 @@ def choose_parts(names: "List[str]", wanted: "List[str]",
     elif "save" not in drop or "arrays" in used or "quantized" in used:
         used.append("casts")
     gone = WINGS + [kind.NAME for kind in LATER]
+    if "save" in drop and not [kind for kind in kept if "read ahead" in kind.USES]:
+        drop.append("read ahead")
     return ([kind for kind in FORMATS if kind not in kept],
             drop + [part for part in gone if part not in used])
 
@@ -11885,6 +11895,7 @@ def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
     if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
         text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
         text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
+        text = re.sub(r"(?m)^(# -- \[.*)\n(?:#.*\n)+", r"\1\n", text)  # docs of a room
     roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
         *[API.get(part, "").split() for part in drop])
     text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, tools))
@@ -11923,7 +11934,7 @@ def describe_copy(text: str, kinds: "List[Format]") -> str:
         return text
     titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    from tensorfmt import load\n    with load("model{suffix}") as file:\n'
+             f'    with load("model{suffix}") as file:\n'
              "        print(list(file.values()))\n\n")
     return re.sub(r'(?s)# mypy: .*?(`nbytes` counts.*?)\n\nFloors: .*?"""',
                   lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
