@@ -607,12 +607,13 @@ class Stream:
         ways = [{"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
                 {"access": 3}, {"flags": private}, {"access": 1}]  # and ACCESS_READ
         with self._lock:
-            while self._map is None and self._file is not None:
+            for way in ways if self._map is None and self._file is not None else ():
                 try:
                     from mmap import mmap
-                    self._map = Memory(mmap(self._file.fileno(), self.nbytes, **ways.pop(0)), True)
+                    self._map = Memory(mmap(self._file.fileno(), self.nbytes, **way), True)
+                    break
                 except (ImportError, OSError, TypeError, ValueError):  # it cannot (ENODEV), not by
-                    self._map = None if ways else False  # flags; it has shrunk, or has no bytes
+                    self._map = False  # flags; it has shrunk, or has no bytes
             return self._map
 
     def view(self, offset: int, nbytes: int) -> Any:
