@@ -177,7 +177,7 @@ MAX_LINE = 2000  # characters of a line of a message, and of a repr
 
 
 class FormatError(ValueError):
-    """The bytes break a rule of the format. `offset` is from the start of the file, `field` a path.
+    """The bytes break a rule of the format: at `offset` of the file, in `field`, a path.
 
     >>> print(verify(b"MAG!").errors[0])
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
@@ -197,8 +197,7 @@ class FormatError(ValueError):
         name = "" if self.tensor is None else f"tensor {quote(self.tensor)}: "
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
-        end = f" ({', '.join(place)})" if place else ""
-        text = path + name + clip(self.what, 800) + end
+        text = path + name + clip(self.what, 800) + (f" ({', '.join(place)})" if place else "")
         return clip(text if BOARD else text.encode(code, "backslashreplace").decode(code), MAX_LINE)
 
 
@@ -368,13 +367,14 @@ def row_major(shape: Shape, itemsize: int) -> Shape:
 
 def swap(data: Any, itemsize: int) -> Any:
     """Return a copy of the bytes with the byte order of each element reversed."""
-    if BOARD:  # its arrays cannot swap
+    try:
+        from array import array  # 10 GB/s, but it drags in nine modules
+        items = array(BITS_CODE[itemsize])
+        items.frombytes(data)
+        items.byteswap()
+        return memoryview(items).cast("B")
+    except (ImportError, AttributeError):  # that of MicroPython cannot swap
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
-    from array import array  # 10 GB/s, but it drags in nine modules
-    items = array(BITS_CODE[itemsize])
-    items.frombytes(data)
-    items.byteswap()
-    return memoryview(items).cast("B")
 
 
 def unpack_values(dtype: str, data: Any, order: str = "<") -> Any:
@@ -1945,11 +1945,10 @@ class Tensor:
         def __float__(self) -> float: ...
         def __int__(self) -> int: ...
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Any,
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Storage,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
         self.name, self.dtype, self.shape, self.format = name, dtype, shape, format
-        self.stored: Storage = stored
-        self.start = start  # of its first element in the source (if coded: of the bytes)
+        self.stored, self.start = stored, start  # in the source: of element 0, or of coded bytes
         self._attrs: Facts = attrs  # or (key, value, ...): a map when asked for
 
     @property
@@ -2222,11 +2221,10 @@ class File(TensorMap):
 
     def __init__(self, kind: "Format", source: Any, attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]", options: Any = None) -> None:
-        self.kind, self.format = kind, kind.FAMILY
+        self.kind, self.format, self._options = kind, kind.FAMILY, options or {}
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
-        self.attrs, self.metadata = attrs, metadata
-        self._source, self._tensors, self._options = source, tensors, options or {}
+        self.attrs, self.metadata, self._source, self._tensors = attrs, metadata, source, tensors
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -8933,7 +8931,8 @@ class Box:
         self.next_key: Any = MISSING if keyed else 0  # of the item that comes
         self.begin = 0  # of that item, with its key
         self.values: Any = None  # of the items, while it is a plain list
-        self.ends: Any = None  # of its head and of those items
+        self.sizes: Any = None  # of those items in bytes: small numbers take no memory
+        self.reach = 0  # where the last of them ends
 
     def about(self, key: Any) -> Any:
         """Return keys, path, meaning and Schema of an item."""
@@ -8981,13 +8980,13 @@ class Boxes:
             self.add(box.begin, end, box.about(box.key), value, at - box.begin)
         else:
             box.values.append(value)
-            box.ends.append(end)
+            box.sizes.append(end - box.reach)
+            box.reach = end
         box.key = MISSING
         box.next_key = box.next_key if box.keyed else box.next_key + 1
 
     def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
         """Note the head of an array or a map of `size` items, or -1; return what is around it."""
-        from array import array
         outer = self.box
         self.spread(outer)
         about = outer.about(outer.key)
@@ -8997,7 +8996,7 @@ class Boxes:
         if keyed or size == 0 or about[3] is not None:  # its items have meanings of their own
             self.add(*row)
         else:
-            self.box.values, self.box.ends = [], array("Q", [end])
+            self.box.values, self.box.sizes, self.box.reach = [], [], end
         return outer
 
     def close(self, outer: Box, end: int, broken: bool = False) -> None:
@@ -9012,7 +9011,7 @@ class Boxes:
         if box.values is not None:
             begin, _, about, value, lead = box.row
             value = box.values if box.values or end else value
-            self.add(begin, end or box.ends[-1], about, value, lead)
+            self.add(begin, end or box.reach, about, value, lead)
             box.values = None
 
     def spread(self, box: Box) -> None:
@@ -9020,8 +9019,10 @@ class Boxes:
         values, box.values = box.values, None
         if values is not None:
             self.add(*box.row)
+            end = box.row[1]
             for i, value in enumerate(values):
-                self.add(box.ends[i], box.ends[i + 1], box.about(i), value, 0)
+                begin, end = end, end + box.sizes[i]
+                self.add(begin, end, box.about(i), value, 0)
 
     def add(self, begin: int, end: int, about: Any, value: Any, lead: int) -> None:
         keys, path, doc, _ = about
@@ -9619,11 +9620,13 @@ def aim_offsets(fields: "List[Field]") -> None:
             field.target = firsts.get(field.tensor)
 
 
+NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
+
+
 def doc_of(kind: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    lacking = "Its layout is drawn in its docstring; python -OO leaves that out."
-    return dedent("    " + (kind.__doc__ or lacking)).strip()
+    return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
 
 
 def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
