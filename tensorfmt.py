@@ -257,6 +257,12 @@ def join_lines(lines: "List[str]") -> str:
     return "\n  ".join(shown)
 
 
+def list_names(names: Any, most: int = 100) -> str:
+    """Return names in one line, and how many others there are."""
+    text = clip(", ".join(map(plain, names[:most])), MAX_LINE // 2)
+    return text + (f", {len(names) - most} more" if len(names) > most else "")
+
+
 def show(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -510,6 +516,8 @@ def as_dtype(dtype: Any) -> str:
         if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
             full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
             name = full.get(word, word) + name[len(word):]
+        if name[:3] == "f8_":  # of safetensors and zTensor 2
+            name = ([one for one in ITEMSIZE if one.startswith("float8" + name[2:])] + [name])[0]
     if name not in ITEMSIZE:
         raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
     return str(name)
@@ -7115,20 +7123,27 @@ class Joined(File):
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
         if name in self.parts:
             return self.parts[name]
+        file = self.open_part(name)
+        wrong = list(self.misplaced(name, file))
+        if wrong:
+            file.close()
+            raise wrong.pop(0)  # a name for it here would make a cycle
+        return self.parts.setdefault(name, file)  # another thread may have been first
+
+    def open_part(self, name: str) -> File:
+        """Return a shard as a File, whatever tensors it has."""
         source = self.open_shard(name)
         try:
             kind = kind_of(source, None)
             if kind is not self.kind:
                 what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
                 raise FormatError(what, path=source.path)
-            file = kind.open_file(source, self._options)
-            self.check_names(name, file)
+            return kind.open_file(source, self._options)
         except BaseException as error:
             source.close()
             if isinstance(error, FormatError):
                 error.path = error.path or source.path
             raise
-        return self.parts.setdefault(name, file)  # another thread may have been first
 
     def open_shard(self, name: str) -> Any:
         """Return the source of a shard: a file beside the index, wherever we are by now."""
@@ -7153,19 +7168,22 @@ class Joined(File):
             return memory
         return source
 
-    def check_names(self, shard: str, file: File) -> None:
-        """Raise unless a shard has the tensors that the index places there, and no others."""
+    def misplaced(self, shard: str, file: File) -> Chunks:
+        """Yield an error for each tensor that a shard lacks or has against the index."""
         if self._named is None:
             named: Any = {}
             for name, place in self._tensors.items():
                 named.setdefault(place, []).append(name)
             self._named = named  # when it is whole: Ctrl-C may come before
         names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
-        wrong = [(name, "lacks") for name in self._named.get(shard, ()) if name not in names]
-        wrong += [(name, "has") for name in names if self._tensors.get(name, shard) != shard]
-        for name, has in wrong:
-            what = f"its place is {quote(self._tensors[name])}, but {quote(shard)} {has} it"
-            raise FormatError(what, None, "weight_map", name, self.path)
+        for name in self._named.get(shard, ()) if not self._options.get("partial") else ():
+            if name not in names:
+                what = f"weight_map places it in {quote(shard)}, which lacks it"
+                yield FormatError(what, None, "weight_map", name, self.path)
+        for name in names:
+            if self._tensors.get(name, shard) != shard:
+                what = f"its place is {quote(self._tensors[name])}, but {quote(shard)} has it"
+                yield FormatError(what, None, "weight_map", name, self.path)
 
     def keep_whole(self) -> None:
         """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
@@ -7274,12 +7292,13 @@ class Shards(OneFile):  # type: ignore[misc]
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
         file: Any = self.make_file(source, (attrs,), {})
-        total = 0
+        total = opened = 0
         for shard in attrs["shards"]:
             found: Any = Map()
             try:
-                with file.part(shard) as found:
-                    errors = verify(found).errors
+                with file.open_part(shard) as found:
+                    opened += 1
+                    errors = list(file.misplaced(shard, found)) + verify(found).errors
             except FormatError as error:
                 errors = [error]
             for wrong in errors:
@@ -7292,7 +7311,7 @@ class Shards(OneFile):  # type: ignore[misc]
             elif not errors:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
         said = attrs["index"].get("total_size")
-        if said is not None and len(file.parts) == len(attrs["shards"]):  # all could be opened
+        if said is not None and opened == len(attrs["shards"]):
             text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
             yield "ok" if said == total else "FAIL", text, None
 
@@ -7419,6 +7438,10 @@ def open_folder(path: str, mapped: bool) -> Any:
     for ends in Shards.SUFFIXES, tuple([end for kind in FORMATS for end in kind.SUFFIXES]):
         found = [name for name in sorted(os.listdir(path)) if name.lower().endswith(ends)]
         if len(found) == 1:
+            count = found[0].rpartition("-of-")[2].partition(".")[0]
+            if count.isdigit() and int(count) > 1:
+                raise ValueError(f"{plain(path)}: {plain(found[0])} is one of {int(count)} shards, "
+                                 "their index is missing; by its own path it is read alone")
             return open_path(os.path.join(path, found[0]), mapped)
         if found:
             break
@@ -7688,9 +7711,10 @@ class TensorShown:
     numpy = T = reshape = transpose = sum = mean = min = max = property(no_array)
 
     def __add__(self: Any, other: Any) -> Any:
-        if hasattr(other, "__array__") and not isinstance(other, Tensor):
+        if hasattr(other, "__array__") and not isinstance(other, Tensor) and (
+                not hasattr(other, "detach")):  # as torch's have, which do not know
             return NotImplemented  # the array knows
-        raise TypeError("a Tensor does not calculate; numpy.asarray(t) does")
+        raise TypeError("a Tensor does not calculate; numpy.asarray(t), torch.as_tensor(t) do")
 
     __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
     __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
@@ -7706,8 +7730,8 @@ class TensorShown:
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
             return self.item() == other
-        if isinstance(other, (int, float, list, tuple)):
-            raise TypeError("elements are compared by numpy.asarray(t)")
+        if isinstance(other, (int, float, list, tuple)) or hasattr(other, "detach"):
+            raise TypeError("elements are compared by numpy.asarray(t), torch.as_tensor(t)")
         return NotImplemented
 
     def __hash__(self: Any) -> int:
@@ -9083,8 +9107,8 @@ class TracedJson(Boxes, Json):
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
         import re
-        patterns: Any = re.compile(rb"[ \t\r\n]*"), re.compile(rb"[ \t\r\n,:\]}]*")
-        self.blanks, self.behind = patterns
+        self.blanks: Any = re.compile(rb"[ \t\r\n]*")
+        self.behind: Any = re.compile(rb"[ \t\r\n,:\]}]*")
         self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
         self.parser: Any = self.decoder()
@@ -9537,6 +9561,8 @@ def dissect(kind: "Format", source: Any, options: Facts,
                 last.name = str(error.field) if error.cut else "the end"
             last.kind, last.doc = "fault", error.what
             return fields, parsed, error, again
+    for name in () if error else parsed[0].get("weight_map", ()):  # of an index of shards
+        cursor.names["weight_map", name] = clip(name, MAX_PATH)
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
@@ -10054,7 +10080,7 @@ class Summary:
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
-        self.nbytes = 0  # of the target
+        self.nbytes, self.files = 0, 1  # of the target
 
     def __repr__(self) -> str:
         return "\n".join(self.lines(False))
@@ -10072,8 +10098,7 @@ class Summary:
         few = renamed if each else renamed[:5]
         lines += few + [f"renamed: {len(renamed) - 5} more"] * (len(few) < len(renamed))
         for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
-            text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
-            lines += [f"{title}: {text}"] if names else []
+            lines += [f"{title}: {list_names(names)}"] if names else []
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
         lines += [f"dropped: {text}" for text in self.dropped]
         return lines + [f"wrote {self.nbytes} bytes"]
@@ -10172,6 +10197,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     if watch is not None:
         chunks = chunks.watched(seen) if isinstance(chunks, ShardFiles) else seen(
             chunks, sum([item.nbytes for _, item in items]))
+    summary.files += len(getattr(chunks, "parts", ()))
     summary.nbytes = write_out(target, chunks)
     return summary
 
@@ -10507,8 +10533,11 @@ def show_ls(args: Any) -> None:
             print_tree(tree_of(items, args.tree, file.nbytes), args.limit, paint)
         elif items:
             print_listing(items, args.limit, paint, args.shards)
-        for name in file.attrs.get("missing", ())[:args.limit]:
+        missing = file.attrs.get("missing", ())
+        for name in missing[:args.limit]:
             print(f"not whole: {plain(name)}")
+        if args.limit is not None and len(missing) > args.limit:
+            print(f"not whole: {len(missing) - args.limit} more")
 
 
 def shard_of(item: Tensor) -> str:
@@ -10740,9 +10769,8 @@ def print_all_stats(file: File, json: bool) -> None:
             why = f" ({plain(row['error'], 60)})" if "error" in row else ""
             print(line(*texts, plain(row["name"]) + why))
         for title, names in zip(("NaN", "infinities"), odd.values()):
-            text = clip(", ".join(map(plain, names[:100])), MAX_LINE // 2)
             print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
-                  + ": " * bool(names) + text)
+                  + ": " * bool(names) + list_names(names))
     if damage:
         raise damage[0]
 
@@ -10942,8 +10970,8 @@ def show_diff(args: Any) -> bool:
         print(f"{count_of(len(rows), 'difference')}, {count}")
     elif not args.quiet:
         print(f"the same {count}, {'same' if found['metadata'] else 'no'} metadata")
-    for name in found["missing"][:100]:
-        print(f"not whole in both, not compared: {plain(name)}")
+    if found["missing"]:
+        print(f"not whole in both, not compared: {list_names(found['missing'])}")
     return bool(rows)
 
 
@@ -11148,6 +11176,8 @@ def show_convert(args: Any) -> None:
             kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
+        if args.shard and "shard" not in kind.OPTIONS:
+            raise TypeError("--shard: TO is an index, NAME.safetensors.index.json")
         kind.check_options(options, kind.OPTIONS)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
         if not args.json:
@@ -11161,7 +11191,7 @@ def show_convert(args: Any) -> None:
             helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
             ways = sorted({text.split('"')[0] for text in str(error).split('convert(cast="')[1:]})
             hint = f"--cast {' or '.join(ways)} converts values, " if ways else ""
-            hint = f"\n  {hint}--only NAME leaves tensors out"
+            hint = f"\n  {hint}--exclude NAME leaves tensors out"
             raise ValueError(f"{describe(error)}{hint if helps else ''}\nnothing written")
     if args.json:
         report.write(to_json(vars(summary)) + "\n")
@@ -11172,7 +11202,8 @@ def show_convert(args: Any) -> None:
     if kind.VERSION and kind is not file.kind and "version" not in options:
         lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
     report.write("".join([f"  {line}\n" for line in lines]))
-    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
+    files = f" in {summary.files} files" if summary.files > 1 else ""
+    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}{files}\n")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -11264,9 +11295,15 @@ def pair(text: str) -> "List[Optional[str]]":
     return [key, value or None]
 
 
+def two_names(text: str) -> "List[Optional[str]]":
+    if "" in text.split("=", 1):
+        raise ValueError(text)
+    return pair(text)
+
+
 TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
                            lambda path: os.path.expanduser(path))
-TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": pair,
+TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": two_names,
               "START:STOP": row_range, "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},
               "NAME,...": lambda text: [name for name in text.split(",") if name]})  # others: text
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
@@ -11661,8 +11698,8 @@ def page_key(found: Explained) -> str:
     if error is None:
         return text
     fault, lost = [row[0] for row in found.rows if row[0].kind == "fault"][0], sums["unreached"]
-    at, missing = fault.offset, ", ".join(map(plain, found.attrs.get("missing", ())))
-    missing = f" Not whole: {to_html(missing, MAX_MESSAGE)}." if missing else ""
+    at, missing = fault.offset, list_names(found.attrs.get("missing", ()), 10)
+    missing = f" Not whole: {to_html(missing, MAX_LINE)}." if missing else ""
     return text + (
         '</p><section class="banner fault" role="alert"><b>This file is broken: '
         f'{to_html(error.what, MAX_LINE)}.</b> The fault is at <a href="#0x{at:x}">0x{at:x}, '

@@ -4432,7 +4432,7 @@ class ShardTest(FolderCase):
         one, two = "m-1-of-2.safetensors", "m-2-of-2.safetensors"
         for changes, name, word in (
                 ({"a": "gone.safetensors"}, "a", "the shard is missing"),
-                ({"e": one}, "e", f"its place is {one!r}, but {one!r} lacks it"),
+                ({"e": one}, "e", f"weight_map places it in {one!r}, which lacks it"),
                 ({"a": two}, "b", f"its place is {two!r}, but {one!r} has it")):
             path = self.write_model(**changes)
             file = load(path)
@@ -4518,9 +4518,28 @@ class ShardTest(FolderCase):
         self.assertIn("it has m-1-of-2.safetensors, m-2-of-2.safetensors",
                       str(error_of(IsADirectoryError, load, self.folder)))
         os.unlink(os.path.join(self.folder, "m-1-of-2.safetensors"))
+        self.refuses(["m-2-of-2.safetensors is one of 2 shards", "index is missing"], load,
+                     self.folder)
+        one = os.path.join(self.folder, "m-1-of-1.safetensors")
+        os.rename(os.path.join(self.folder, "m-2-of-2.safetensors"), one)
         self.assertEqual(list(load(self.folder)), ["c", "d"])
-        os.unlink(os.path.join(self.folder, "m-2-of-2.safetensors"))
+        os.unlink(one)
         self.assertIn("no tensor files", str(error_of(IsADirectoryError, load, self.folder)))
+
+    def test_all_that_an_index_places_wrongly(self):
+        import json
+        path = self.write_model()
+        top = json.loads(read_file(path).decode())
+        top["weight_map"].update(e="m-1-of-2.safetensors", f="m-1-of-2.safetensors")
+        write_file(path, json.dumps(top).encode())
+        report = tensorfmt.verify(path)
+        self.assertEqual([error.tensor for error in report.errors], ["e", "f"])
+        self.assertIn("which lacks it", report.errors[0].what)
+        self.assertEqual(len(run("verify", "--quiet", path)[1].rstrip().split("\n")), 2)
+        with load(path, partial=True) as file:  # the others of that shard are whole
+            self.assertEqual((sorted(file), file.attrs["missing"]), (list("abcd"), ["e", "f"]))
+        code, out, _ = run("explain", path, "--tensor", "e")
+        self.assertEqual((code, "m-1-of-2.safetensors" in out), (0, True))
 
     def test_the_page_of_an_index_has_its_tensors(self):
         import re
@@ -7973,6 +7992,12 @@ def check_page(test, text):
     test.assertEqual((text.count("</script>"), text.count('id="fields"')), (1, 1))
 
 
+def re_sub(json):
+    """Return JSON without its texts, by a regular expression; one that does not end stays out."""
+    import re
+    return re.sub('"[^"]*("|$)', "", json.replace("\\\\", "").replace('\\"', ""))
+
+
 @about()
 @full
 class TrustTest(FolderCase):
@@ -8339,6 +8364,96 @@ class SmallWorkTest(TestCase):
             self.assertTrue(max([len(field.name) for field in fields]) < 1000)
             self.assertTrue([1 for field in fields if field.name[:9] == "data nnnn"])
             self.assertTiles(fields, len(data))
+
+    @about("ztensor")
+    def test_verify_saves_bytes_that_are_named_again_within_a_limit(self):
+        data = dumps({"w": tensor(bytes(range(256)) * 64, "uint8")}, format="ztensor", version=2)
+        start, nbytes = struct.unpack("<QQ", data[-40:-24])
+        entry = {"shape": [16384], "layout": "dense",
+                 "parts": {"data": {"dtype": "u8", "blob": [65536, 16384]}}}
+        sizes = []
+        for count in (3, 1500):
+            names = dict([("%03d" % i, entry) for i in range(count)])
+            text = tensorfmt.cbor_dumps({"objects": names}, sort="bytes")
+            foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
+            many = data[:start] + text + foot + data[:8]
+            seen, hashed = [], tensorfmt.xxh3_64
+            with Changed(tensorfmt, "xxh3_64", lambda blocks: hashed(
+                    [seen.append(len(block)) or block for block in blocks])):
+                report = tensorfmt.verify(many)
+            self.assertEqual((bool(report), len(load(many))), (True, count))
+            self.assertEqual("again and again" in str(report), count == 1500)
+            sizes.append(sum(seen) / len(many))
+        self.assertLess(sizes[1], 10)
+
+    @about("ztensor")
+    def test_attributes_called_like_options_are_refused(self):
+        """Of another generation they are the user's, and no encoding, checksum or layout."""
+        for key, value in (("layout", "NHWC"), ("encoding", "zstd"), ("checksum", "sha256"),
+                           ("data_endianness", "big")):
+            item = tensor([1.0], attributes={key: value, "author": "me"})
+            data = dumps({"w": item}, format="ztensor", version=2)
+            self.refuses([key, "cannot be called so"], tensorfmt.convert, data, io.BytesIO(),
+                         format="ztensor", version="0.1")
+        data = dumps({"w": tensor([1.0], version=3, author="me")}, format="ztensor")
+        back = io.BytesIO()
+        tensorfmt.convert(data, back, format="ztensor", version=2)
+        self.assertEqual(dict(load(back)["w"].attrs["attributes"]), {"version": 3, "author": "me"})
+        self.refuses(["'version'", "--drop"], tensorfmt.convert, data, io.BytesIO(),
+                     format="burnpack")
+
+    @about("ztensor")
+    def test_unknown_values_in_another_order_or_encoding_differ(self):
+        for pair in ((ztensor(layout="new", data_endianness=order) for order in ("little", "big")),
+                     (ztensor(dtype="new", data_endianness=order) for order in ("little", "big")),
+                     (ztensor(dtype="new", encoding=code) for code in ("lz4", "brotli"))):
+            a, b = [load(data) for data in pair]
+            found = tensorfmt.diff(a, b)["differences"]
+            self.assertEqual([row["changes"] for row in found], [["stored in another way"]])
+            self.assertFalse(list(a.values())[0] == list(b.values())[0])
+
+    @about("safetensors")
+    def test_sums_of_types_and_names_are_bounded(self):
+        rows = dict([("." * 31 + "%d" % i, {"dtype": "T%x" % i, "shape": [],
+                                            "data_offsets": [0, 0]}) for i in range(3000)])
+        path = os.path.join(folder_for(self), "m.safetensors")
+        head = tensorfmt.json_text(rows).encode()
+        write_file(path, struct.pack("<Q", len(head)) + head)
+        with Changed(tensorfmt, "MAX_BOXES", 1 << 20):
+            self.assertIn("MAX_BOXES", run("ls", "--tree", path)[2])
+        out = run("ls", "--tree", "1", path)[1]
+        self.assertIn("2992 more", out)
+        self.assertLess(len(out), 2000)
+
+    def test_values_of_metadata_are_compared_with_their_types(self):
+        values = (1, 1.0, True, "1", b"1", [1], {"a": 1}, {"a": 1.0}, (1 << 20000) - 1,
+                  float("nan"), -0.0, 0.0, None, [[1.0]], [[1]])
+        for i, a in enumerate(values):
+            for j, b in enumerate(values):
+                self.assertEqual(tensorfmt.is_same(a, b), i == j, (i, j))
+
+    @about("burnpack")
+    def test_integers_of_any_size_are_saved_and_compared(self):
+        big = {"Int": (1 << 20000) - 1}
+        data = burnpack({"tensors": {}, "scalars": {"x": big}}, b"")
+        self.assertEqual(tensorfmt.diff(data, data)["differences"], [])
+        entry = {"dtype": {"New": big["Int"]}, "shape": [1], "data_offsets": [0, 1]}
+        data = burnpack({"tensors": {"w": entry}}, b"\7")
+        again = dumps(load(data), format="burnpack")
+        self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
+
+    @about("safetensors")
+    def test_halves_of_letters_that_a_backslash_parts(self):
+        for name in (rb"\ud800\\\udc00", rb"\ud800x\udc00", rb"\udc00", rb"\ud800"):
+            head = b'{"%s":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' % name
+            data = struct.pack("<Q", len(head)) + head + b"\1"
+            self.assertIn("lone surrogate", error_of(FormatError, load, data).what)
+        head = head.replace(b"\\ud800", rb"\\\ud83d\ude00")
+        data = struct.pack("<Q", len(head)) + head + b"\1"
+        self.assertEqual(list(load(data)), ["\\\U0001f600"])
+        for text in ('{"a:[{": ["]", {"b\\\\": 1}], "c\\"": [[]]}', "[]", '":', '{"a":"' + 70000 * "x:" + '"}'):
+            bare = re_sub(text)
+            self.assertEqual(tensorfmt.count_marks(text.encode()), [bare.count(c) for c in ":[{"])
 
     @about("ztensor")
     def test_explain_and_load_have_the_same_error(self):
