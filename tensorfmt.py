@@ -11177,7 +11177,8 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise TypeError(str(error))
         if args.shard and "shard" not in kind.OPTIONS:
-            raise TypeError("--shard: TO is an index, NAME.safetensors.index.json")
+            ends = [later.SUFFIXES[0] for later in LATER if "shard" in later.OPTIONS]
+            raise TypeError(f"--shard: TO ends in {' or '.join(ends)}")
         kind.check_options(options, kind.OPTIONS)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
         if not args.json:
@@ -11295,15 +11296,9 @@ def pair(text: str) -> "List[Optional[str]]":
     return [key, value or None]
 
 
-def two_names(text: str) -> "List[Optional[str]]":
-    if "" in text.split("=", 1):
-        raise ValueError(text)
-    return pair(text)
-
-
 TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
                            lambda path: os.path.expanduser(path))
-TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": two_names,
+TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": pair,
               "START:STOP": row_range, "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},
               "NAME,...": lambda text: [name for name in text.split(",") if name]})  # others: text
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for

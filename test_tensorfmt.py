@@ -8451,7 +8451,8 @@ class SmallWorkTest(TestCase):
         head = head.replace(b"\\ud800", rb"\\\ud83d\ude00")
         data = struct.pack("<Q", len(head)) + head + b"\1"
         self.assertEqual(list(load(data)), ["\\\U0001f600"])
-        for text in ('{"a:[{": ["]", {"b\\\\": 1}], "c\\"": [[]]}', "[]", '":', '{"a":"' + 70000 * "x:" + '"}'):
+        for text in ('{"a:[{": ["]", {"b\\\\": 1}], "c\\"": [[]]}', "[]", '":',
+                     '{"a":"' + 70000 * "x:" + '"}'):
             bare = re_sub(text)
             self.assertEqual(tensorfmt.count_marks(text.encode()), [bare.count(c) for c in ":[{"])
 

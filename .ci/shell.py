@@ -520,7 +520,7 @@ class CommandTest(TestCase):
                                  (["--rename", "model.a="], 1, "a name is a str"),
                                  (["--rename", "*=x"], 1, "would both be 'x'\nnothing written"),
                                  (["--meta", "q="], 1, "there is no metadata 'q'"),
-                                 (["--shard", "5GB"], 2, "has no option 'shard'")):
+                                 (["--shard", "5GB"], 2, "TO ends in .safetensors.index.json")):
             found = run("convert", "m.bpk", "o.bpk", *args)
             self.assertEqual((found[0], word in found[2], os.path.exists("o.bpk")),
                              (code, True, False), found)
