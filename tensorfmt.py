@@ -12086,6 +12086,7 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
     reached = set(needed)  # what attributes name: methods, constants of classes
     found: Any = [(node, needed) for node in body if not defined(node)]
     waiting: Any = [(node, needed) for node in body if defined(node)]  # and the names around it
+    bare: Any = []  # classes with nothing but what waits
     while found:
         for node, around in found:
             if isinstance(node, ast.ClassDef):  # what it defines inside waits
@@ -12094,6 +12095,8 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
                 waiting += [(one, reached if isinstance(one, ast.FunctionDef) else around)
                             for one in inner]
                 node.body = [one for one in node.body if one not in inner]
+                if inner and not node.body:
+                    bare.append((node, inner))
             for one in ast.walk(node):
                 if isinstance(one, ast.Attribute):
                     reached.add(one.attr)
@@ -12105,7 +12108,9 @@ def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> Non
         found = [pair for pair in waiting if not pair[1].isdisjoint(defined(pair[0])) or (
             pair[1] is not needed and not reached.isdisjoint(defined(pair[0])))]
         waiting = [pair for pair in waiting if pair not in found]
-    for node, _ in waiting:
+    gone = [node for node, _ in waiting]
+    gone += [node for node, inner in bare if not [one for one in inner if one not in gone]]
+    for node in gone:
         start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
         while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
             start -= 1
