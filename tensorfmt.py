@@ -570,7 +570,7 @@ class Stream:
     Of a file to be mapped the index comes by small reads, too: a mapping would read megabytes.
     """
 
-    of_file = True
+    of_file, _file = True, None  # type: bool, Any
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
@@ -5847,7 +5847,7 @@ class Burnpack(Format):
     def dtype_of(cls, code: Any) -> Any:
         """Return (dtype, attrs, why it is not known) of a dtype of the CBOR."""
         value, dtype = "Native", cls.NAMES.get(code) if type(code) is str else None
-        if type(code) is not str:
+        if isinstance(code, dict):
             (kind, value), = code.items()
             if kind == "Bool" and type(value) is str:
                 dtype = cls.BOOLS.get(value)

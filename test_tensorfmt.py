@@ -8373,15 +8373,17 @@ class SmallWorkTest(TestCase):
         start, nbytes = struct.unpack("<QQ", data[-40:-24])
         entry = {"shape": [16384], "layout": "dense",
                  "parts": {"data": {"dtype": "u8", "blob": [65536, 16384]}}}
-        sizes = []
+        sizes, seen, hashed = [], [], tensorfmt.xxh3_64
+
+        def hash_seen(blocks):
+            return hashed([seen.append(len(block)) or block for block in blocks])
         for count in (3, 1500):
             names = dict([("%03d" % i, entry) for i in range(count)])
             text = tensorfmt.cbor_dumps({"objects": names}, sort="bytes")
             foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
             many = data[:start] + text + foot + data[:8]
-            seen, hashed = [], tensorfmt.xxh3_64
-            with Changed(tensorfmt, "xxh3_64", lambda blocks: hashed(
-                    [seen.append(len(block)) or block for block in blocks])):
+            del seen[:]
+            with Changed(tensorfmt, "xxh3_64", hash_seen):
                 report = tensorfmt.verify(many)
             self.assertEqual((bool(report), len(load(many))), (True, count))
             self.assertEqual("again and again" in str(report), count == 1500)

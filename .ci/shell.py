@@ -583,7 +583,8 @@ class CommandTest(TestCase):
                                       bytes(8)))
         code, _, err = run("convert", "f8", "f8.bpk")
         self.assertEqual(code, 1)
-        self.assertIn("\n  --cast bfloat16 converts values, --exclude NAME leaves tensors out\n", err)
+        self.assertIn("\n  --cast bfloat16 converts values, --exclude NAME leaves tensors out\n",
+                      err)
         self.assertEqual(run("convert", "f8", "f8.bpk", "--cast", "bfloat16")[0], 0)
         self.assertEqual(load("f8.bpk")["w"].tolist(), [1.5])
         code, _, err = run("convert", "c64", "c64.bpk")
