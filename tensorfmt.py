@@ -570,7 +570,8 @@ class Stream:
     Of a file to be mapped the index comes by small reads, too: a mapping would read megabytes.
     """
 
-    of_file, _file = True, None  # type: bool, Any
+    of_file = True
+    _file: Any = None  # nor is there one behind close()
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
@@ -609,13 +610,13 @@ class Stream:
     def zero_copy(self) -> Any:
         """The mapped file, or False: copy on write, since torch writes into any array.
 
-        The system may not promise so much memory (ENOMEM): then without a promise, or read only.
+        By ACCESS_COPY, which from 3.13 on needs no descriptor. The system may not promise so much
+        memory (ENOMEM): then without a promise, or by ACCESS_READ.
         """
         private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
-        ways = [{"access": 3, "trackfd": False},  # ACCESS_COPY; no descriptor is kept (3.13)
-                {"access": 3}, {"flags": private}, {"access": 1}]  # and ACCESS_READ
+        ways = {"access": 3, "trackfd": False}, {"access": 3}, {"flags": private}, {"access": 1}
         with self._lock:
-            for way in ways if self._map is None and self._file is not None else ():
+            for way in ways if self._map is None else ():
                 try:
                     from mmap import mmap
                     self._map = Memory(mmap(self._file.fileno(), self.nbytes, **way), True)
@@ -630,7 +631,7 @@ class Stream:
 
     def close(self) -> None:
         with self._lock:
-            self._file = self._map = None
+            self._file, self._map = None, False
         self._finish()
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
