@@ -93,9 +93,10 @@ shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian un
 
 Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
 writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
-and [11] the roof. An upper floor subclasses a lower one or registers with it (FEATURES, ENCODINGS,
-LAYOUTS, STORED, LATER); no lower one names it. The room of a format has its drawn layout, tables of
-the fields, one `read`, also behind explain and verify, and one `write`.
+and [11] the roof. An upper floor subclasses a lower one, adds methods to its classes (adds_to) or
+registers with it (FEATURES, ENCODINGS, LAYOUTS, STORED, LATER); no lower one names it. The room of
+a format has its drawn layout, tables of its fields, one `read`, also behind explain and verify, and
+one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -6733,7 +6734,7 @@ def detect(source: Source) -> "Optional[str]":
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
          **options: Any) -> File:
-    """Open a tensor file of any format. O(index): no tensor byte is touched.
+    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
@@ -6751,7 +6752,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
         if isinstance(error, FormatError):
             error.path = error.path or opened.path
-            error.__traceback__ = error.__context__ = None  # they keep what was parsed, and it
+            error.__traceback__ = error.__context__ = None  # they keep what was parsed
         raise error
 
 
@@ -9300,7 +9301,7 @@ def traced_msgpack(codec: Any) -> Any:
 
 
 class Tracing(Whole):
-    """Notes every field that is read."""
+    """Notes every field that is read; read(kind, options), of Whole, calls that of the format."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)
@@ -9455,6 +9456,10 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 
 
 # -- [9b] explain --------------------------------------------------------------------------------
+#
+# dissect() parses with a Tracing cursor, whose fields come in the order of reading; then they are
+# sorted, tensors and gaps are added. explain() yields them; the command and the page take them from
+# Explained, as rows of texts by rows_of().
 
 
 class Fields:
@@ -10837,6 +10842,13 @@ class Explained:
             name in (None, field.tensor) and field.offset + field.nbytes > start)], self.places))
 
 
+def is_part(name: str, path: str) -> bool:
+    """Return whether a path has this name in it."""
+    import re
+    part = re.escape(path_of_keys((name,), "x")[1:].lstrip("."))
+    return re.search(rf"(^|\.|(?=\[)){part}($|[.\[])", path) is not None
+
+
 def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
     """Yield (field, name, value, meaning, whether deeper ones follow), as texts for a person.
 
@@ -10862,7 +10874,7 @@ def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
         meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
             f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
         opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
-        if opens and field.tensor is not None and field.tensor not in field.name:
+        if opens and field.tensor is not None and not is_part(field.tensor, field.name):
             meaning += ", of " + plain(field.tensor)
         if field.target is not None:  # where it leads
             meaning += f" -> 0x{field.target:x}"
