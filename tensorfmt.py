@@ -517,8 +517,8 @@ def as_dtype(dtype: Any) -> str:
         if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
             full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
             name = full.get(word, word) + name[len(word):]
-        if name[:3] == "f8_":  # of safetensors and zTensor 2
-            name = ([one for one in ITEMSIZE if one.startswith("float8" + name[2:])] + [name])[0]
+        name = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}.get(name, name)  # safetensors'
+        name = "float" + name[1:] if name[:3] == "f8_" else name
     if name not in ITEMSIZE:
         raise ValueError("no dtype %s; there are %s" % (show(dtype), ", ".join(ITEMSIZE)))
     return str(name)
@@ -7051,8 +7051,11 @@ def check_copies(items: Items, nbytes: int, what: str) -> None:
         Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
 
 
-def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times."""
+def check_work(kind: Any, items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us write far more than it is: bytes named many times.
+
+    `kind`: the format to be written; None where values are only looked at.
+    """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
     for item in before_casts(items):
         source = item.stored.source
@@ -7061,10 +7064,11 @@ def check_work(kind: "Format", items: Items, cast: bool = False) -> None:
     for nbytes, named in sources.values():
         tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
-        costs = [work_of(tensors[i], "sparse" in kind.USES, cast, budget.left) for i in again]
+        sparse = kind is not None and "sparse" in kind.USES
+        costs = [work_of(tensors[i], sparse, cast, budget.left) for i in again]
         more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
         budget.spend(more, f"the tensors name the same bytes of {nbytes} again and again")
-        if again:
+        if again and kind is not None:
             check_digests(tensors, Budget(nbytes))
 
 
@@ -7126,10 +7130,15 @@ class Joined(File):
         if name in self.parts:
             return self.parts[name]
         file = self.open_part(name)
-        wrong = list(self.misplaced(name, file))
-        if wrong:
+        wrong: Any = None
+        try:
+            for wrong in self.misplaced(name, file):
+                raise wrong
+        except BaseException:
             file.close()
-            raise wrong.pop(0)  # a name for it here would make a cycle
+            raise
+        finally:
+            wrong = None  # its traceback leads here: a cycle
         return self.parts.setdefault(name, file)  # another thread may have been first
 
     def open_part(self, name: str) -> File:
@@ -7297,20 +7306,22 @@ class Shards(OneFile):  # type: ignore[misc]
         total = opened = 0
         for shard in attrs["shards"]:
             found: Any = Map()
+            wrong: Any = None
             try:
                 with file.open_part(shard) as found:
                     opened += 1
-                    errors = list(file.misplaced(shard, found)) + verify(found).errors
+                    for errors in file.misplaced(shard, found), verify(found).errors:
+                        for wrong in errors:
+                            yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
             except FormatError as error:
-                errors = [error]
-            for wrong in errors:
+                wrong = error
                 yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
             total += sum([item.stored.nbytes for item in found.values()])
             more = [name for name in found if name not in file]
             if more:  # libraries that open all of a shard load it, others do not
                 text = f"{quote(shard)}: weight_map lacks {count_of(len(more), 'tensor')} of it"
                 yield "FAIL", text, more[0]
-            elif not errors:
+            elif wrong is None:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
         said = attrs["index"].get("total_size")
         if said is not None and opened == len(attrs["shards"]):
@@ -7732,7 +7743,8 @@ class TensorShown:
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
             return self.item() == other
-        if isinstance(other, (int, float, list, tuple)) or hasattr(other, "detach"):
+        if isinstance(other, (int, float, list, tuple)) or (
+                hasattr(other, "detach") and hasattr(other, "__array__")):  # a tensor of torch
             raise TypeError("elements are compared by numpy.asarray(t), torch.as_tensor(t)")
         return NotImplemented
 
@@ -9854,7 +9866,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if error is None:
         checks.look_at_shards()
         checks.look_at_layout(fields)
-        del fields, trace.fields, trace.places  # they can be large
+        del fields, trace.fields, trace.places, trace.names  # they can be large
         checks.look_at_data(not faults)
     return checks.report
 
@@ -10747,8 +10759,8 @@ def print_all_stats(file: File, json: bool) -> None:
         try:
             items.append((name, file[name]))
         except FormatError as error:  # of its shard
-            damage.append(error)
-    check_work(Format(), items)
+            damage.append(error.with_traceback(None))  # which would keep what was parsed
+    check_work(None, items)
 
     def rows() -> Chunks:
         for name in file:
@@ -11004,7 +11016,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     """
     a, b = [one if isinstance(one, File) else load(one, partial=partial) for one in (a, b)]
     for file in (a, b):
-        check_work(Format(), list(file.items()))
+        check_work(None, list(file.items()))
     facts = [all_metadata(file) for file in (a, b)]
     lost, gone = [set(file.attrs.get("missing", ())) for file in (a, b)]
     new, cut, rows = find_renamed(a, b), lost ^ gone, []

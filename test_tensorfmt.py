@@ -4539,6 +4539,19 @@ class ShardTest(FolderCase):
         code, out, _ = run("explain", path, "--tensor", "e")
         self.assertEqual((code, "m-1-of-2.safetensors" in out), (0, True))
 
+    @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
+    def test_many_names_that_a_shard_lacks(self):
+        import json
+        path, count = self.write_model(), 400
+        top = json.loads(read_file(path).decode())
+        top["weight_map"].update([("n%d" % i, "m-1-of-2.safetensors") for i in range(count)])
+        write_file(path, json.dumps(top).encode())
+        for words in ["get", path, "--stats"], ["verify", "--quiet", path]:
+            self.assertLess(peak_of(run, *words), 4 << 20, words)
+        self.assertEqual(len(tensorfmt.verify(path).errors), count)
+        with Changed(tensorfmt, "MAX_FAULTS", 10):
+            self.assertEqual(len(tensorfmt.verify(path).errors), 10)
+
     def test_the_page_of_an_index_has_its_tensors(self):
         import re
         path = self.write_model()
@@ -8443,6 +8456,30 @@ class SmallWorkTest(TestCase):
         data = burnpack({"tensors": {"w": entry}}, b"\7")
         again = dumps(load(data), format="burnpack")
         self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
+
+    def test_names_of_dtypes_in_other_formats(self):
+        for name, dtype in (("F8_E4M3", "float8_e4m3fn"), ("f8_e4m3fnuz", "float8_e4m3fnuz"),
+                            ("f8_e5m2", "float8_e5m2"), ("F8_E8M0", "float8_e8m0fnu")):
+            self.assertEqual(tensorfmt.as_dtype(name), dtype)
+        for name in ("f8_e", "f8_e4", "f8_", "f8", "f8_e4m3f"):
+            self.assertRaises(ValueError, tensorfmt.as_dtype, name)
+        self.assertFalse(F32 == sys.stdout)
+
+    @about("ztensor")
+    def test_other_digests_of_the_same_bytes_are_compared(self):
+        """To look at values hashes none of them."""
+        data = dumps({"w": tensor(bytes(range(256)) * 4, "uint8")}, format="ztensor", version=2)
+        start, = struct.unpack("<Q", data[-40:-32])
+        names = dict([("%04d" % i, {"shape": [1024], "layout": "dense", "parts": {"data": {
+            "dtype": "u8", "blob": [65536, 1024], "digest": "xxh3:%016x" % i}}})
+            for i in range(90)])
+        text = tensorfmt.cbor_dumps({"objects": names}, sort="bytes")
+        foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
+        data = data[:start] + text + foot + data[:8]
+        with Changed(tensorfmt, "MAX_COPIES", 1):
+            self.assertEqual(tensorfmt.diff(data, data)["differences"], [])
+            self.refuses(["checksums of the same bytes"], tensorfmt.convert, data, io.BytesIO(),
+                         format="safetensors")
 
     @about("safetensors")
     def test_halves_of_letters_that_a_backslash_parts(self):
