@@ -1222,7 +1222,7 @@ def cbor_map(value: Any, pack_item: Any, indefinite: bool, sort: Any) -> bytes:
     """Return a map as CBOR; pack_item() packs its keys and values."""
     if not hasattr(value, "items"):
         raise TypeError(f"CBOR cannot hold {type(value).__name__}")
-    if [key for key in value if isinstance(key, (list, tuple, dict))]:
+    if [key for key in value if isinstance(key, (list, tuple, dict)) and type(key) is not Simple]:
         raise TypeError("a CBOR map key cannot be an array or a map")
     pairs = [(pack_item(key), pack_item(item)) for key, item in value.items()]
     if sort:

@@ -8457,6 +8457,12 @@ class SmallWorkTest(TestCase):
         again = dumps(load(data), format="burnpack")
         self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
 
+    def test_simple_values_as_keys_come_back(self):
+        data = bytes.fromhex("a1f26161")
+        value = tensorfmt.cbor_loads(data)
+        self.assertEqual((list(map(repr, value)), tensorfmt.cbor_dumps(value)),
+                         (["simple(18)"], data))
+
     def test_names_of_dtypes_in_other_formats(self):
         for name, dtype in (("F8_E4M3", "float8_e4m3fn"), ("f8_e4m3fnuz", "float8_e4m3fnuz"),
                             ("f8_e5m2", "float8_e5m2"), ("F8_E8M0", "float8_e8m0fnu")):
