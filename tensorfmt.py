@@ -7124,18 +7124,27 @@ class Joined(File):
         self.parts: "Dict[str, File]" = Map(files)  # that are open
         self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self._named: Any = None  # shard -> names that the index places there
+        self.broken: Any = {}  # shard -> class and arguments of its error
 
     def part(self, name: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
         if name in self.parts:
             return self.parts[name]
-        file = self.open_part(name)
+        if name in self.broken:  # to parse it again for each of its tensors would take long
+            kind, args = self.broken[name]
+            raise kind(*args)
+        file: Any = None
         wrong: Any = None
         try:
+            file = self.open_part(name)
             for wrong in self.misplaced(name, file):
                 raise wrong
-        except BaseException:
-            file.close()
+        except BaseException as error:
+            if file is not None:
+                file.close()
+            if isinstance(error, FormatError):
+                self.broken[name] = type(error), (error.what, error.offset, error.field,
+                                                  error.tensor, error.path, error.check)
             raise
         finally:
             wrong = None  # its traceback leads here: a cycle

@@ -4548,6 +4548,13 @@ class ShardTest(FolderCase):
         write_file(path, json.dumps(top).encode())
         for words in ["get", path, "--stats"], ["verify", "--quiet", path]:
             self.assertLess(peak_of(run, *words), 4 << 20, words)
+        with load(path) as file:
+            for i in range(9):
+                error = error_of(FormatError, lambda: file["n%d" % i])  # noqa: B023
+            self.assertEqual((error.tensor, os.path.basename(error.path)), (
+                "n0", os.path.basename(path)))
+            self.assertEqual(file["c"].tolist(), [99, 1])  # of the other shard
+        self.assertEqual(calls_of(tensorfmt, "open_path", run, "get", path, "--stats"), 3)
         self.assertEqual(len(tensorfmt.verify(path).errors), count)
         with Changed(tensorfmt, "MAX_FAULTS", 10):
             self.assertEqual(len(tensorfmt.verify(path).errors), 10)
