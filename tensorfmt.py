@@ -5043,14 +5043,15 @@ class ZTensor2(ZObjects):
               ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
               ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
               ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
-    KEY = staticmethod(must_be(str, A_NAME, is_name))
+    NAMED = must_be(str, A_NAME, is_name)
+    KEY = staticmethod(NAMED)
     PART = Schema(
         ("dtype", one_of(*ZObjects.SHORT), True, "type of the elements"),
         ("blob", RANGE, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
         ("digest", misfit_digest, False, "of decoded bytes"),
         ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
         ("decoded_length", UNSIGNED, False, "bytes decoded"))
-    USER = Schema(other=("any", "of the user"), keys=must_be(str, A_NAME, is_name))
+    USER = Schema(other=("any", "of the user"), keys=NAMED)
     ENTRY = Schema(
         ("shape", INTEGERS, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
         ("attributes", USER, False, "of the user"),
