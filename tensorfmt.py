@@ -4894,6 +4894,7 @@ LATER.append(ZTensor1())
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+SHARD_LETTERS = LETTERS + LETTERS.upper() + "_-."
 A_NAME = "text of 1 to 1024 bytes without NUL"
 
 
@@ -4903,8 +4904,7 @@ def is_name(key: Any) -> bool:
 
 
 def is_shard(key: Any) -> bool:
-    letters = LETTERS + LETTERS.upper() + "_-."
-    return is_name(key) and len(key) <= 64 and not key.strip(letters) and key[0] != "."
+    return is_name(key) and len(key) <= 64 and not key.strip(SHARD_LETTERS) and key[0] != "."
 
 
 def misfit_digest(value: Any) -> str:
@@ -4915,7 +4915,10 @@ def misfit_digest(value: Any) -> str:
 
 
 class StrictCbor(PlainCbor):
-    """Deterministic CBOR (RFC 8949 4.2.1) without tags, at most 32 containers deep."""
+    """Deterministic CBOR (RFC 8949 4.2.1) without tags, at most 32 containers deep.
+
+    It names its parent, not super(): for a manifest of many shards, a fifth of the time.
+    """
 
     def __init__(self, data: bytes, base: int = 0) -> None:
         super().__init__(data, base)
@@ -4925,7 +4928,7 @@ class StrictCbor(PlainCbor):
         return self.error("not deterministic (no tags; 32 levels; shortest heads; sorted keys)", at)
 
     def head(self, at: int) -> "Tuple[int, int, int]":
-        major, size, end = super().head(at)
+        major, size, end = PlainCbor.head(self, at)
         nbytes = end - at - 1
         short = nbytes and size < 24 or nbytes > 1 and not size >> 4 * nbytes
         if major == 6 or major < 6 and (size < 0 or short):
@@ -4935,10 +4938,10 @@ class StrictCbor(PlainCbor):
     def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
         if depth > 32:
             raise self.refuse(at)
-        return super().item(at, depth, is_key)
+        return PlainCbor.item(self, at, depth, is_key)
 
     def simple(self, start: int, size: int, at: int) -> Any:
-        value, at = super().simple(start, size, at)
+        value, at = PlainCbor.simple(self, start, size, at)
         data = self.data[start:at]
         if data == b"\xf7" or type(value) is float and data != cbor_float(value):
             raise self.refuse(start)
@@ -4946,15 +4949,16 @@ class StrictCbor(PlainCbor):
 
     def map(self, size: int, at: int, depth: int) -> Any:
         self.keys[depth] = b""
-        return super().map(size, at, depth)
+        return PlainCbor.map(self, size, at, depth)
 
     def key(self, at: int, depth: int) -> Any:
         if b"\x7f" < self.data[at:at + 1] < b"\xc0" and Cbor.head(self, at):
             raise self.error("a map key is an array or a map", at, self.WRONG_KEY)
-        key, end = super().key(at, depth)
-        if self.data[at:end] <= self.keys[depth]:  # the same, too
+        key, end = PlainCbor.key(self, at, depth)
+        coded = self.data[at:end]
+        if coded <= self.keys[depth]:  # the same, too
             raise self.refuse(at)
-        self.keys[depth] = self.data[at:end]
+        self.keys[depth] = coded
         return key, end
 
 
