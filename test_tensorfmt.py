@@ -437,7 +437,7 @@ class TestCase(unittest.TestCase):
         """Assert that fields leave no gap and do not overlap, but data where they are `shared`."""
         at = 0
         for field in fields:
-            if field.offset != at and not (shared and field.kind == "data" and field.offset < at):
+            if not (shared and field.name.startswith("data ") and field.offset < at):
                 self.assertEqual(field.offset, at, repr(field))
             at = max(at, field.offset + field.nbytes)
         self.assertEqual(at, nbytes)
@@ -4012,7 +4012,7 @@ class SavePathTest(FolderCase):
 
     def test_mode_and_links(self):
         if os.name != "nt":
-            umask = os.umask(0o027)
+            umask = os.umask(0o026)
             try:
                 tensorfmt.save(self.path, {"w": F32})
             finally:
@@ -4084,6 +4084,14 @@ class SavePathTest(FolderCase):
 @about("mag")
 @full
 class Mag300Test(TestCase):
+    def test_a_snapshot_without_tensors(self):
+        index = b"SRP!" + bytes(8) + b"MDT!DSC!"
+        for version in 100, 200:
+            checksum = tensorfmt.crc32c(bytes(12) + index)
+            head = struct.pack("<4sIQI12x", b"MAG!", version, 7, checksum)
+            file = load(head + index + b"BUF!")
+            self.assertEqual((len(file), file.attrs), (0, {"version": version, "timestamp": 7}))
+
     def test_versions(self):
         old, new = load(golden("s100_basic.mag")), load(golden("m300_mixed.mag"))
         made = dumps({"w": F32}, format="mag", version=300)
@@ -5701,14 +5709,15 @@ def check_refused(data, wanted):
                      (wanted.field, wanted.offset, wanted.what))
     place = [(error.field, error.offset)] if tensorfmt.detect(data) else []
     try:
-        whole = list(map(list, tensorfmt.explain(data, partial=True)))
+        whole = list(tensorfmt.explain(data, partial=True))
     except FormatError:
         test.assertNotIn("the end", [field.name for field in fields[-1:]])
     else:  # the fields are right, the end is missing
         last = fields[-1]
         place = [(error.field if error.cut else "data " + last.tensor if last.tensor else "the end",
                   last.offset)]
-        test.assertEqual(list(map(list, fields[:-1])), whole[:len(fields) - 1])
+        test.assertEqual(*[repr(list(map(list, some[:len(fields) - 1])))  # a NaN is a NaN
+                           for some in (fields, whole)])
         test.assertLessEqual(len(whole), len(fields))
     test.assertEqual([(field.name, field.offset) for field in fields if field.kind == "fault"],
                      place)
@@ -7784,6 +7793,12 @@ class PartsTest(TestCase):
                 data = dumps({"x": made}, format="ztensor", version=version)
                 self.assertEqual(load(data)["x"].tolist(), [[0.0, 1.0], [2.0, 0.0]])
 
+    def test_a_part_without_bytes_of_an_unknown_layout(self):
+        blob = struct.pack("<2f", 1, 2)
+        parts = {"a": {"dtype": "f32", "blob": [4096, 8]}, "b": {"dtype": "f32", "blob": [4096, 0]}}
+        data = zt2_objects({"w": {"layout": "group", "shape": [2], "parts": parts}}, (blob,))
+        self.assertEqual(load(data)["w"].shape, (2,))
+
     def test_copies_of_unknown_layouts(self):
         for item in self.copies(self.zt1_parts(), "x"):
             self.assertEqual((item.dtype, item.shape, item.attrs["format"]), (None, (4,), "group"))
@@ -8507,6 +8522,18 @@ class SmallWorkTest(TestCase):
                      '{"a":"' + 70000 * "x:" + '"}'):
             bare = re_sub(text)
             self.assertEqual(tensorfmt.count_marks(text.encode()), [bare.count(c) for c in ":[{"])
+
+    @about("burnpack")
+    def test_explain_of_files_that_are_cut_short(self):
+        """The tensor that is cut may share bytes with one that is whole; a scalar may be a NaN."""
+        entries = {name: {"dtype": "U8", "shape": [8], "data_offsets": [start, start + 8]}
+                   for name, start in (("a", 0), ("b", 4))}
+        text = tensorfmt.cbor_dumps({"tensors": entries, "scalars": {"x": {"Float": NAN}}})
+        data = struct.pack("<4sHI", b"NRUB", 1, len(text)) + text
+        data += bytes(-len(data) % 256 + 10)
+        check_refused(data, error_of(FormatError, load, data))
+        last = list(tensorfmt.explain(data, partial=True))[-1]
+        self.assertEqual((last.name, last.offset, last.nbytes), ("data b", len(data) - 6, 6))
 
     @about("ztensor")
     def test_explain_and_load_have_the_same_error(self):

@@ -524,6 +524,9 @@ class CommandTest(TestCase):
             found = run("convert", "m.bpk", "o.bpk", *args)
             self.assertEqual((found[0], word in found[2], os.path.exists("o.bpk")),
                              (code, True, False), found)
+        for nbytes, files in (("400", 2), ("8", 3)):
+            self.assertIn(" bytes in %d files\n" % files, self.prints(
+                "convert", "m.bpk", "s.safetensors.index.json", "--shard", nbytes))
         self.prints("convert", "m.bpk", "s.safetensors.index.json", "--shard", "4")
         self.assertIn(".index.json: safetensors, 12 bytes, 3 tensors, 3 shards, all raw",
                       self.prints("ls", "s.safetensors.index.json"))
@@ -1113,6 +1116,8 @@ class PageTest(TestCase):
             self.assertRaises(ValueError, tensorfmt.histogram, tensor(values, "float32"))
 
     def test_all_tensors_can_be_found(self):
+        with Changed(tensorfmt, "PAGE_ROWS", 2):
+            self.assertNotIn("more, which", self.page(dumps({"a": F32, "b": F32}, format="mag")))
         with Changed(tensorfmt, "PAGE_ROWS", 5):
             text = self.page(dumps(dict([("t%02d" % i, F32) for i in range(20)]), format="ztensor"))
         rows = text[text.index('id="list"'):text.index("more, which the search finds")].split("<tr")
