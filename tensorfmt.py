@@ -1648,6 +1648,7 @@ class AnyFlat(Flat):
     def unknown(self, table: int) -> Any:
         """Return by slot the bytes up to the next field, of a table without rows."""
         slots = self.slots(table, self.find_stop(table))
+        self.spend(8 * len(slots), table, "table")
         size = self.stop - table
         found, steps = Map(), sorted(set(slots + (size,)))
         behind = dict(zip(steps, steps[1:]))
@@ -3049,7 +3050,7 @@ class Sparse(Derived):
         return () if self.format is None else BY_NAME[self.format].LAYOUT_KEYS
 
     def cost(self, most: int) -> int:
-        """Return how many bytes its parts are when decoded; over `most`, perhaps some only."""
+        """Return how many bytes its parts are when decoded; of damaged, or over `most`, some."""
         parts, entry, first = getattr(self, "_parts", None), self.stored.entry, 0
         if parts is None:  # their sizes lie in one of them
             blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
@@ -3057,10 +3058,11 @@ class Sparse(Derived):
                 first = 8 * (blob.nbytes if blob.encoding == "raw" else self.nbytes)
             elif indptr is not None:
                 first = min(8 * sum(self.shape[:1]) + 8, indptr.nbytes << 15)
-            if first > most:
+            try:
+                parts = open_sparse(self, entry) if first <= most else {}
+            except FormatError:  # its values raise it again
                 return first
-            parts = open_sparse(self, entry)
-        return sum([part.nbytes for part in parts.values()])
+        return max(first, sum([part.nbytes for part in parts.values()]))
 
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3397,6 +3399,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     attrs = dict(attrs or {}, **more)
     shape = None if shape is None else as_shape(shape)
     if components is not None:
+        if not hasattr(components, "items"):
+            raise TypeError(f"components is a mapping, not {type(components).__name__}")
         parts = dict([(key, tensor(value, dtype if key == "values" else None))
                       for key, value in components.items()])
         made: Tensor = feature("sparse").make(shape, parts, attrs)
@@ -3561,6 +3565,7 @@ class Format:
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
     TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
+    NUMBERS: "Dict[Any, Any]" = {}  # type of metadata -> function: the number that is stored
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     ONE = False  # a file holds one tensor, no more and no less
     MAX_RANK = 1 << 31  # of a tensor that is written
@@ -3793,6 +3798,7 @@ class Mag(Format):
     """
 
     NAME = FAMILY = TITLE = "mag"
+    NUMBERS: Any = {bool: int}
     VERSION = "1"
     IN_FRONT = True
     HOLDS = "metadata: numbers; up to 6 dimensions"
@@ -4410,6 +4416,13 @@ class ZFamily(Format):
     # </ztensor1 ztensor2>
 
 
+def other_places(tensor: Tensor) -> "List[Tuple[int, int]]":
+    """Return (offset, bytes) of all that the attrs of a layout that is not dense place."""
+    layout, maps = tensor.attrs.get("layout", "dense"), tensor.attrs.values()
+    return [(places["offset"], places["size"]) for places in maps if isinstance(places, dict)
+            and layout != "dense" and all_u64([places.get("offset"), places.get("size")])]
+
+
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not agree with their checksum."""
     seen = set()  # what was hashed
@@ -4533,7 +4546,8 @@ class ZTensor(ZFamily):
     def passes(self, tensor: Tensor) -> bool:
         dtype = tensor.dtype or tensor.attrs.get("dtype")
         return (tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
-                and tensor.attrs.get("layout") != "sparse")  # its other parts would be lost
+                and tensor.attrs.get("layout") != "sparse"  # its other parts would be lost
+                and not other_places(tensor))
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -5219,9 +5233,10 @@ class ZTensor2(ZObjects):
 
     def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
         text, decoded = digest
-        need = decoded or nbytes
         slow = text.startswith("xxh3:") and fast_xxh3() is None
-        return need, need if slow else 0
+        need = decoded or nbytes
+        # Where bytes are decoded first, each can be a block of a codec.
+        return need if decoded is None else need + 8 * nbytes, need if slow else 0
 
     def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
@@ -5497,6 +5512,7 @@ class Primitiv(Format):
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
     CONTENT = ("dims",)
+    NUMBERS = {bool: int, float: lambda x: unpack_from("<f", pack("<f", x))[0]}
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
     MAX_DIMS = 32
@@ -6178,7 +6194,9 @@ class TensorBuffers(Format):
             at += nbytes
         self.refuse(problems)
         given = () if isinstance(operations, bool) else operations
-        steps = [self._pack_operation(flat, operation) for operation in given]
+        ids = Map([(self.own_attrs(item).get("id"), number)  # new by old, which operations name
+                   for (_, item), number in zip(items if given else (), names)])
+        steps = [self._pack_operation(flat, operation, ids) for operation in given]
         version = flat.string("1.0.0")
         tensors = flat.offsets([place for _, place in (sorted(places) if sort else places)])
         listed = None if operations is False else flat.offsets(steps)
@@ -6187,7 +6205,7 @@ class TensorBuffers(Format):
         return self.lay_out(b"TBS1", items, starts, at,
                             data + pack_record(self.TRAILER, len(data), b"TBS1"))
 
-    def _pack_operation(self, flat: FlatBuilder, operation: Any) -> int:
+    def _pack_operation(self, flat: FlatBuilder, operation: Any, ids: Any) -> int:
         fields = [row[0] for row in self.OPERATION]
         inputs = None
         if isinstance(operation, dict) and set(operation).issubset(fields):
@@ -6196,6 +6214,7 @@ class TensorBuffers(Format):
                 or type(code) is not int or not -128 <= code < 128):
             raise ValueError("an operation is a dict with a list of input_operations, integers id,"
                              f" operation and output; not {show(operation)}")
+        output = ids.get(output, output)
         return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
 
 
@@ -7027,20 +7046,23 @@ def named_again(tensors: "List[Tensor]") -> Any:
     return again
 
 
+def decode_work(item: Tensor) -> int:
+    """Return the work to decode a tensor but for what it becomes: a byte can be a whole block."""
+    entry, parts = item.stored.entry, [item.stored]
+    parts = parts if entry is None else entry.parts.values()
+    return 8 * sum([part.nbytes for part in parts if part.encoding != "raw" and part.why is None])
+
+
 def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
     if is_sparse(item):
-        try:
-            nbytes = item.cost(most)
-        except FormatError:  # damaged: its values raise again where they are asked for
-            pass
+        work = decode_work(item)
+        nbytes = work if work > most else work + item.cost(most)
         return nbytes if sparse else nbytes + item.nbytes
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
-    if item.stored.encoding != "raw" and item.stored.why is None:
-        nbytes += 8 * item.stored.nbytes  # a byte can be a block of a codec
-    return nbytes
+    return nbytes + decode_work(item)
 
 
 def before_casts(items: Items) -> "List[Any]":
@@ -7070,9 +7092,12 @@ def check_work(kind: Any, items: Items, cast: bool = False) -> None:
         tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
         sparse = kind is not None and "sparse" in kind.USES
-        costs = [work_of(tensors[i], sparse, cast, budget.left) for i in again]
-        more = sum(costs) - max(costs, default=0)  # what one alone needs is never too much
-        budget.spend(more, f"the tensors name the same bytes of {nbytes} again and again")
+        most = 0  # what the one that needs most needs is never too much
+        for i in again:
+            cost = work_of(tensors[i], sparse, cast, budget.left)
+            what = f"the tensors name the same bytes of {nbytes} again and again"
+            budget.spend(min(cost, most), what)
+            most = max(cost, most)
         if again and kind is not None:
             check_digests(tensors, Budget(nbytes))
 
@@ -7682,16 +7707,41 @@ START_STREAM = Stream.__init__
 INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
 
 
+class Inflated:
+    """A stream that is inflated: FormatError where its module says that the data are damaged."""
+
+    def __init__(self, stream: Any, path: Any) -> None:
+        self._stream, self._path = stream, path
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._stream, name)
+
+        def call(*args: Any) -> Any:
+            try:
+                return method(*args)
+            except (ValueError, TypeError, MemoryError):
+                raise
+            except Exception as error:  # EOFError, zlib.error, OSError without a number ...
+                if getattr(error, "errno", None):
+                    raise
+                what = f"the stream is damaged ({type(error).__name__}: {error})"
+                raise FormatError(what, path=self._path or None)
+        return call
+
+
 @adds_to(Stream)
 class StreamShown:
     def __init__(self: Any, stream: Any, path: Any = None, stamp: Any = None) -> None:
+        modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
+        inflated = INFLATED.intersection(modules)
         try:
-            START_STREAM(self, stream, path, stamp)
+            START_STREAM(self, Inflated(stream, path) if inflated else stream, path, stamp)
+        except FormatError:
+            raise
         except (OSError, ValueError) as error:
             raise ValueError(f"{plain(path or 'the stream')}: no seeking ({error}); of a pipe: "
                              "load(stream.read()), ls -, verify -")
-        modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
-        if self.nbytes <= MAX_KEPT and INFLATED.intersection(modules):
+        if inflated and self.nbytes <= MAX_KEPT:
             from io import BytesIO
             self._file = BytesIO(self.read(0, self.nbytes))
 
@@ -9334,13 +9384,15 @@ class Tracing(Whole):
         self.fields: "List[Field]" = []
         self.places: Any = {}  # offset of the last field of each path
         self.names: Any = {}  # path of a record or an entry -> name of its tensor
-        self.most = MAX_FIELDS + source.nbytes // 16
+        self.most = MAX_FIELDS + source.nbytes // 16  # fields; each fewer for 16 keys around one
         self.rest = range(0)  # of the file, in one field
 
     def note(self, offset: int, nbytes: int, keys: Any, path: Any, value: Any, doc: str,
              depth: int = 0, kind: str = "structure", lead: int = 0, target: Any = None) -> None:
         """Add a field, and where it is: errors may be of it. `path`: None, or that of the keys."""
-        if len(self.fields) > self.most:
+        if keys and keys[15:]:
+            self.most -= len(keys) // 16
+        if len(self.fields) > self.most and self.fields:
             last = self.fields[-1]
             if last.offset + last.nbytes <= offset and kind not in ("data", "absent"):
                 last.nbytes, last.value = offset + nbytes - last.offset, None
@@ -9531,7 +9583,8 @@ def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -
     finally:
         opened.close()
     aim_offsets(fields)
-    return Fields(fields, error, source, format, options)
+    again = opened.stamp[0] if opened.stamp else source  # the absolute path: chdir() may come
+    return Fields(fields, error, again, format, options)
 
 
 class Verifying(Tracing):
@@ -10024,8 +10077,9 @@ class Checks:
 
     def check_values(self, item: Any, again: bool) -> None:
         """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
-        parts, cost = [item], item.nbytes + 8 * item.stored.nbytes if again else 0
+        parts, cost = [item], item.nbytes + decode_work(item) if again else 0
         if is_sparse(item):
+            self.spend(decode_work(item) if again else 0)
             most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
             self.spend(item.cost(most), most)
             parts, cost = list(item.components.values()), 0
@@ -10111,6 +10165,7 @@ class Summary:
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
+        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, number, number stored)
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
         self.nbytes, self.files = 0, 1  # of the target
 
@@ -10132,6 +10187,7 @@ class Summary:
         for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
             lines += [f"{title}: {list_names(names)}"] if names else []
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
+        lines += [f"metadata {show(key)}: {old!r} -> {new!r}" for key, old, new in self.changed]
         lines += [f"dropped: {text}" for text in self.dropped]
         return lines + [f"wrote {self.nbytes} bytes"]
 
@@ -10260,6 +10316,10 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
         else:
             why += "; metadata='text' (--metadata text) writes it as text" if fits else ""
             summary.dropped.append(f"metadata {show(key)} ({why})")
+    for key, value in metadata.items():
+        stored = kind.NUMBERS[type(value)](value) if type(value) in kind.NUMBERS else value
+        if repr(stored) != repr(value):
+            summary.changed.append((key, value, stored))
     return metadata
 
 
@@ -11068,11 +11128,13 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
 
 
 def all_metadata(file: File) -> Facts:
-    """Return the metadata; of keys that shards do not agree on, what each of them has."""
-    found = Map(merged(file)[0].items())
-    parts = [part.metadata for _, part in sorted(getattr(file, "parts", {}).items())]
-    for key in [key for part in parts for key in part if key not in found]:
-        found[key] = [part.get(key) for part in parts]
+    """Return the metadata; of keys that shards do not agree on, a map by number of the shard."""
+    agreed = merged(file)[0]
+    found = Map(agreed.items())
+    for i, (_, part) in enumerate(sorted(getattr(file, "parts", {}).items()), 1):
+        for key, value in part.metadata.items():
+            if key not in agreed:
+                found.setdefault(key, Map())[i] = value
     return found
 
 
@@ -11160,16 +11222,22 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
     """
     found = []
     for item in a, b:
-        kind = find_format(str(item.format))  # behind two keys, others say where its parts lie
-        words = [item.attrs.get(key) for key in kind.DTYPE_ATTRS + kind.LAYOUT_KEYS[:2]]
-        parts = not is_sparse(item) and item.components or {"": item}
-        data = [(role, part.dtype, place, part.stored.source.view(start, nbytes))
-                for role, part in parts.items() for start, nbytes, place in part.ranges()]
-        stored = item.stored
-        found.append((words + [item.dtype, stored.why, stored.order, stored.encoding], data))
-    (old, data), (new, other) = found
-    changes = [] if old == new or dtype_of(a) != dtype_of(b) else ["stored in another way"]
-    return changes + (["stored bytes differ"] if data != other else [])
+        kind, stored, entry = find_format(str(item.format)), item.stored, item.stored.entry
+        keys: Any = kind.DTYPE_ATTRS + kind.LAYOUT_KEYS[:2]  # behind them: where the parts lie
+        parts = entry.parts.values() if entry is not None else [
+            Part(role, item.dtype, start, nbytes, None, stored.encoding, stored.order)
+            for start, nbytes, role in item.ranges()]
+        data = [(part.source or stored.source).view(part.offset, part.nbytes) for part in parts]
+        if stored.why is not None or entry is not None and entry.fault is not None:
+            keys = [key for key in item.attrs if key not in ("checksum", "param_id")]
+            data += [stored.source.view(start, min(nbytes, max(0, stored.source.nbytes - start)))
+                     for start, nbytes in other_places(item)]
+        words = Map([(key, item.attrs.get(key)) for key in sorted(keys)])
+        how = [(part.role, part.dtype, part.order, part.encoding) for part in parts]
+        found.append((words, (item.dtype, stored.why, how), data))
+    old, new = found
+    alike = old[1] == new[1] and is_same(old[0], new[0]) or dtype_of(a) != dtype_of(b)
+    return ["stored in another way"] * (not alike) + ["stored bytes differ"] * (old[2] != new[2])
 
 
 def groups_of(item: Tensor) -> Chunks:

@@ -468,7 +468,7 @@ class CommandTest(TestCase):
             write_file(folder + "/model.safetensors.index.json", (
                 '{"weight_map":{"t0":"0.safetensors","t1":"1.safetensors"}}').encode())
         self.assertEqual(run("diff", "a", "b")[:2], (
-            1, "~ metadata k: ['2', '1'] -> ['4', '3']\n1 difference, 2 tensors\n"))
+            1, "~ metadata k: {1: '2', 2: '1'} -> {1: '4', 2: '3'}\n1 difference, 2 tensors\n"))
         self.assertEqual(run("diff", "a", "c")[0], 0)
 
     def test_diff_of_large_integers(self):
@@ -629,6 +629,9 @@ class CommandTest(TestCase):
             self.assertEqual(run("get", "deep", "w", *more), (
                 1, "", "error: 65 dimensions are too many to be shown; --raw writes the bytes\n"))
         self.assertEqual(self.prints("get", "deep", "w", "--raw"), "\0" * 9)
+        write_file("less", safetensors({"w": {"dtype": "U8", "shape": [1] * 64,
+                                              "data_offsets": [0, 1]}}, bytes(1)))
+        self.assertIn("1, " * 60, self.prints("get", "less", "w", "--npy"))
         for given, wanted in (({1: 2, "1": 3}, {"1 (key 0)": 2, "1": 3}),
                               ({"1": 3, 1: 2, "1 (key 1)": 4},
                                {"1": 3, "1 (key 1) (key 1)": 2, "1 (key 1)": 4}),
