@@ -5,10 +5,11 @@
 
 documents() has a small file of each format as a tree that shows all rows of its Schemas. In a pair,
 half of the bytes of a file are one text, key or list of the tree, half are copies of an item of one
-of its maps or lists. Such files, good and refused ones, go through each of OPERATIONS: 4 times as
-many bytes take at most 8 times as much CPU time and output. The smaller size grows, to a quarter of
-the largest, until it takes SHORT seconds; a doubtful time is taken again. Memory: as README,
-"Security" says, without what small files may take besides. Each pair has a process of its own.
+of its maps or lists, perhaps DEPTH maps deeper. Such files, good and refused ones, go through each
+of OPERATIONS: 4 times as many bytes take at most 8 times as much CPU time and output. The smaller
+size grows, to a quarter of the largest, until it takes SHORT seconds; a doubtful time is taken
+again. Memory: as README, "Security" says, without what small files may take besides. Each pair has
+a process of its own.
 
 SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at. Ends with
 "N pairs, N findings"; exit code 1 if there are any. test_tensorfmt.py has a quick form.
@@ -29,9 +30,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHORT, SIZES = 0.05, [1 << n for n in (14, 16, 18)]  # seconds; bytes of files
+OTHER = SIZES[0] // 4  # bytes of the file that others are compared with
 MEMORY, SECONDS = 3 << 30, 120  # of a child: bytes, and of CPU time
 T = None  # the module
 JUNK = {"a": 0}  # an item that nothing knows
+DEPTH = 25
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -116,6 +119,39 @@ def ztensor(index):
     return b"ZTEN0001".ljust(64, b"\0") + bytes(64) + text + struct.pack("<Q", len(text))
 
 
+def blocks(text):
+    """Return a zstd frame of 16 bytes behind empty blocks, about as long as a text."""
+    return b"\x28\xb5\x2f\xfd\0\x58" + bytes(len(text) // 3 * 3) + b"\x81\0\0" + bytes(16)
+
+
+def coded(tree):
+    """Return a zTensor whose entries have one blob of a codec; of sparse ones it is the indptr."""
+    blob, empty = blocks(tree["blob"]), b"\x28\xb5\x2f\xfd\0\x58\1\0\0"
+    place, rows = {"offset": 64, "size": len(blob), "encoding": "zstd"}, []
+    blob += bytes(-len(blob) % 64)
+    sparse = {"offset": 64 + len(blob), "size": len(empty), "indptr": place}
+    for i, row in enumerate(tree["index"]):
+        rows.append(dict(row, **place))
+        rows[-1].update({} if row["layout"] == "dense" else sparse, name=row["name"] + "%x" % i)
+    text = T.cbor_dumps(rows)
+    return b"ZTEN0001".ljust(64, b"\0") + blob + empty + text + struct.pack("<Q", len(text))
+
+
+def coded2(tree):
+    """Return a file of zTensor 2: as many names and digests of one blob of a codec."""
+    blob = blocks(tree["blob"])
+    blob += struct.pack("<IIIIIB4s", 0x184D2A5E, 17, len(blob), 16, 1, 0, b"\xb1\xea\x92\x8f")
+    top = {"objects": dict([(name, {"shape": [16], "layout": "dense", "parts": {"data": {
+        "dtype": "u8", "blob": [4096, len(blob)], "encoding": "zt.zstd-seekable/1",
+        "decoded_length": 16, "digest": "sha256:%064x" % i}}})
+        for i, name in enumerate(tree["names"])])}
+    text, magic = T.cbor_dumps(top, sort="bytes"), b"\x89ZT2\r\n\x1a\n"
+    data = magic.ljust(4096, b"\0") + blob
+    data += bytes(-len(data) % 4096)
+    return data + text + struct.pack(
+        "<QQQII8s", len(data), len(text), T.xxh3_64([text]), 2, 0, magic)
+
+
 def ztensor2(top):
     text, magic = T.cbor_dumps(top, sort="bytes"), b"\x89ZT2\r\n\x1a\n"
     return magic.ljust(4096, b"\0") + bytes(4096) + text + struct.pack(
@@ -191,7 +227,12 @@ def documents():
     one = {"bytes": bytes(4), "shape": [1], "dtype": "F32"}
     item = {"numbers": [1, 2, 3], "text": "a text", "old": {"id": "x", "param": {
         "value": [1, 2], "shape": [2]}}, "list": [None, 1.5], "w": {"id": "abc", "param": one}}
+    row = {"dtype": "uint8", "layout": "dense", "shape": [16], "encoding": "zstd", "name": "w"}
+    rows = dict(row, layout="sparse", sparse_format="csr", shape=[1, 8], indices=[], name="s")
     return [
+        ("coded", coded, {"blob": "b", "index": [row]}),
+        ("coded-csr", coded, {"blob": "b", "index": [rows]}),
+        ("coded2", coded2, {"blob": "b", "names": {"a": "." * 130}}),
         ("ztensor", ztensor, [sparse, coo, entry]), ("ztensor1", ztensor1, top1),
         ("ztensor1.0", ztensor1, {"version": "1.0", "tensors": {"w": dict(
             top1["objects"]["w"], dtype="uint8",
@@ -222,17 +263,17 @@ def boxes(tree, path=()):
 
 
 def pairs(tree):
-    """Return all (path of what is long, path of what is numerous, are its items junk?)."""
+    """Return all (path of what is long, path of what is numerous, "" or "junk" or "deep")."""
     longs = [path for path, value in boxes(tree)]
-    manys = [(path, junk) for path, value in boxes(tree) if value and not isinstance(value, str)
-             for junk in (False, True)]
+    manys = [(path, items) for path, value in boxes(tree) if value and not isinstance(value, str)
+             for items in ("", "junk", "deep")]
     return [(path,) + many for path in longs for many in manys]
 
 
 def drawn(seed, only=""):
     """Return (name, number, pair, what it is) of all pairs whose text holds `only`, shuffled."""
     rows = [(name, i, pair, "%s: long %s, many %s%s" % (
-        name, list(pair[0]), list(pair[1]), " of junk" if pair[2] else ""))
+        name, list(pair[0]), list(pair[1]), " of " + pair[2] if pair[2] else ""))
         for name, _, tree in documents() for i, pair in enumerate(pairs(tree))]
     rows = [row for row in rows if only in row[3]]
     random.Random(seed).shuffle(rows)
@@ -272,17 +313,23 @@ def multiply(value, nbytes, junk, draw):
     return made
 
 
+def nested(value):
+    for _ in range(DEPTH):
+        value = {"k": value}
+    return value
+
+
 def make(name, pair, nbytes, seed):
     """Return a file of about so many bytes, or None where there is no such file."""
     encode, tree = {row[0]: row[1:] for row in documents()}[name]
-    (long, many, junk), draw = pair, random.Random(seed)
+    (long, many, items), draw = pair, random.Random(seed)
     letter = draw.choice(["n", "Z_", "a.", "\xe9", "\u8a9e"])
     half = nbytes // 2
     try:
-        tree = rebuilt(tree, many, lambda value: multiply(value, half, junk, draw))
+        tree = rebuilt(tree, many, lambda value: multiply(value, half, items == "junk", draw))
         tree = rebuilt(tree, long, lambda value: lengthen(
             value, half // len(letter.encode()), letter, draw))
-        return encode(tree)
+        return encode(rebuilt(tree, many, nested) if items == "deep" else tree)
     except (LookupError, TypeError, AttributeError, ValueError, struct.error):
         return None
 
@@ -362,10 +409,13 @@ OPERATIONS = {
     "json": lambda path: command("explain", "--json", path), "page": page,
     "ls": lambda path: command("ls", path) + command("ls", "--json", path), "show": show,
     "get": get, "diff": lambda path: command("diff", path, path), "convert": convert,
+    "diff --json": lambda path: command("diff", "--json", path, "file%d" % OTHER) + command(
+        "diff", "--json", "file%d" % OTHER, path),
     "pickle": pickled, "values": values, "stats": lambda path: command("get", path, "--stats"),
     "tree": lambda path: command("ls", "--tree", path) + command("ls", "--tree", "--json", path),
     "verify --json": lambda path: command("verify", "--json", path),
     "fields": lambda path: len(list(T.explain(path)))}
+OF_EACH = "values", "show", "pickle"  # they decode each tensor, as who asks for all of them does
 OF_REFUSED = "load", "fields", "verify", "verify --json", "explain", "json", "page"
 
 
@@ -398,10 +448,12 @@ def look(name, pair, seed):
         return
     good = True
     try:
+        path_of(OTHER)
         T.load(path_of(SIZES[0])).close()
     except ValueError:
         good = False
-    for operation in [key for key in OPERATIONS if good or key in OF_REFUSED]:
+    for operation in [key for key in OPERATIONS if (good or key in OF_REFUSED) and not (
+            key in OF_EACH and name.startswith("coded"))]:
         attempt(operation, path_of(SIZES[0]))  # imports
         last, sizes = cpu(operation, path_of(SIZES[0])), SIZES[1:]
         for nbytes in sizes:
