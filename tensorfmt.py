@@ -7711,22 +7711,24 @@ class Inflated:
     """A stream that is inflated: FormatError where its module says that the data are damaged."""
 
     def __init__(self, stream: Any, path: Any) -> None:
-        self._stream, self._path = stream, path
+        self.stream, self.path, self.tell, self.close = stream, path, stream.tell, stream.close
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._stream, name)
+    def seek(self, *place: int) -> Any:
+        return self.call(self.stream.seek, *place)
 
-        def call(*args: Any) -> Any:
-            try:
-                return method(*args)
-            except (ValueError, TypeError, MemoryError):
+    def read(self, nbytes: int) -> Any:
+        return self.call(self.stream.read, nbytes)
+
+    def call(self, method: Any, *args: int) -> Any:
+        try:
+            return method(*args)
+        except (ValueError, TypeError, MemoryError):
+            raise
+        except Exception as error:  # EOFError, zlib.error, OSError without a number ...
+            if getattr(error, "errno", None):
                 raise
-            except Exception as error:  # EOFError, zlib.error, OSError without a number ...
-                if getattr(error, "errno", None):
-                    raise
-                what = f"the stream is damaged ({type(error).__name__}: {error})"
-                raise FormatError(what, path=self._path or None)
-        return call
+            what = f"the stream is damaged ({type(error).__name__}: {error})"
+            raise FormatError(what, path=self.path or None)
 
 
 @adds_to(Stream)
@@ -9543,9 +9545,10 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 class Fields:
     """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
 
-    def __init__(self, fields: "List[Field]", error: Any, source: Any, *asked: Any) -> None:
+    def __init__(self, fields: "List[Field]", error: Any, source: Any, path: Any,
+                 *asked: Any) -> None:
         self._fields, self._error = iter(fields), error
-        self._source, self._asked = source, asked
+        self._source, self._path, self._asked = source, path, asked
 
     def __iter__(self) -> "Iterator[Field]":
         return self
@@ -9559,6 +9562,7 @@ class Fields:
         """Return the page in a frame, apart from what is around it."""
         from html import escape
         source = open_source(self._source, True)
+        source.path = self._path  # as it was given
         try:
             page = FEATURES["page"](source, self._asked)
         finally:
@@ -9584,7 +9588,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -
         opened.close()
     aim_offsets(fields)
     again = opened.stamp[0] if opened.stamp else source  # the absolute path: chdir() may come
-    return Fields(fields, error, again, format, options)
+    return Fields(fields, error, again, opened.path, format, options)
 
 
 class Verifying(Tracing):
@@ -10317,9 +10321,9 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
             why += "; metadata='text' (--metadata text) writes it as text" if fits else ""
             summary.dropped.append(f"metadata {show(key)} ({why})")
     for key, value in metadata.items():
-        stored = kind.NUMBERS[type(value)](value) if type(value) in kind.NUMBERS else value
-        if repr(stored) != repr(value):
-            summary.changed.append((key, value, stored))
+        if type(value) in kind.NUMBERS:
+            stored = kind.NUMBERS[type(value)](value)
+            summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
     return metadata
 
 
@@ -11220,7 +11224,7 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
 
     They are the same only if both are: other words may mean other values.
     """
-    found = []
+    found, changes = [], []
     for item in a, b:
         kind, stored, entry = find_format(str(item.format)), item.stored, item.stored.entry
         keys: Any = kind.DTYPE_ATTRS + kind.LAYOUT_KEYS[:2]  # behind them: where the parts lie
@@ -11230,14 +11234,15 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
         data = [(part.source or stored.source).view(part.offset, part.nbytes) for part in parts]
         if stored.why is not None or entry is not None and entry.fault is not None:
             keys = [key for key in item.attrs if key not in ("checksum", "param_id")]
-            data += [stored.source.view(start, min(nbytes, max(0, stored.source.nbytes - start)))
-                     for start, nbytes in other_places(item)]
+            if other_places(item):
+                changes = ["bytes that attributes place are not compared"]
         words = Map([(key, item.attrs.get(key)) for key in sorted(keys)])
         how = [(part.role, part.dtype, part.order, part.encoding) for part in parts]
         found.append((words, (item.dtype, stored.why, how), data))
     old, new = found
     alike = old[1] == new[1] and is_same(old[0], new[0]) or dtype_of(a) != dtype_of(b)
-    return ["stored in another way"] * (not alike) + ["stored bytes differ"] * (old[2] != new[2])
+    changes += ["stored in another way"] * (not alike)
+    return changes + ["stored bytes differ"] * (old[2] != new[2])
 
 
 def groups_of(item: Tensor) -> Chunks:
