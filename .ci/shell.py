@@ -868,9 +868,11 @@ class CommandTest(TestCase):
             archive.write("__main__.py")
         self.assertEqual(run("python3", "tool.pyz", "--version"), (0, wanted, ""))
         self.assertIn("usage: python3 tool.pyz COMMAND", run("python3", "tool.pyz")[1])
-        with Changed(tensorfmt, "__file__", "gone/tensorfmt.pyc"):
-            self.assertTrue(self.prints("--version").endswith(", frozen\n"))
-            self.assertTrue(run("vendor", "x.py")[0])
+        write_file("tensorfmt.pyc", b"code")
+        for path in "gone/tensorfmt.pyc", "tensorfmt.pyc":
+            with Changed(tensorfmt, "__file__", path):
+                self.assertTrue(self.prints("--version").endswith(", frozen\n"))
+                self.assertTrue(run("vendor", "x.py")[0])
 
     @documented
     @accepts
