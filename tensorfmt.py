@@ -9655,6 +9655,7 @@ def dissect(kind: "Format", source: Any, options: Facts,
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
+    del cursor.places, cursor.names  # they can be large
     if error is not None:
         return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
@@ -9937,7 +9938,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
     if error is None:
         checks.look_at_shards()
         checks.look_at_layout(fields)
-        del fields, trace.fields, trace.places, trace.names  # they can be large
+        del fields, trace.fields
         checks.look_at_data(not faults)
     return checks.report
 
