@@ -3049,21 +3049,6 @@ class Sparse(Derived):
     def layout_keys(self) -> Any:
         return () if self.format is None else BY_NAME[self.format].LAYOUT_KEYS
 
-    def cost(self, most: int) -> int:
-        """Return how many bytes its parts are when decoded; of damaged, or over `most`, some."""
-        parts, entry, first = getattr(self, "_parts", None), self.stored.entry, 0
-        if parts is None:  # their sizes lie in one of them
-            blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
-            if blob is not None:
-                first = 8 * (blob.nbytes if blob.encoding == "raw" else self.nbytes)
-            elif indptr is not None:
-                first = min(8 * sum(self.shape[:1]) + 8, indptr.nbytes << 15)
-            try:
-                parts = open_sparse(self, entry) if first <= most else {}
-            except FormatError:  # its values raise it again
-                return first
-        return max(first, sum([part.nbytes for part in parts.values()]))
-
     def blocks(self) -> Chunks:
         """Yield the dense form: zeros, and the values in their places."""
         parts, size = self.components, self.check_readable()
@@ -3399,10 +3384,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     attrs = dict(attrs or {}, **more)
     shape = None if shape is None else as_shape(shape)
     if components is not None:
-        if not hasattr(components, "items"):
-            raise TypeError(f"components is a mapping, not {type(components).__name__}")
         parts = dict([(key, tensor(value, dtype if key == "values" else None))
-                      for key, value in components.items()])
+                      for key, value in dict(components).items()])
         made: Tensor = feature("sparse").make(shape, parts, attrs)
         return made
     if dtype == "qfloat":
@@ -3565,7 +3548,7 @@ class Format:
     CARRIES: "Tuple[str, ...]" = ()  # formats of which it can store such attrs of tensors
     TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
-    NUMBERS: "Dict[Any, Any]" = {}  # type of metadata -> function: the number that is stored
+    HELD_AS: "Dict[Any, Any]" = {}  # type of metadata -> function: the number that is stored
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
     ONE = False  # a file holds one tensor, no more and no less
     MAX_RANK = 1 << 31  # of a tensor that is written
@@ -3798,7 +3781,7 @@ class Mag(Format):
     """
 
     NAME = FAMILY = TITLE = "mag"
-    NUMBERS: Any = {bool: int}
+    HELD_AS: Any = {bool: int}
     VERSION = "1"
     IN_FRONT = True
     HOLDS = "metadata: numbers; up to 6 dimensions"
@@ -4416,11 +4399,10 @@ class ZFamily(Format):
     # </ztensor1 ztensor2>
 
 
-def other_places(tensor: Tensor) -> "List[Tuple[int, int]]":
-    """Return (offset, bytes) of all that the attrs of a layout that is not dense place."""
-    layout, maps = tensor.attrs.get("layout", "dense"), tensor.attrs.values()
-    return [(places["offset"], places["size"]) for places in maps if isinstance(places, dict)
-            and layout != "dense" and all_u64([places.get("offset"), places.get("size")])]
+def placing(attrs: Facts) -> "List[str]":
+    """Return which attrs of a layout that is not dense place bytes, too."""
+    return [key for key in attrs if attrs.get("layout", "dense") != "dense"
+            and isinstance(attrs[key], dict) and "offset" in attrs[key]]
 
 
 def check_stored(items: Items) -> None:
@@ -4547,7 +4529,7 @@ class ZTensor(ZFamily):
         dtype = tensor.dtype or tensor.attrs.get("dtype")
         return (tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
                 and tensor.attrs.get("layout") != "sparse"  # its other parts would be lost
-                and not other_places(tensor))
+                and not placing(tensor.attrs))
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -5512,7 +5494,7 @@ class Primitiv(Format):
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
     CONTENT = ("dims",)
-    NUMBERS = {bool: int, float: lambda x: unpack_from("<f", pack("<f", x))[0]}
+    HELD_AS = {bool: int, float: lambda number: unpack_from("<f", pack("<f", number))[0]}
     CHECKS = ("magic", "index", "bounds", "sizes")
     DIM_BITS = 32
     MAX_DIMS = 32
@@ -6194,9 +6176,9 @@ class TensorBuffers(Format):
             at += nbytes
         self.refuse(problems)
         given = () if isinstance(operations, bool) else operations
-        ids = Map([(self.own_attrs(item).get("id"), number)  # new by old, which operations name
-                   for (_, item), number in zip(items if given else (), names)])
-        steps = [self._pack_operation(flat, operation, ids) for operation in given]
+        known = dict(zip(  # new ids by old ones
+            [self.own_attrs(item).get("id") for _, item in items if given], names))
+        steps = [self._pack_operation(flat, operation, known) for operation in given]
         version = flat.string("1.0.0")
         tensors = flat.offsets([place for _, place in (sorted(places) if sort else places)])
         listed = None if operations is False else flat.offsets(steps)
@@ -6205,17 +6187,17 @@ class TensorBuffers(Format):
         return self.lay_out(b"TBS1", items, starts, at,
                             data + pack_record(self.TRAILER, len(data), b"TBS1"))
 
-    def _pack_operation(self, flat: FlatBuilder, operation: Any, ids: Any) -> int:
+    def _pack_operation(self, flat: FlatBuilder, operation: Any, known: Any) -> int:
         fields = [row[0] for row in self.OPERATION]
         inputs = None
         if isinstance(operation, dict) and set(operation).issubset(fields):
             number, code, output, inputs = [operation.get(row[0], row[2]) for row in self.OPERATION]
         if (not isinstance(inputs, (list, tuple)) or not all_u64([number, output] + list(inputs))
                 or type(code) is not int or not -128 <= code < 128):
-            raise ValueError("an operation is a dict with a list of input_operations, integers id,"
-                             f" operation and output; not {show(operation)}")
-        output = ids.get(output, output)
-        return flat.table(self.OPERATION, (number, code, output, flat.scalars("Q", inputs)))
+            raise ValueError("an operation has integers id, operation, output, a list "
+                             f"input_operations; not {show(operation)}")
+        return flat.table(self.OPERATION, (
+            number, code, known.get(output, output), flat.scalars("Q", inputs)))
 
 
 # -- [7f] safetensors ----------------------------------------------------------------------------
@@ -7053,12 +7035,28 @@ def decode_work(item: Tensor) -> int:
     return 8 * sum([part.nbytes for part in parts if part.encoding != "raw" and part.why is None])
 
 
+def sparse_work(item: Any, most: int) -> int:
+    """Return how many bytes its parts are when decoded; of damaged, or over `most`, some."""
+    parts, entry, first = getattr(item, "_parts", None), item.stored.entry, 0
+    if parts is None:  # their sizes lie in one of them
+        blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
+        if blob is not None:
+            first = 8 * (blob.nbytes if blob.encoding == "raw" else item.nbytes)
+        elif indptr is not None:
+            first = min(8 * sum(item.shape[:1]) + 8, indptr.nbytes << 15)
+        try:
+            parts = open_sparse(item, entry) if first <= most else {}
+        except FormatError:  # its values raise it again
+            return first
+    return max(first, sum([part.nbytes for part in parts.values()]))
+
+
 def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     """Return the bytes that one tensor is when it is read, decoded and written."""
     nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
     if is_sparse(item):
         work = decode_work(item)
-        nbytes = work if work > most else work + item.cost(most)
+        nbytes = work if work > most else work + sparse_work(item, most)
         return nbytes if sparse else nbytes + item.nbytes
     if item.dtype == "qfloat":
         return nbytes + 4 * item.size if cast else nbytes
@@ -9035,7 +9033,7 @@ class Box:
         self.next_key: Any = MISSING if keyed else 0  # of the item that comes
         self.begin = 0  # of that item, with its key
         self.values: Any = None  # of the items, while it is a plain list
-        self.sizes: Any = None  # of those items in bytes: small numbers take no memory
+        self.sizes: Any = None  # of those items, 5 bytes for each: a list of numbers takes 8
         self.reach = 0  # where the last of them ends
 
     def about(self, key: Any) -> Any:
@@ -9084,7 +9082,7 @@ class Boxes:
             self.add(box.begin, end, box.about(box.key), value, at - box.begin)
         else:
             box.values.append(value)
-            box.sizes.append(end - box.reach)
+            box.sizes += (end - box.reach).to_bytes(5, "little")
             box.reach = end
         box.key = MISSING
         box.next_key = box.next_key if box.keyed else box.next_key + 1
@@ -9100,7 +9098,7 @@ class Boxes:
         if keyed or size == 0 or about[3] is not None:  # its items have meanings of their own
             self.add(*row)
         else:
-            self.box.values, self.box.sizes, self.box.reach = [], [], end
+            self.box.values, self.box.sizes, self.box.reach = [], bytearray(), end
         return outer
 
     def close(self, outer: Box, end: int, broken: bool = False) -> None:
@@ -9125,7 +9123,8 @@ class Boxes:
             self.add(*box.row)
             end = box.row[1]
             for i, value in enumerate(values):
-                begin, end = end, end + box.sizes[i]
+                begin, size = end, int.from_bytes(box.sizes[5 * i:5 * i + 5], "little")
+                end += size
                 self.add(begin, end, box.about(i), value, 0)
 
     def add(self, begin: int, end: int, about: Any, value: Any, lead: int) -> None:
@@ -10086,7 +10085,7 @@ class Checks:
         if is_sparse(item):
             self.spend(decode_work(item) if again else 0)
             most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
-            self.spend(item.cost(most), most)
+            self.spend(sparse_work(item, most), most)
             parts, cost = list(item.components.values()), 0
         keys = [(part.start, part.stored.nbytes, part.nbytes) for part in parts]
         fresh = [(key, part) for key, part in zip(keys, parts) if key not in self.done
@@ -10322,8 +10321,8 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
             why += "; metadata='text' (--metadata text) writes it as text" if fits else ""
             summary.dropped.append(f"metadata {show(key)} ({why})")
     for key, value in metadata.items():
-        if type(value) in kind.NUMBERS:
-            stored = kind.NUMBERS[type(value)](value)
+        if type(value) in kind.HELD_AS:
+            stored = kind.HELD_AS[type(value)](value)
             summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
     return metadata
 
@@ -11235,7 +11234,7 @@ def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
         data = [(part.source or stored.source).view(part.offset, part.nbytes) for part in parts]
         if stored.why is not None or entry is not None and entry.fault is not None:
             keys = [key for key in item.attrs if key not in ("checksum", "param_id")]
-            if other_places(item):
+            if placing(item.attrs):
                 changes = ["bytes that attributes place are not compared"]
         words = Map([(key, item.attrs.get(key)) for key in sorted(keys)])
         how = [(part.role, part.dtype, part.order, part.encoding) for part in parts]
