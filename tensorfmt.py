@@ -7090,10 +7090,10 @@ def check_work(kind: Any, items: Items, cast: bool = False) -> None:
         tensors, budget = list(named.values()), Budget(nbytes)
         again = named_again(tensors)
         sparse = kind is not None and "sparse" in kind.USES
+        what = f"the tensors name the same bytes of {nbytes} again and again"
         most = 0  # what the one that needs most needs is never too much
         for i in again:
             cost = work_of(tensors[i], sparse, cast, budget.left)
-            what = f"the tensors name the same bytes of {nbytes} again and again"
             budget.spend(min(cost, most), what)
             most = max(cost, most)
         if again and kind is not None:
@@ -10081,9 +10081,10 @@ class Checks:
 
     def check_values(self, item: Any, again: bool) -> None:
         """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
-        parts, cost = [item], item.nbytes + decode_work(item) if again else 0
+        work = decode_work(item) if again else 0
+        parts, cost = [item], item.nbytes + work if again else 0
         if is_sparse(item):
-            self.spend(decode_work(item) if again else 0)
+            self.spend(work)
             most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
             self.spend(sparse_work(item, most), most)
             parts, cost = list(item.components.values()), 0

@@ -114,9 +114,16 @@ def ztensor1(top):
         "<Q", len(text)) + b"ZTEN1000"
 
 
-def ztensor(index):
+def ztensor(index, data=bytes(64)):
     text = T.cbor_dumps(index)
-    return b"ZTEN0001".ljust(64, b"\0") + bytes(64) + text + struct.pack("<Q", len(text))
+    return b"ZTEN0001".ljust(64, b"\0") + data + text + struct.pack("<Q", len(text))
+
+
+def ztensor2(top, data=bytes(4096)):
+    text, magic = T.cbor_dumps(top, sort="bytes"), b"\x89ZT2\r\n\x1a\n"
+    data = magic.ljust(4096, b"\0") + data
+    return data + text + struct.pack(
+        "<QQQII8s", len(data), len(text), T.xxh3_64([text]), 2, 0, magic)
 
 
 def blocks(text):
@@ -133,29 +140,17 @@ def coded(tree):
     for i, row in enumerate(tree["index"]):
         rows.append(dict(row, **place))
         rows[-1].update({} if row["layout"] == "dense" else sparse, name=row["name"] + "%x" % i)
-    text = T.cbor_dumps(rows)
-    return b"ZTEN0001".ljust(64, b"\0") + blob + empty + text + struct.pack("<Q", len(text))
+    return ztensor(rows, blob + empty)
 
 
 def coded2(tree):
     """Return a file of zTensor 2: as many names and digests of one blob of a codec."""
     blob = blocks(tree["blob"])
     blob += struct.pack("<IIIIIB4s", 0x184D2A5E, 17, len(blob), 16, 1, 0, b"\xb1\xea\x92\x8f")
-    top = {"objects": dict([(name, {"shape": [16], "layout": "dense", "parts": {"data": {
+    return ztensor2({"objects": dict([(name, {"shape": [16], "layout": "dense", "parts": {"data": {
         "dtype": "u8", "blob": [4096, len(blob)], "encoding": "zt.zstd-seekable/1",
         "decoded_length": 16, "digest": "sha256:%064x" % i}}})
-        for i, name in enumerate(tree["names"])])}
-    text, magic = T.cbor_dumps(top, sort="bytes"), b"\x89ZT2\r\n\x1a\n"
-    data = magic.ljust(4096, b"\0") + blob
-    data += bytes(-len(data) % 4096)
-    return data + text + struct.pack(
-        "<QQQII8s", len(data), len(text), T.xxh3_64([text]), 2, 0, magic)
-
-
-def ztensor2(top):
-    text, magic = T.cbor_dumps(top, sort="bytes"), b"\x89ZT2\r\n\x1a\n"
-    return magic.ljust(4096, b"\0") + bytes(4096) + text + struct.pack(
-        "<QQQII8s", 8192, len(text), T.xxh3_64([text]), 2, 0, magic)
+        for i, name in enumerate(tree["names"])])}, blob + bytes(-len(blob) % 4096))
 
 
 def burnpack(top):

@@ -1130,9 +1130,11 @@ class PageTest(TestCase):
         self.assertEqual([" hidden" in row[:8] for row in rows[2:]], [False] * 5 + [True] * 15)
         self.assertIn("15 more, which", text)
         data = dumps(dict([("t%d" % i, [i]) for i in range(30)]), format="tensorbuffers")
+        pages = [text]
         for most in range(3, 9):  # a tensor may be the first or the last that is not shown
             with Changed(tensorfmt, "PAGE_ROWS", most):
-                text = self.page(data)
+                pages.append(self.page(data))
+        for text in pages:
             table = text[text.index('id="list"'):].split("</table>")[0]
             anchors = set(re.findall('href="(#0x[0-9a-f]+)"', table))
             self.assertEqual({one for one in anchors if 'id="%s"' % one[1:] not in text}, set())
