@@ -113,7 +113,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
+                        Optional, Sequence, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -3923,7 +3923,7 @@ class Mag(Format):
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300", "read ahead")
+    USES = ("mag100", "mag300")
     MAX_RANK = 6
     DIM_BITS = 63
     MARKS = {"end": "padding data"}
@@ -5600,7 +5600,7 @@ class Primitiv(Format):
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
                "flat": "model: each name is one key part, nothing is an escape"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
-    TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
+    TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
     HELD_AS = {bool: int, float: lambda number: unpack_from("<f", pack("<f", number))[0]}
     CHECKS = ("magic", "index", "bounds", "sizes")
@@ -5866,6 +5866,56 @@ def transpose(item: Tensor) -> Tensor:
 # -- [7d] burnpack -------------------------------------------------------------------------------
 
 
+class BurnSchemes:
+    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
+
+    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    BLOCK = Schema(("len", "any", True, "dimensions of a block"),
+                   ("storage", "any", True, "size of a block"))
+    SCHEME = Schema(
+        ("value", one_of(*VALUES), True, "type of the values"),
+        ("param", one_of(*SCALES), True, "type of the scales"),
+        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
+         Schema(other=("any", "packed dimension"))),
+        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
+         Schema(("Block", "any", False, "elements that share one", BLOCK))),
+        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
+
+    @staticmethod
+    def misfit_store(store: Any) -> str:
+        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
+        fits = store == "Native" or packed and all_u64(store.values())
+        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
+
+    @staticmethod
+    def scheme_of(code: Any) -> Any:
+        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
+
+    @classmethod
+    def plan(cls, item: Tensor, scheme: Any) -> Plan:
+        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
+        block: Any = None  # one scale for all
+        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
+            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
+            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
+                    and isinstance(sizes, list) and all_u64(sizes + [rank])
+                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
+            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
+        if found.get("store") == "U32":  # of burn 0.19
+            found["store"] = "Native"
+        fits = fits and not list(cls.SCHEME.wrongs(found))
+        if not fits:
+            what = f"quantization scheme {show(scheme, 200)} is not known"
+            raise fault_of(item, what, Unsupported)
+        floats = None if found["value"][0] == "Q" else found["value"]
+        return Plan(item.shape, floats, cls.VALUES[found["value"]],
+                    cls.SCALES[found["param"]], block)
+
+
 class Burnpack(Format):
     """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
 
@@ -5910,7 +5960,8 @@ class Burnpack(Format):
 
     HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
               ("metadata_size", "I", "bytes of CBOR"))
-    CODE = Schema(("Bool", "any", False, "how it is stored"))
+    CODE = Schema(("Bool", "any", False, "how it is stored"),
+                  ("QFloat", "any", False, "quantized", BurnSchemes.SCHEME))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", INTEGERS, True, "dimensions"),
@@ -5978,16 +6029,17 @@ class Burnpack(Format):
 
     def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any) -> Any:
         """Return (layout, offset of the data): packed only as burn 0.19 wrote it, and whole."""
-        aligned = packed + -packed % 256
-        if not metadata.get("version", "").startswith("0.19."):
-            return "aligned", aligned
+        aligned, size = packed + -packed % 256, cursor.end
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
-        if cursor.end == packed + end:
+        of_019 = metadata.get("version", "").startswith("0.19.")
+        if of_019 and size == packed + end or not end and size < aligned:  # no data: no padding
             return "packed", packed
+        if not of_019:
+            return "aligned", aligned
         short: Any = []  # empty where verify() left out a tensor: more may be wanted
-        cursor.together(short.append, cursor.end < aligned + end)
+        cursor.together(short.append, size < aligned + end)
         if any(short):  # even if partial: which layout it had is lost
-            what = (f"cut short: {cursor.end} bytes, a packed file of burn 0.19 has "
+            what = (f"cut short: {size} bytes, a packed file of burn 0.19 has "
                     f"{packed + end}, an aligned one {aligned + end}")
             raise cursor.error(what, "metadata_size", check="bounds")
         return "aligned", aligned
@@ -6071,61 +6123,6 @@ class Burnpack(Format):
                                  "value}}, not %s: %s" % (show(name), show(given)))
             checked[str(name)] = Map([(kind, value)])
         return checked
-
-
-# <quantized>
-class BurnSchemes:
-    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
-
-    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-              "UE4M3": "E4M3"}
-    BLOCK = Schema(("len", "any", True, "dimensions of a block"),
-                   ("storage", "any", True, "size of a block"))
-    SCHEME = Schema(
-        ("value", one_of(*VALUES), True, "type of the values"),
-        ("param", one_of(*SCALES), True, "type of the scales"),
-        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
-         Schema(other=("any", "packed dimension"))),
-        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
-         Schema(("Block", "any", False, "elements that share one", BLOCK))),
-        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
-
-    @staticmethod
-    def misfit_store(store: Any) -> str:
-        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
-        fits = store == "Native" or packed and all_u64(store.values())
-        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
-
-    @staticmethod
-    def scheme_of(code: Any) -> Any:
-        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
-
-    @classmethod
-    def plan(cls, item: Tensor, scheme: Any) -> Plan:
-        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
-        block: Any = None  # one scale for all
-        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
-            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
-            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
-                    and isinstance(sizes, list) and all_u64(sizes + [rank])
-                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
-            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
-        if found.get("store") == "U32":  # of burn 0.19
-            found["store"] = "Native"
-        fits = fits and not list(cls.SCHEME.wrongs(found))
-        if not fits:
-            what = f"quantization scheme {show(scheme, 200)} is not known"
-            raise fault_of(item, what, Unsupported)
-        floats = None if found["value"][0] == "Q" else found["value"]
-        return Plan(item.shape, floats, cls.VALUES[found["value"]],
-                    cls.SCALES[found["param"]], block)
-
-
-Burnpack.CODE.rows["QFloat"] = "any", "quantized", BurnSchemes.SCHEME
-# </quantized>
 
 
 # -- [7e] tensorbuffers --------------------------------------------------------------------------
@@ -6615,7 +6612,7 @@ class BurnRecord(Format):
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
-    USES = ("quantized", "read ahead")
+    USES = ("quantized",)
     CODED = "list"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
@@ -7058,15 +7055,13 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = None,
-          attrs: Any = None, **options: Any) -> bytes:
+def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
+          **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    if given or not format:
-        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
     return without_gc(join_file)(find_format(format), tensors, metadata, attrs, options)
 
 
@@ -11119,8 +11114,6 @@ def choose_parts(names: "List[str]", wanted: "List[str]",
     elif "save" not in drop or "arrays" in used or "quantized" in used:
         used.append("casts")
     gone = WINGS + [kind.NAME for kind in LATER]
-    if "save" in drop and not [kind for kind in kept if "read ahead" in kind.USES]:
-        drop.append("read ahead")
     return ([kind for kind in FORMATS if kind not in kept],
             drop + [part for part in gone if part not in used])
 
