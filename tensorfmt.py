@@ -69,7 +69,7 @@ Contents (the banners of the rooms below; search for a number)
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
     [8b2] work             how much a file may make save() write
-    [8c] shards            model.safetensors.index.json
+    [8c] shards            model.safetensors.index.json, read only
     [8d] pickles           by reference where there is a path
     [8e] arrays            what numpy, torch and jax ask for
     [8f] shown             repr(), the notebook's table, did you mean
@@ -639,8 +639,19 @@ class Stream:
         __del__: Any = property(attrgetter("_finish"))
 
 
+def dangling_link(path: str) -> str:
+    """Return what a symbolic link is whose target is gone; "" of other paths."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    return f"a symbolic link to {plain(os.readlink(path))}, which is not there"
+
+
 def open_path(path: str, mapped: bool) -> Any:
-    about = os.stat(path)
+    try:
+        about = os.stat(path)
+    except OSError as error:
+        link = "" if BOARD else dangling_link(path)
+        raise OSError(error.errno, link, path) if link else error
     if about[0] >> 12 == 1:  # to open one may wait for ever
         raise ValueError(f"{plain(path)} is a pipe: load(stream.read()), ls -, verify -")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
@@ -6773,9 +6784,9 @@ def path_of(target: Any) -> str:
     return target
 
 
-def in_order(tensors: Any) -> Items:
-    """Return the items of a mapping; of a File by offset where its format sorts the index."""
-    items = list(tensors.items())
+def in_order(tensors: Any, names: Any = None) -> Items:
+    """Return items of a mapping, all or some; of a File by offset where its format sorts them."""
+    items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
     if not isinstance(tensors, File) or not tensors.kind.DATA_ORDER:
         return items
     first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
@@ -6905,8 +6916,6 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if "files" in FEATURES and isinstance(chunks, FEATURES["files"]):  # it is more than one
-        return int(chunks.save_to(path))
     if not BOARD:
         real = os.path.realpath(path)
         if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
@@ -7063,26 +7072,14 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     return nbytes + decode_work(item)
 
 
-def before_casts(items: Items) -> "List[Any]":
-    """Return the tensors as they lie in files, before casts."""
-    return [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
-            for _, item in items]
-
-
-def check_copies(items: Items, nbytes: int, what: str) -> None:
-    """Raise ValueError where so many bytes, of what is written often, are far more than files."""
-    sources = {id(source): source for source in [one.stored.source for one in before_casts(items)]}
-    if [source for source in sources.values() if source.of_file]:
-        Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
-
-
 def check_work(kind: Any, items: Items, cast: bool = False) -> None:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times.
 
     `kind`: the format to be written; None where values are only looked at.
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for item in before_casts(items):
+    for _, item in items:
+        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7114,12 +7111,13 @@ def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
 
 
 if not BOARD:
-    FEATURES["work"], FEATURES["copies"] = check_work, check_copies
+    FEATURES["work"] = check_work
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
 
 MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 class Reopened(Lazy):
@@ -7144,115 +7142,112 @@ class Reopened(Lazy):
 
 
 class Joined(File):
-    """One File over several; a shard is opened when one of its tensors is asked for."""
+    """A model in several files; a shard is opened when one of its tensors is asked for.
 
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
-                 files: Any = ()) -> None:
-        super().__init__(kind, source, attrs, {}, places, options)
-        self.parts: "Dict[str, File]" = Map(files)  # that are open
+    A shard must have the tensors that the index places there, no more and no less. With `partial`
+    all shards are opened at once, and a tensor is taken from wherever it is whole.
+    """
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any,
+                 options: Any) -> None:
+        self.kind, self.format, self._options, self.path = kind, kind.FAMILY, options, source.path
+        self.attrs, self._source = attrs, source
+        self._tensors: Any = places  # name of a tensor -> name of its shard
+        self.parts: "Dict[str, File]" = Map()  # shards that are open
+        self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
         self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
-        self._named: Any = None  # shard -> names that the index places there
-        self.broken: Any = {}  # shard -> class and arguments of its error
+        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        for name, shard in places.items():
+            self.names.setdefault(shard, []).append(name)
 
-    def part(self, name: str) -> File:
+    def part(self, shard: str, tensor: "Optional[str]" = None) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if name in self.parts:
-            return self.parts[name]
-        if name in self.broken:  # to parse it again for each of its tensors would take long
-            kind, args = self.broken[name]
-            raise kind(*args)
-        file: Any = None
-        wrong: Any = None
+        if shard in self.parts:
+            return self.parts[shard]
+        if shard in self.broken:  # to parse it again for each of its tensors would take long
+            error_class, args = self.broken[shard]
+            raise error_class(*args)
+        source = self.open_shard(shard, tensor)
         try:
-            file = self.open_part(name)
-            for wrong in self.misplaced(name, file):
-                raise wrong
+            file = self.open_part(source)
+            for name, what in () if self._options.get("partial") else self.misplaced(shard, file):
+                raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
         except BaseException as error:
-            if file is not None:
-                file.close()
+            source.close()
             if isinstance(error, FormatError):
-                self.broken[name] = type(error), (error.what, error.offset, error.field,
-                                                  error.tensor, error.path, error.check)
-            raise
-        finally:
-            wrong = None  # its traceback leads here: a cycle
-        return self.parts.setdefault(name, file)  # another thread may have been first
+                self.broken[shard] = type(error), (error.what, error.offset, error.field,
+                                                   error.tensor, error.path, error.check)
+                error.__traceback__ = error.__context__ = None  # they keep what was parsed
+            raise error
+        return self.parts.setdefault(shard, file)  # another thread may have been first
 
-    def open_part(self, name: str) -> File:
+    def open_part(self, source: Any) -> File:
         """Return a shard as a File, whatever tensors it has."""
-        source = self.open_shard(name)
         try:
             kind = kind_of(source, None)
             if kind is not self.kind:
                 what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
-                raise FormatError(what, path=source.path)
+                raise FormatError(what)
             return kind.open_file(source, self._options)
-        except BaseException as error:
-            source.close()
-            if isinstance(error, FormatError):
-                error.path = error.path or source.path
+        except FormatError as error:
+            error.path = source.path
             raise
 
-    def open_shard(self, name: str) -> Any:
+    def open_shard(self, shard: str, tensor: "Optional[str]" = None) -> Any:
         """Return the source of a shard: a file beside the index, wherever we are by now."""
         if self._source.stamp is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self._source.read(0, 1)  # raises where the File is closed
         index, mapped, _ = self._source.stamp
-        path = os.path.join(os.path.dirname(str(self.path)), name)
-        where = os.path.join(os.path.dirname(index), name)
+        path = os.path.join(os.path.dirname(str(self.path)), shard)
+        where = os.path.join(os.path.dirname(index), shard)
         if not os.path.isfile(where):
-            raise Unsupported("the shard is missing", path=path)
+            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
+                    f"{ANYWHERE}; each other shard can be loaded by its own path")
+            raise Unsupported(what, None, None, tensor, path)
         source = open_path(where, mapped)
         source.path = path
+        made: Any = source
         if len(self.parts) >= MAX_OPEN_SHARDS:
+            made = Reopened(source)
+        elif source.zero_copy:  # a mapping: no descriptor is needed any more
+            made = Memory(source.view(0, source.nbytes), True)
+            made.path, made.stamp = path, source.stamp
+        if made is not source:
             source.close()
-            return Reopened(source)
-        if source.zero_copy:  # it is mapped: the file is not needed any more
-            view = source.view(0, source.nbytes)
-            source.close()
-            memory = Memory(view, True)
-            memory.path, memory.stamp = path, source.stamp
-            return memory
-        return source
+        return made
 
     def misplaced(self, shard: str, file: File) -> Chunks:
-        """Yield an error for each tensor that a shard lacks or has against the index."""
-        if self._named is None:
-            named: Any = {}
-            for name, place in self._tensors.items():
-                named.setdefault(place, []).append(name)
-            self._named = named  # when it is whole: Ctrl-C may come before
-        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
-        for name in self._named.get(shard, ()) if not self._options.get("partial") else ():
-            if name not in names:
-                what = f"weight_map places it in {quote(shard)}, which lacks it"
-                yield FormatError(what, None, "weight_map", name, self.path)
-        for name in names:
-            if self._tensors.get(name, shard) != shard:
-                what = f"its place is {quote(self._tensors[name])}, but {quote(shard)} has it"
-                yield FormatError(what, None, "weight_map", name, self.path)
+        """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
+        for name in self.names.get(shard, ()):
+            if name not in file:
+                yield name, f"weight_map places it in {quote(shard)}, which lacks it"
+        for name in file:
+            place = self._tensors.get(name)
+            if place is None:
+                yield name, f"it is in {quote(shard)}, but weight_map lacks it"
+            elif place != shard:
+                yield name, f"weight_map places it in {quote(place)}, but {quote(shard)} has it"
 
     def keep_whole(self) -> None:
-        """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
-        whole: Any = set()
-        for name in self.attrs["shards"]:
+        """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
+        found, names = Map(), Map.fromkeys(self._tensors)
+        for shard in self.attrs["shards"]:
             try:
-                whole.update(self.part(name))
+                file = self.part(shard)
             except FormatError:
                 if self._source.stamp is None:  # where none can be looked for
                     raise
-        self.attrs["missing"] = [name for name in self._tensors if name not in whole]
-        for name in self.attrs["missing"]:
-            del self._tensors[name]
+                continue
+            names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
+            for name in file:
+                if name not in found or self._tensors.get(name) == shard:
+                    found[name] = shard
+        self._tensors = Map([(name, found[name]) for name in names if name in found])
+        self.attrs["missing"] = [name for name in names if name not in found]
 
     def __getitem__(self, name: str) -> Tensor:
-        shard = str(super().__getitem__(name))
-        try:
-            return self.part(shard)[name]
-        except FormatError as error:
-            error.tensor = error.tensor or name
-            raise
+        return self.part(str(super().__getitem__(name)), name)[name]
 
     def items(self) -> Any:
         return Map([(name, self[name]) for name in self]).items()
@@ -7266,23 +7261,24 @@ class Joined(File):
             file.close()
 
     @property
-    def metadata(self) -> Facts:
+    def nbytes(self) -> int:  # type: ignore[override]
+        """The stored bytes of all tensors, whose shards it opens."""
+        return sum([item.stored.nbytes for item in self.values()])
+
+    @property
+    def metadata(self) -> Facts:  # type: ignore[override]
         """That of all files, which it opens; ValueError where they do not agree."""
-        found, differ = self.merged()
+        found, differ = self.merged(self)
         if differ:
             raise ValueError(f"the files do not agree on {', '.join(list(differ.values())[:9])}; "
                              "convert(drop=True) leaves it out")
         return found
 
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
-
-    def merged(self) -> "Tuple[Facts, Any]":
-        """Return the metadata that the files agree on, and on what they do not."""
+    def merged(self, names: Any) -> "Tuple[Facts, Any]":
+        """Return the metadata that the files of some tensors agree on, and what they do not."""
         found, differ = Map(), Map(self.differ.items())
-        for name in sorted(set(map(str, self._tensors.values())).union(self.parts)):
-            for key, value in self.part(name).metadata.items():
+        for shard in sorted(set([self._tensors[name] for name in names])):
+            for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
                     differ["metadata", key] = f"metadata {show(key)}"
         return Map([pair for pair in found.items() if ("metadata", pair[0]) not in differ]), differ
@@ -7298,20 +7294,18 @@ OneFile: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
 
 
 class Shards(OneFile):  # type: ignore[misc]
-    """The index of a model in several safetensors files (model.safetensors.index.json).
+    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
 
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
     "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened. They are written whole,
-    NAME-00001-of-0000N.safetensors, then the index, as by the library huggingface_hub.
+    Shards are plain names of files in its folder; nothing else is opened. No library reads
+    total_size when it loads, and released tools write other numbers there.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
-    OPTIONS = dict(OneFile.OPTIONS, shard="bytes of tensors in a file at most: 5GB, 500MB")
     CHECKS = ("index", "shards")
-    own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     MARKS: "Dict[str, str]" = {}
     TOP = Schema(
         ("metadata", MAP, None, "of the writer"),
@@ -7342,143 +7336,30 @@ class Shards(OneFile):  # type: ignore[misc]
         file: Any = self.make_file(source, (attrs,), {})
         total = opened = 0
         for shard in attrs["shards"]:
-            found: Any = Map()
-            wrong: Any = None
+            fine = True
             try:
-                with file.open_part(shard) as found:
+                with file.open_part(file.open_shard(shard)) as found:
                     opened += 1
-                    for errors in file.misplaced(shard, found), verify(found).errors:
-                        for wrong in errors:
-                            yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+                    total += sum([item.stored.nbytes for item in found.values()])
+                    wrong = ((error.tensor, f"{quote(shard)}: {error.what}")
+                             for error in verify(found).errors)
+                    for rows in file.misplaced(shard, found), wrong:
+                        for name, what in rows:
+                            fine = False
+                            yield "FAIL", what, name
             except FormatError as error:
-                wrong = error
-                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
-            total += sum([item.stored.nbytes for item in found.values()])
-            more = [name for name in found if name not in file]
-            if more:  # libraries that open all of a shard load it, others do not
-                text = f"{quote(shard)}: weight_map lacks {count_of(len(more), 'tensor')} of it"
-                yield "FAIL", text, more[0]
-            elif wrong is None:
+                fine = False
+                yield "FAIL", f"{quote(shard)}: {error.what}", error.tensor
+            if fine:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
         said = attrs["index"].get("total_size")
         if said is not None and opened == len(attrs["shards"]):
             text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
-            yield "ok" if said == total else "FAIL", text, None
+            yield "ok" if said == total else "note", text, None
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
-        """Check everything; return the files that it will be."""
-        parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
-        kind = BY_NAME[self.FAMILY]
-        if "copies" in FEATURES and not kind.misfit_metadata(metadata, options):
-            nbytes = len(parts) * len(json_text(metadata).encode())
-            FEATURES["copies"](items, nbytes, "metadata in each shard")
-        return ShardFiles(parts, [kind.write(part, metadata, attrs, options) for part in parts])
-
-
-def parse_size(size: Any) -> int:
-    """Return the bytes of 9999 or of a text such as "5GB", which is 5 * 10**9."""
-    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    text = str(size).strip().upper()
-    try:
-        nbytes = int(float(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text))
-    except (ValueError, OverflowError):
-        nbytes = 0
-    if nbytes < 1:
-        raise ValueError(f"shard: bytes, or a number of {', '.join(units)}, not {show(size)}")
-    return nbytes
-
-
-def split_items(items: Items, most: int) -> "List[Items]":
-    """Return the items of each shard: in order, as huggingface_hub splits them."""
-    parts, part, nbytes = [], [], 0
-    for pair in items:
-        if pair[1].nbytes > most:
-            parts.append([pair])  # alone, before the one that is being filled
-            continue
-        if nbytes + pair[1].nbytes > most:
-            parts.append(part)
-            part, nbytes = [], 0
-        part.append(pair)
-        nbytes += pair[1].nbytes
-    return parts + [part] * bool(part)
-
-
-class ShardFiles:
-    """The files of a model in shards, before they have names: those of the target."""
-
-    def __init__(self, parts: "List[Items]", chunks: "List[Chunks]") -> None:
-        self.parts, self.chunks = parts, chunks
-
-    def __iter__(self) -> Any:
-        raise ValueError("shards are files beside their index: save to a path")
-
-    def watched(self, watch: Any) -> "ShardFiles":
-        """Return the same files, whose chunks watch(chunks, bytes of the tensors) sees."""
-        return ShardFiles(self.parts, [watch(chunks, sum([item.nbytes for _, item in part]))
-                                       for part, chunks in zip(self.parts, self.chunks)])
-
-    def save_to(self, path: str) -> int:
-        """Write all files into a folder beside the index, then put them in place."""
-        from contextlib import suppress
-        from json import dumps
-        folder, index = os.path.split(path)
-        suffix, count = Shards.SUFFIXES[0], len(self.parts)
-        names = [f"{index[:-len(suffix)]}-{i:05}-of-{count:05}.safetensors"
-                 for i in range(1, count + 1)]
-        if not index.lower().endswith(suffix) or misfit_shard(index) or not self.parts:
-            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}, and has tensors")
-        places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
-        total = sum([item.nbytes for part in self.parts for _, item in part])
-        facts = {"metadata": {"total_size": total}, "weight_map": Map(places)}
-        chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
-        names.append(index)
-        made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
-        try:
-            os.mkdir(made, 0o700)  # nobody may read what the old files do not let him
-            nbytes = sum([_write_beside(os.path.join(made, name), data, os.path.join(folder, name))
-                          for name, data in zip(names, chunks)])
-            put_in_place(folder, made, names)
-        except OSError as error:
-            hidden = str(error.filename).startswith(made)
-            raise OSError(error.errno, error.strerror, path) if hidden else error
-        finally:
-            for undo, name in [(os.remove, name) for name in names] + [(os.rmdir, "")]:
-                with suppress(OSError):
-                    undo(os.path.join(made, name))
-        sync_folder(folder or ".")
-        return nbytes
-
-
-def put_in_place(folder: str, made: str, names: "List[str]") -> None:
-    """Move files to where they belong, the index last; if that fails, all is as it was.
-
-    An index that is there goes first, so that it never leads to shards that are not its own.
-    When all are in place, `names` also has the old files, which nobody needs in `made`.
-    """
-    from contextlib import suppress
-    from shutil import copymode
-    moves = []  # also one that failed: there is nothing to move back then
-    try:
-        for name in reversed(names):
-            old, kept = os.path.join(folder, name), os.path.join(made, name[-40:] + ".old")
-            if os.path.islink(old) or (os.path.exists(old) and not os.path.isdir(old)):
-                moves.append((old, kept))
-                os.replace(old, kept)
-                if os.path.isfile(kept):
-                    copymode(kept, os.path.join(made, name))
-        for name in names:
-            moves.append((os.path.join(made, name), os.path.join(folder, name)))
-            os.replace(*moves[-1])
-    except BaseException:
-        for start, end in reversed(moves):
-            with suppress(OSError):
-                os.replace(end, start)
-        raise
-    rest = [kept for _, kept in moves[:-len(names)]]
-    names += map(os.path.basename, rest)  # the caller removes what Ctrl-C leaves
-    for kept in rest:
-        with suppress(OSError):
-            os.remove(kept)
+        raise ValueError("a model in shards is only read: save one .safetensors file of any size; "
+                         "the library huggingface_hub splits models of torch")
 
 
 def open_folder(path: str, mapped: bool) -> Any:
@@ -7500,7 +7381,7 @@ def open_folder(path: str, mapped: bool) -> Any:
 
 
 if not BOARD and OneFile is not Format:
-    FEATURES["paths"], FEATURES["files"] = open_folder, ShardFiles
+    FEATURES["paths"] = open_folder
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -7557,9 +7438,10 @@ class TensorPickle:
 @adds_to(File)
 class FilePickle:
     def __reduce__(self: Any) -> Any:
-        if self._source.stamp is None:
+        source = self._source
+        if source.stamp is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        return load_again, (self.format, self._source.stamp + (self.nbytes,), self._options)
+        return load_again, (self.format, source.stamp + (source.nbytes,), self._options)
 
 
 def load_again(format: str, stamp: Any, options: Facts) -> File:
@@ -7921,8 +7803,10 @@ class FileShown:
         return self._tensors[name]
 
     def say_missing(self: Any, name: Any) -> str:
+        shards = self.attrs.get("shards", ())
         if name in self.attrs.get("missing", ()):
-            return f"{quote(name)} does not lie whole in the file, which is cut short"
+            return f"{quote(name)} is whole in none of the shards" if shards else (
+                f"{quote(name)} does not lie whole in the file, which is cut short")
         near = isinstance(name, str) and len(self) <= 20000
         text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
         return text + (nearest(name, self) if near else "")
@@ -10047,7 +9931,8 @@ class Checks:
         few = len(tensors) << 4 <= self.source.nbytes  # what comes now takes memory for each
         for text in kind.notes(self.file.attrs, tensors) if few else ():
             report.add("note", "canonical", text)
-        if sound and "checksums" not in [error.check for error in report.errors]:
+        failed = [error.check for error in report.errors]
+        if sound and "checksums" not in failed and "shards" not in kind.CHECKS:
             report.add(*self.save_again() if self.complete and few else (
                 "-", "canonical", "not saved again"))
 
@@ -10172,7 +10057,7 @@ class Summary:
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, number, number stored)
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
-        self.nbytes, self.files = 0, 1  # of the target
+        self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
         return "\n".join(self.lines(False))
@@ -10197,9 +10082,11 @@ class Summary:
         return lines + [f"wrote {self.nbytes} bytes"]
 
 
-def merged(file: File) -> "Tuple[Facts, Any]":
-    """Return the metadata; and what several files do not agree on, which is left out."""
-    return file.merged() if isinstance(file, Joined) else (file.metadata, {})
+def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
+    """Return the metadata (of the files of some tensors), and what several do not agree on."""
+    if isinstance(file, Joined):
+        return file.merged(file if names is None else names)
+    return file.metadata, {}
 
 
 def load_several(sources: Any, **options: Any) -> File:
@@ -10226,8 +10113,8 @@ def load_several(sources: Any, **options: Any) -> File:
     attrs = Map([pair for pair in first.attrs.items() if ("attr", pair[0]) not in differ])
     attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
     parts = [(f"{i:09}", file) for i, file in enumerate(files)]
-    joined = Joined(first.kind, first._source, attrs, places, {}, parts)
-    joined.differ = differ
+    joined = Joined(first.kind, first._source, attrs, places, {})
+    joined.parts, joined.differ = Map(parts), differ
     return joined
 
 
@@ -10267,7 +10154,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    summary, chosen = Summary(), _select(in_order(source), only, exclude)
+    summary, chosen = Summary(), in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
@@ -10275,7 +10162,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, summary)
+    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, summary)
     _leave_out(kind, source, attrs, items, drop, summary)
     names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
@@ -10288,17 +10175,15 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
         return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
                      nbytes)
     if watch is not None:
-        chunks = chunks.watched(seen) if isinstance(chunks, ShardFiles) else seen(
-            chunks, sum([item.nbytes for _, item in items]))
-    summary.files += len(getattr(chunks, "parts", ()))
+        chunks = seen(chunks, sum([item.nbytes for _, item in items]))
     summary.nbytes = write_out(target, chunks)
     return summary
 
 
-def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts,
+def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
                   summary: Summary) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = merged(file)
+    found, differ = merged(file, names)
     metadata = Map(found.items())
     for key, value in meta.items():
         fresh = differ.pop(("metadata", key), None) is None
@@ -10350,11 +10235,11 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
                          "  drop=True (--drop) leaves it out")
 
 
-def _select(items: Items, only: Any, exclude: Any = None) -> Items:
-    """Return the items by two lists: an exact name wins, else each is a shell pattern."""
+def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
+    """Return names of a File by two lists: an exact name wins, else each is a shell pattern."""
     if only is None and not exclude:
-        return items
-    names, chosen = set([name for name, _ in items]), {}
+        return list(file)
+    names, chosen = set(file), {}
     for title, patterns in ("only", only), ("exclude", exclude):
         chosen[title] = set(names if patterns is None and title == "only" else ())
         for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
@@ -10365,7 +10250,7 @@ def _select(items: Items, only: Any, exclude: Any = None) -> Items:
                 raise ValueError(f"{title}: no tensor is called {show(pattern)}")
             chosen[title].update(found)
     left = chosen["only"] - chosen["exclude"]
-    return [(name, item) for name, item in items if name in left]
+    return [name for name in file if name in left]
 
 
 def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
@@ -10593,19 +10478,19 @@ def each_file(args: Any) -> int:
 
 def show_ls(args: Any) -> None:
     with load(open_input(args.file), partial=args.partial, **args.options) as file:
-        items = _select(list(file.items()), args.only)
+        items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
                          "offset": lambda pair: pair[1].start}
             items.sort(key=keys[args.sort])
-        metadata, differ = merged(file)
+        metadata, differ = merged(file, [name for name, _ in items])
         if args.json:
             attrs = dict(file.attrs, differ=list(differ.values())) if differ else file.attrs
             facts = {
                 "file": args.file, "format": file.format, "version": file.attrs.get("version"),
-                "bytes": file.nbytes, "attrs": attrs, "metadata": metadata}
+                "bytes": size_of(file, items), "attrs": attrs, "metadata": metadata}
             if args.tree is not None:
-                print(to_json(dict(facts, tree=tree_of(items, args.tree, file.nbytes))))
+                print(to_json(dict(facts, tree=tree_of(items, args.tree, size_of(file, items)))))
                 return
             sys.stdout.write(to_json(facts)[:-1] + ', "tensors": ')
             write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
@@ -10615,7 +10500,7 @@ def show_ls(args: Any) -> None:
                         for name, item in items), "\n ", "]}")
             return
         paint = painter(args)
-        print("\n" * (args.file != args.files[0]) + facts_of(file, file.path or args.file))
+        print("\n" * (args.file != args.files[0]) + facts_of(file, items, file.path or args.file))
         for title, pairs in ("metadata", metadata), ("index", file.attrs.get("index") or {}), (
                 "scalar", file.attrs.get("scalars") or {}):
             for key, value in list(pairs.items())[:20]:
@@ -10627,7 +10512,7 @@ def show_ls(args: Any) -> None:
         if file.attrs.get("operations"):
             print(count_of(len(file.attrs["operations"]), "operation"))
         if items and args.tree is not None:
-            print_tree(tree_of(items, args.tree, file.nbytes), args.limit, paint)
+            print_tree(tree_of(items, args.tree, size_of(file, items)), args.limit, paint)
         elif items:
             print_listing(items, args.limit, paint, args.shards)
         missing = file.attrs.get("missing", ())
@@ -10642,11 +10527,16 @@ def shard_of(item: Tensor) -> str:
     return os.path.basename(item.stored.source.path or "")
 
 
-def facts_of(file: File, path: str) -> str:
+def size_of(file: File, items: Items) -> int:
+    """Return the bytes of a file; of a model in shards, those of the tensors that are listed."""
+    if isinstance(file, Joined):
+        return sum([item.stored.nbytes for _, item in items])
+    return file.nbytes
+
+
+def facts_of(file: File, items: Items, path: str) -> str:
     """Return what a file is, in one line."""
-    nbytes, shards = file.nbytes, file.attrs.get("shards", ())
-    if "index" in file.attrs:  # nobody asks for its own size
-        nbytes = sum([item.stored.nbytes for item in file.values()])
+    nbytes, shards = size_of(file, items), file.attrs.get("shards", ())
     size = rounded(nbytes, "B")
     facts = [f"{plain(path)}: {file.kind.TITLE}",
              count_of(nbytes, "byte") + (f" ({size})" if size else ""),
@@ -10655,7 +10545,7 @@ def facts_of(file: File, path: str) -> str:
         if key not in ("version", "scalars", "operations", "index", "shards", "missing"):
             short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
             facts.append(f"{plain(key)} {short or show(value)}")
-    codings = set([item.stored.encoding for item in file.values()])
+    codings = set([item.stored.encoding for _, item in items])
     facts += ["all " + plain(coding) for coding in codings if len(codings) == 1]
     return clip(", ".join(facts), MAX_LINE)
 
@@ -11276,7 +11166,7 @@ def show_convert(args: Any) -> None:
     cast: Any = args.cast or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
-    options = dict(map(parse_setting, args.set or ()), **(args.shard or {}))
+    options = dict(map(parse_setting, args.set or ()))
     target, name, report = open_output(args.target)
     sources: Any = [open_input(path) for path in args.sources]
     if os.path.isdir(args.target):
@@ -11289,9 +11179,6 @@ def show_convert(args: Any) -> None:
             kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
             raise TypeError(str(error))
-        if args.shard and "shard" not in kind.OPTIONS:
-            ends = [later.SUFFIXES[0] for later in LATER if "shard" in later.OPTIONS]
-            raise TypeError(f"--shard: TO ends in {' or '.join(ends)}")
         kind.check_options(options, kind.OPTIONS)
         names = ["standard input" if path == "-" else plain(path) for path in args.sources]
         if not args.json:
@@ -11316,8 +11203,7 @@ def show_convert(args: Any) -> None:
     if kind.VERSION and kind is not file.kind and "version" not in options:
         lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
     report.write("".join([f"  {line}\n" for line in lines]))
-    files = f" in {summary.files} files" if summary.files > 1 else ""
-    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}{files}\n")
+    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
 
 
 def parse_setting(text: str) -> "Tuple[str, Any]":
@@ -11412,7 +11298,7 @@ def pair(text: str) -> "List[Optional[str]]":
 TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
                            lambda path: os.path.expanduser(path))
 TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": pair,
-              "START:STOP": row_range, "KEY=TEXT": pair, "SIZE": lambda size: {"shard": size},
+              "START:STOP": row_range, "KEY=TEXT": pair,
               "NAME,...": lambda text: [name for name in text.split(",") if name]})  # others: text
 ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
     "file": ("FILE", "`-` is standard input"),
@@ -11454,7 +11340,6 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--rtol": ("X", "values are the same if they differ by atol + rtol * |b| at most"),
     "--atol": ("X", "as numpy.isclose has it"),
     "--set": ("KEY=VALUE ...", "option of the format"),
-    "--shard": ("SIZE", "bytes of each file of a model in several: 5GB, 500MB"),
     "format": ("[NAME]", "of one format, with its layout"),
     "folder": ("[FOLDER]", "keeps the files"),
     "out": ("OUT.py", ""),
@@ -11481,7 +11366,7 @@ COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
                "model.zt; --quiet ./*.zt", show_verify),
     "convert": ("write FROM's tensors in the format named by TO's suffix",
                 "sources target --format --cast --only --exclude --rename --meta --metadata "
-                "--dense --drop --partial --shard --set --verbose --json",
+                "--dense --drop --partial --set --verbose --json",
                 "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
                 "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
                 f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),

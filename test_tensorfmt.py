@@ -4403,6 +4403,10 @@ class ShardTest(FolderCase):
         write_file(path, data)
         return path
 
+    def ask(self, path, call):
+        with load(path) as file:
+            return call(file)
+
     def test_an_index_is_one_file(self):
         import pickle
         path = self.write_model()
@@ -4449,7 +4453,7 @@ class ShardTest(FolderCase):
         for changes, name, word in (
                 ({"a": "gone.safetensors"}, "a", "the shard is missing"),
                 ({"e": one}, "e", f"weight_map places it in {one!r}, which lacks it"),
-                ({"a": two}, "b", f"its place is {two!r}, but {one!r} has it")):
+                ({"a": two}, "b", f"weight_map places it in {two!r}, but {one!r} has it")):
             path = self.write_model(**changes)
             file = load(path)
             kind = Unsupported if "missing" in word else FormatError
@@ -4492,20 +4496,14 @@ class ShardTest(FolderCase):
         for most, count in (1000, 2), (1, 1):
             with Changed(tensorfmt, "MAX_FAULTS", most):
                 self.assertEqual(len(tensorfmt.verify(path).errors), count)
-        file = load(self.write_model(b=two))
-        self.write(one, read_file(os.path.join(self.folder, one))[:-1])
-        file._options = {"partial": True}  # b is named there, but is not whole
-        self.assertIn(f"but {one!r} has it", error_of(FormatError, file.part, one).what)
         path = self.write_model(a=os.path.basename(path))  # the index as a shard of itself
         self.assertIn("this is safetensors index", error_of(
             FormatError, lambda: load(path)["a"]).what)
 
     def test_what_an_index_does_not_say(self):
         for places, total, words in (
-                ({"c": None}, 16, ["weight_map lacks 1 tensor of it"]),
-                ({}, 15, ["total_size is 15, the tensors have 16 bytes"]),
-                ({}, "16", ["total_size is '16', the tensors have 16 bytes"]),
-                ({}, 16.0, []), ({}, None, [])):
+                ({"c": None}, 16, ["it is in 'm-2-of-2.safetensors', but weight_map lacks it"]),
+                ({}, 15, []), ({}, "16", []), ({}, 16.0, []), ({}, None, [])):
             path = self.write_model()
             text = read_file(path).decode().replace('"total_size": 16', '"total_size": ' + (
                 f'"{total}"' if isinstance(total, str) else str(total)) if total else "")
@@ -4513,14 +4511,116 @@ class ShardTest(FolderCase):
                 text = "".join([line for line in text.splitlines(True) if f'"{name}"' not in line])
             write_file(path, text.encode())
             found = tensorfmt.verify(path)
-            self.assertEqual([error.what.split(": ")[-1] for error in found.errors], words)
-            self.assertEqual([error.tensor for error in found.errors], ["c"] * len(places)
-                             or [None] * len(words))
+            self.assertEqual([error.what for error in found.errors], words)
+            self.assertEqual([error.tensor for error in found.errors], list(places))
+            notes = [row[3] for row in found.rows if row[0] == "note"]
+            self.assertEqual(notes, [] if total in (16, None) else [
+                f"total_size is {total!r}, the tensors have 16 bytes"])
             self.assertEqual("total_size" in str(found), total is not None)
             self.assertEqual(len(load(path)), 4 - len(places))
         path = self.write_model()
         os.unlink(os.path.join(self.folder, "m-1-of-2.safetensors"))
         self.assertNotIn("total_size", str(tensorfmt.verify(path)))
+
+    def test_a_tensor_that_the_index_lacks_is_named(self):
+        path = self.write_model(c=None)
+        write_file(path, read_file(path).replace(b'    "c": null,\n', b""))
+        self.assertEqual(list(load(path)), list("abd"))
+        calls = [lambda: self.ask(path, lambda file: file["d"]),
+                 lambda: self.ask(path, lambda file: file.items()),
+                 lambda: self.ask(path, lambda file: file.metadata),
+                 lambda: tensorfmt.convert(path, io.BytesIO(), format="safetensors"),
+                 lambda: tensorfmt.convert(path, io.BytesIO(), format="safetensors", only="d"),
+                 lambda: tensorfmt.diff(path, path)]
+        for call in calls:
+            error = error_of(FormatError, call)
+            self.assertEqual((error.tensor, error.field, error.path), ("c", "weight_map", path))
+            self.assertIn("weight_map lacks it; partial=True (--partial) takes", error.what)
+        self.assertEqual(self.ask(path, lambda file: file["b"].tolist()), [98, 1])  # of the other
+        with load(path, partial=True) as file:
+            self.assertEqual((list(file), file.attrs["missing"]), (list("abdc"), []))
+            self.assertEqual(file["c"].tolist(), [99, 1])
+        summary = tensorfmt.convert(path, io.BytesIO(), format="safetensors", partial=True)
+        self.assertEqual((sorted(summary.copied), summary.missing), (list("abcd"), []))
+        self.assertEqual(tensorfmt.diff(path, path, partial=True)["differences"], [])
+
+    def test_partial_takes_each_tensor_from_where_it_is_whole(self):
+        one, two = [os.path.join(self.folder, f"m-{i}-of-2.safetensors") for i in (1, 2)]
+        path = self.write_model(b=os.path.basename(two))
+        error = error_of(FormatError, self.ask, path, lambda file: file["c"])
+        self.assertEqual(error.tensor, "b")
+        with load(path, partial=True) as file:
+            self.assertEqual({name: item.tolist() for name, item in file.items()},
+                             {name: [ord(name), 1] for name in "abcd"})
+            self.assertEqual((file.attrs["missing"], file.nbytes), ([], 16))
+        tensorfmt.save(two, {name: tensor([7, 7], "int16") for name in "abcd"})
+        with load(path, partial=True) as file:  # the index says which one counts
+            self.assertEqual([file[name].tolist()[0] for name in "abcd"], [97, 7, 7, 7])
+        path = self.write_model(a=os.path.basename(two))
+        write_file(one, read_file(one)[:-1])
+        with load(path, partial=True) as file:
+            self.assertEqual((list(file), file.attrs["missing"]), (list("cad"), ["b"]))
+            error = error_of(KeyError, lambda: file["b"])
+            self.assertEqual(("none of the shards" in str(error), "cut" in str(error)),
+                             (True, False))
+
+    def test_some_tensors_while_a_shard_is_missing(self):
+        path = self.write_model()
+        one = os.path.join(self.folder, "m-1-of-2.safetensors")
+        os.unlink(one)
+        for only in ["c", "d"], "[cd]":
+            target = io.BytesIO()
+            summary = tensorfmt.convert(path, target, format="safetensors", only=only)
+            self.assertEqual((summary.copied, load(target).metadata),
+                             (["c", "d"], {"format": "pt"}))
+        tensorfmt.convert(path, io.BytesIO(), format="safetensors", exclude="[ab]")
+        self.assertEqual(run("ls", path, "--only", "d")[0], 0)
+        for call in (lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata,
+                     lambda file: tensorfmt.convert(file, io.BytesIO(), format="safetensors")):
+            error = error_of(Unsupported, self.ask, path, call)
+            self.assertEqual((error.path, error.tensor in ("a", None)), (one, True))
+            for word in "is missing", "download it again", "--partial", "its own path":
+                self.assertIn(word, error.what)
+        with load(path, partial=True) as file:
+            self.assertEqual(file.nbytes, 8)
+
+    @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
+    def test_a_link_whose_target_is_gone(self):
+        path = self.write_model()
+        for name in "m-1-of-2.safetensors", "m" + INDEX:
+            link, words = os.path.join(self.folder, name), "a symbolic link to ../blobs/gone, which"
+            os.unlink(link)
+            os.symlink("../blobs/gone", link)
+            self.assertIn(words, run("ls", path)[2])
+        for call in load, tensorfmt.verify, tensorfmt.detect, tensorfmt.convert:
+            given = (path, io.BytesIO()) if call is tensorfmt.convert else (path,)
+            error = error_of(FileNotFoundError, call, *given)
+            self.assertEqual((error.filename, words in error.strerror), (path, True))
+        error = error_of(FileNotFoundError, load, os.path.join(self.folder, "none"))
+        self.assertNotIn("link", str(error))
+
+    def test_an_error_of_a_shard_names_the_tensor_that_is_broken(self):
+        path = self.write_model()
+        one = os.path.join(self.folder, "m-1-of-2.safetensors")
+        whole = read_file(one)
+        for data, name, words in (
+                (whole[:-1], None, "cut short"), (whole[:9], None, "header_size"),
+                (whole.replace(b'"b":{"dtype":"I16","shape":[2', b'"b":{"dtype":"I16","shape":[3'),
+                 "b", "needs 48 bits")):
+            write_file(one, data)
+            error = error_of(FormatError, self.ask, path, lambda file: file["a"])
+            self.assertEqual((error.tensor, error.path, words in error.what), (name, one, True))
+            self.assertNotIn("'a'", str(error))
+
+    def test_models_in_shards_are_only_read(self):
+        path = os.path.join(self.folder, "m" + INDEX)
+        for call in (lambda: tensorfmt.save(path, {"w": F32}),
+                     lambda: dumps({"w": F32}, format="shards"),
+                     lambda: tensorfmt.convert(dumps({"w": F32}, format="ztensor"), path)):
+            self.refuses(["only read", "one .safetensors file of any size"], call)
+        self.assertEqual(os.listdir(self.folder), [])
+        report = tensorfmt.verify(self.write_model())
+        self.assertNotIn("canonical", str(report))
 
     def test_a_folder_is_its_index_or_its_one_file(self):
         path = self.write_model()
@@ -4600,170 +4700,8 @@ class ShardTest(FolderCase):
         finally:
             os.chdir(here)
 
-    def names(self):
-        return sorted(os.listdir(self.folder))
-
-    def test_shards_are_written(self):
-        import json
-        model = {name: tensor([ord(name)] * n, "int16")
-                 for name, n in zip("abcdef", (2, 3, 9, 1, 4, 0))}
-        path = os.path.join(self.folder, "m" + INDEX)
-        tensorfmt.save(path, model, shard=12, metadata={"format": "pt"})
-        names = [f"m-{i:05}-of-00003.safetensors" for i in (1, 2, 3)]
-        self.assertEqual(self.names(), names + ["m" + INDEX])
-        places = dict(zip("cabdef", [names[0]] + names[1:2] * 3 + names[2:] * 2))
-        self.assertEqual(read_file(path).decode(), json.dumps(
-            {"metadata": {"total_size": 38}, "weight_map": places}, indent=2))
-        for name in names:
-            self.assertEqual(read_file(os.path.join(self.folder, name)), dumps(
-                [pair for pair in model.items() if places[pair[0]] == name],
-                format="safetensors", metadata={"format": "pt"}))
-        self.assertTrue(tensorfmt.verify(path))
-        stamp = os.stat(path).st_ino
-        summary = tensorfmt.convert(path, path, shard="0.009KB")  # over itself
-        self.assertEqual(len(self.names()), 8)  # other names: both stay
-        self.assertEqual(summary.nbytes, sum([os.path.getsize(os.path.join(self.folder, name))
-                                              for name in self.names() if "of-00003" not in name]))
-        self.assertNotEqual(os.stat(path).st_ino, stamp)
-        self.assertSame({name: item.tolist() for name, item in load(path).items()},
-                        {name: item.tolist() for name, item in model.items()})
-        self.assertEqual(load(path).metadata, {"format": "pt"})
-        tensorfmt.save(path, model)  # 5GB
-        self.assertEqual(load(path).attrs["shards"], ["m-00001-of-00001.safetensors"])
-
-    def test_a_failure_while_shards_are_written(self):
-        model = {name: tensor([ord(name)] * 4, "int16") for name in "abc"}
-        path = os.path.join(self.folder, "m" + INDEX)
-        real = os.replace
-        for old in {}, {"z": tensor([7] * 4, "int16"), "y": F32, "x": F32}:
-            if old:
-                tensorfmt.save(path, old, shard=1)
-            before = {name: read_file(os.path.join(self.folder, name)) for name in self.names()}
-            for last in range(8 + 4 * bool(old)):
-                for error in OSError(28, "no space", "x"), KeyboardInterrupt():
-                    calls = []
-
-                    def fail(start, end, calls=calls, last=last, error=error):
-                        calls.append(start)
-                        if len(calls) == last + 1:
-                            raise error
-                        real(start, end)
-                    with Changed(os, "replace", fail), self.assertRaises(type(error)):
-                        tensorfmt.save(path, model, shard=1)
-                    self.assertEqual({name: read_file(os.path.join(self.folder, name))
-                                      for name in self.names()}, before, last)
-            if old:
-                os.chmod(path, 0o600)
-            calls = []
-
-            def look(start, end, calls=calls):
-                calls.append(end)
-                real(start, end)
-            with Changed(os, "replace", look):
-                tensorfmt.save(path, model, shard=1)
-            self.assertEqual((len(calls), os.path.basename(calls[-1])), (
-                8 + 4 * bool(old), "m" + INDEX))
-            if old and os.name == "posix":  # the mode of what was there
-                self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
-            for name in self.names():
-                os.unlink(os.path.join(self.folder, name))
-        self.assertEqual(self.names(), [])
-        os.mkdir(os.path.join(self.folder, "m-00002-of-00003.safetensors"))
-        self.assertEqual(error_of(IsADirectoryError, tensorfmt.save, path, model,
-                                  shard=1).filename, path)
-        self.assertEqual(self.names(), ["m-00002-of-00003.safetensors"])
-        error = error_of(FileNotFoundError, tensorfmt.save, os.path.join(
-            self.folder, "no", "m" + INDEX), model)
-        self.assertNotIn(".tmp", str(error))
-
-    def test_an_error_after_the_index_is_in_place(self):
-        path, real = os.path.join(self.folder, "m" + INDEX), os.remove
-        for error in OSError(5, "input/output error"), KeyboardInterrupt():
-            for last in range(3):
-                tensorfmt.save(path, {"a": F32, "b": F32}, shard=1)
-                calls = []
-
-                def fail(name, calls=calls, last=last, error=error):
-                    calls.append(name)
-                    if len(calls) == last + 1:
-                        raise error
-                    real(name)
-                raised = []
-                with Changed(os, "remove", fail):
-                    try:
-                        tensorfmt.save(path, {"a": tensor([2]), "b": tensor([3])}, shard=1)
-                    except (OSError, KeyboardInterrupt) as other:
-                        raised.append(other)
-                self.assertEqual(raised, [] if isinstance(error, OSError) else [error])
-                with load(path) as file:
-                    self.assertEqual((file["a"].tolist(), len(self.names())), ([2], 3), last)
-
-    @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
-    def test_links_are_put_back(self):
-        path, real = os.path.join(self.folder, "m" + INDEX), os.replace
-        link = os.path.join(self.folder, "m-00001-of-00001.safetensors")
-        os.mkdir(os.path.join(self.folder, "f"))
-        for target in "f", os.path.join(self.folder, "f"), "none":
-            os.symlink(target, link)
-
-            def fail(start, end):
-                real(start, end)
-                if start.endswith(".tmp" + os.sep + "m" + INDEX):
-                    raise OSError(28, "no space", "x")
-            with Changed(os, "replace", fail):
-                error_of(OSError, tensorfmt.save, path, {"a": F32})
-            self.assertEqual((self.names(), os.readlink(link)), (
-                ["f", os.path.basename(link)], target))
-            tensorfmt.save(path, {"a": F32})
-            self.assertEqual((os.path.islink(link), os.stat(link).st_mode & 0o100), (False, 0))
-            self.assertEqual(len(self.names()), 3)
-            os.unlink(link)
-            os.unlink(path)
-
-    def test_names_as_long_as_they_may_be(self):
-        stem = "m" * (255 - len("-00001-of-00001.safetensors"))
-        for value in 1, 2:
-            tensorfmt.save(os.path.join(self.folder, stem + INDEX), {"a": tensor([value])})
-        with load(self.folder) as file:
-            self.assertEqual((file["a"].tolist(), len(self.names())), ([2], 2))
-
-    def test_what_shards_refuse(self):
-        path = os.path.join(self.folder, "m" + INDEX)
-        for size in 0, -1, "", "GB", "5GiB", "nanGB", "infMB", 1.5, True, "5 G", "0.1":
-            self.refuses(["shard", "KB, MB, GB, TB"], tensorfmt.save, path, {"w": F32}, shard=size)
-        self.refuses(["'w'", "'v'", "2 things"], tensorfmt.save, path, {
-            "w": tensor([1.0], "float32", st_dtype="F4"), "v": tensor([1], "int8", st_dtype="U8")})
-        self.refuses(["has tensors"], tensorfmt.save, path, {})
-        self.refuses(["save to a path"], tensorfmt.save, io.BytesIO(), {"w": F32}, format="shards")
-        self.refuses(["save to a path"], dumps, {"w": F32}, format="shards")
-        for name in "m.json", "m.safetensors", "\\m" + INDEX:
-            self.refuses(["NAME" + INDEX], tensorfmt.save, os.path.join(self.folder, name),
-                         {"w": F32}, format="shards")
-        error_of(TypeError, tensorfmt.save, path, {"w": F32}, level=3)
-        error_of(TypeError, tensorfmt.save, path + ".bpk", {"w": F32}, shard=3)
-        self.assertEqual(self.names(), [])
-
-    def test_metadata_in_each_of_many_shards(self):
-        model = {str(i): tensor([i], "int32") for i in range(600)}
-        for form in "safetensors", "burnpack":
-            data = dumps(model, format=form, metadata={"k": "x" * 60000})
-            path = os.path.join(self.folder, "m" + INDEX)
-            for call, options in ((tensorfmt.save, {}), (tensorfmt.convert, {"cast": "int64"}),
-                                  (tensorfmt.convert, {"meta": {"k": None, "l": "x" * 60000}})):
-                given = (path, load(data)) if call is tensorfmt.save else (data, path)
-                options["format"] = "shards"
-                self.refuses(["metadata in each shard", "MAX_COPIES = 64"], call, *given,
-                             shard=4, **options)
-                self.assertEqual(self.names(), [])
-                call(*given, shard=800, **options)
-                for name in self.names():
-                    os.unlink(os.path.join(self.folder, name))
-        tensorfmt.save(path, {"a": F32, "b": F32}, shard=1, metadata={"k": "x" * 60000})
-
     def test_work_for_many_shards(self):
         file = load(self.write_model())
-        (_, named), (_, again) = [(file.part(name), file._named) for name in file.attrs["shards"]]
-        self.assertIs(named, again)  # the index was walked once
         opened, real = [], tensorfmt.open_path
 
         def look(*args):
