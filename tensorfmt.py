@@ -573,11 +573,13 @@ class Stream:
 
     of_file = True
     _file: Any = None  # nor is there one behind close()
+    locks: Any = None  # of streams that were not opened here
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
         self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
-        self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
+        self._file, self.path, self.stamp = stream, path, stamp
+        self._lock: Any = RLock() if stamp else lock_of(stream)
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
 
@@ -637,6 +639,20 @@ class Stream:
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
+
+
+STREAMS = RLock()  # held while the lock of a stream is looked for
+
+
+def lock_of(stream: Any) -> Any:
+    """Return the lock of a stream: one for all Files over it, for it has one position."""
+    try:
+        from weakref import WeakKeyDictionary
+        with STREAMS:
+            Stream.locks = WeakKeyDictionary() if Stream.locks is None else Stream.locks
+            return Stream.locks.setdefault(stream, RLock())
+    except (ImportError, TypeError):  # a board; nothing can refer to it weakly
+        return RLock()
 
 
 def dangling_link(path: str) -> str:
@@ -706,6 +722,11 @@ def open_source(source: Any, mapped: bool) -> Any:
         if not missing and not hasattr(source, "encoding"):
             name = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's
             return Stream(source, name if isinstance(name, str) else None)
+        if hasattr(source, "open") and "read" in missing:  # zipfile.Path, importlib.resources
+            with source.open("rb") as stream:
+                memory = Memory(stream.read(), True)  # to seek in a deflated member takes long
+            memory.path = getattr(source, "name", None)
+            return memory
     raise TypeError('a source is a path, bytes or a seekable stream of bytes (open(path, "rb")), '
                     f"not {type(source).__name__}")
 
@@ -6220,6 +6241,14 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
+def no_values(what: str, code: str) -> str:
+    """Return why a type of safetensors cannot be read here, and how its bytes can be."""
+    way = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+           "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}.get(code)
+    return (f"{what} has no values here, only bytes, which safetensors can hold; "
+            + (way or "t.raw are the bytes"))
+
+
 class Safetensors(Format):
     """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
 
@@ -6293,8 +6322,7 @@ class Safetensors(Format):
             what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
             raise cursor.error(what, "data_offsets", check="sizes")
         entry.clear()  # of many entries, only the dict is left
-        why = None if dtype in ITEMSIZE else (
-            f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
+        why = None if dtype in ITEMSIZE else no_values(f"dtype {show(code)}", code)
         stored = Storage(cursor.source, end - start, why=why)
         return Tensor(name, None if why else dtype, tuple(shape), stored, base + start,
                       ("st_dtype", code) if why else (), self.NAME)
@@ -7530,8 +7558,7 @@ def opaque_tensor(view: Any, given: str) -> Tensor:
     if given.endswith("_x2"):
         shape = shape[:-1] + (2 * shape[-1],)
     format, key = FEATURES.get("opaque", ("nothing", ""))
-    why = f"{given} has no values here, only bytes, which {format} can hold"
-    stored = Storage(Memory(raw), len(raw), why=why)
+    stored = Storage(Memory(raw), len(raw), why=no_values(given, OPAQUE[given]))
     return Tensor("", None, shape, stored, 0, (key, OPAQUE[given]), format)
 
 

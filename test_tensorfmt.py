@@ -1985,6 +1985,71 @@ class FileTest(FolderCase):
                 with ProcessPoolExecutor(1, **options) as pool:
                     check_workers(self, 60, list(pool.map(keep_in_worker, file.values())))
 
+    @about("ztensor")
+    @full
+    def test_files_on_one_stream_take_turns(self):
+        import gc
+        from time import sleep
+
+        class Slow(io.BytesIO):
+            def seek(self, *args):
+                there = super().seek(*args)
+                sleep(0)  # another thread may come here
+                return there
+        values = {str(i): tensor([i] * 64, "int32") for i in range(16)}
+        stream = Slow(dumps(values, format="ztensor"))
+        files = [load(stream) for _ in range(3)]
+        self.assertEqual(len({id(file._source._lock) for file in files}), 1)
+        wrong = []
+
+        def read(number):
+            for turn in range(60):
+                name = str((number + 5 * turn) % 16)
+                if files[number % 3][name].tolist() != [int(name)] * 64:
+                    wrong.append(name)
+        in_threads(read)
+        self.assertEqual(wrong, [])
+        files[0].close()
+        self.assertEqual(files[1]["3"].tolist(), [3] * 64)
+        kept = len(tensorfmt.Stream.locks)
+        del files, stream, read
+        gc.collect()
+        self.assertLess(len(tensorfmt.Stream.locks), kept)
+
+    @about("ztensor")
+    @full
+    def test_a_stream_that_nothing_refers_to_weakly(self):
+        class Slots:
+            __slots__ = ("read", "seek", "tell")
+        stream, data = Slots(), io.BytesIO(dumps({"w": F32}, format="ztensor"))
+        stream.read, stream.seek, stream.tell = data.read, data.seek, data.tell
+        self.assertEqual(load(stream)["w"].tolist(), [1.5])
+
+    @about("ztensor")
+    @full
+    def test_a_source_that_opens_and_has_no_path(self):
+        import zipfile
+        data, opened = dumps({"w": F32}, format="ztensor"), []
+
+        class Traversable:  # as importlib.resources has them
+            name = "m.zt"
+
+            def open(self, mode="r", **options):
+                opened.append((mode, io.BytesIO(data)))
+                return opened[-1][1]
+        item = load(Traversable())["w"]
+        self.assertEqual((item.tolist(), item.zero_copy, item.offset), ([1.5], True, 64))
+        self.assertEqual([(mode, stream.closed) for mode, stream in opened], [("rb", True)])
+        self.assertEqual(tensorfmt.detect(Traversable()), "ztensor")
+        self.assertTrue(tensorfmt.verify(Traversable()))
+        self.assertEqual(load(Traversable()).path, "m.zt")
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a/m.zt", data)
+            if hasattr(zipfile, "Path"):
+                self.assertEqual(load(zipfile.Path(archive, "a/m.zt"))["w"].tolist(), [1.5])
+        self.assertIn("a source is a path", str(error_of(TypeError, load, object())))
+
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import pickle
         import zipfile
@@ -4036,6 +4101,11 @@ class SavePathTest(FolderCase):
             os.link(self.path, os.path.join(self.folder, "hard.zt"))
             tensorfmt.save(link, {"u": F32})
             self.assertTrue(os.path.islink(link))
+            ahead = os.path.join(self.folder, "ahead.zt")  # what it leads to is not there yet
+            os.symlink("made.zt", ahead)
+            tensorfmt.convert(link, ahead)
+            self.assertEqual((os.readlink(ahead), list(load(os.path.join(self.folder, "made.zt"),
+                                                            mmap=False))), ("made.zt", ["u"]))
             self.assertEqual(list(load(os.path.join(self.folder, "hard.zt"), mmap=False)), ["v"])
             os.mkdir(os.path.join(self.folder, "d"))
             error_of(IsADirectoryError, tensorfmt.save, os.path.join(self.folder, "d"), {"w": F32},
@@ -5095,7 +5165,11 @@ class ConvertTest(TestCase):
         self.assertEqual((list(load(usual)), item.shape, item.dtype, item.nbytes, item.attrs), (
             ["v", "w"], (16,), None, 8, {"st_dtype": "F4"}))
         self.assertEqual(bytes(item.raw), bytes(range(8)))
-        self.assertIn("'F4'", error_of(Unsupported, item.tolist).what)
+        for name, words in (("w", ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
+                            ("v", ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
+            self.refuses(words, tensorfmt.convert, data, stream, format="ztensor", only=name)
+            error = error_of(Unsupported, load(data)[name].tolist)
+            self.assertEqual([word for word in words if word not in error.what], [])
         self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
         for kind in BOARDS:
