@@ -2222,10 +2222,16 @@ class Tensor:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         itemsize, stored = self.check_readable(), self.stored
         if self.dtype not in STRUCT_CODE:
-            raise FEATURES.get("array", Unsupported)(f"{self.dtype} needs a copy made with arrays")
+            raise AttributeError(f"{self.dtype} is no type of numpy")  # it asks for __array__ then
         code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": stored.strides, "offset": -self.span()[0]}
+
+    def __dlpack__(self, *given: Any, **options: Any) -> Any:
+        """What numpy, torch and jax ask for where there is no array interface; see [8e]."""
+        raise Unsupported("this copy was made without arrays; .data and .tolist() need none")
+
+    __array__ = __dlpack_device__ = __dlpack__
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -2808,7 +2814,7 @@ class Derived(Tensor):
 
     @property
     def __array_interface__(self) -> Facts:
-        return self.contiguous().__array_interface__
+        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
 
 
 MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
@@ -3498,7 +3504,7 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     else:
         if hasattr(data, "mask") and hasattr(data, "filled"):
             raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-        view, given = view_of(data)
+        view, given = view_of(data, dtype)
         if isinstance(view, Tensor):
             return view
         raw = dtype if given == "uint8" and view.ndim == 1 and not (
@@ -3514,7 +3520,7 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(given, view.shape or (), view, order)
 
 
-def view_of(data: Any) -> Any:
+def view_of(data: Any, wanted: Any = None) -> Any:
     """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit."""
     view, given = _typed_view(data)
     dtype = getattr(data, "dtype", None)
@@ -3524,7 +3530,7 @@ def view_of(data: Any) -> Any:
         return view, given
     name = str(dtype).split(".")[-1]  # takes longer than all of the above
     if "arrays" in FEATURES:
-        view, given = FEATURES["arrays"](data, name)
+        view, given = FEATURES["arrays"](data, name, wanted)
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
         remedy = ""
@@ -7462,9 +7468,31 @@ class TensorPickle:
         args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
         return type(self), args
 
+    def __deepcopy__(self: Any, memo: Any) -> Any:
+        """Return it over the same open file; in memory, with a copy of its own bytes."""
+        from copy import deepcopy
+        make, args = self.__reduce__()
+        made = make(*args)
+        made._attrs = deepcopy(self.attrs, memo)
+        return made
+
 
 @adds_to(File)
 class FilePickle:
+    def __copy__(self: Any) -> Any:
+        """Return another File over the same open file, which either of them closes."""
+        made: Any = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self: Any, memo: Any) -> Any:
+        """Return the same, with metadata, attrs and Tensors of its own."""
+        from copy import copy, deepcopy
+        made = memo[id(self)] = copy(self)
+        for key in set(made.__dict__).intersection(("attrs", "metadata", "_tensors", "parts")):
+            made.__dict__[key] = deepcopy(made.__dict__[key], memo)
+        return made
+
     def __reduce__(self: Any) -> Any:
         source = self._source
         if source.stamp is None:
@@ -7481,7 +7509,6 @@ def load_again(format: str, stamp: Any, options: Facts) -> File:
 # -- [8e] arrays ---------------------------------------------------------------------------------
 
 OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
-FEATURES["array"] = AttributeError  # no __array_interface__: numpy asks for __array__ then
 
 
 @adds_to(Tensor)
@@ -7489,16 +7516,26 @@ class ArrayProtocols:
     """What numpy, torch and jax ask a Tensor for."""
 
     def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
+        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V".
+
+        With copy=False it shows the stored bytes, or there is a ValueError.
+        """
         import numpy
-        array: Any = self
-        if self.dtype in PACK:
-            known, size = sys.modules.get("ml_dtypes"), self.itemsize
-            bits = numpy.asarray(self.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
+        known, size = sys.modules.get("ml_dtypes"), self.itemsize
+        packed = self.dtype in PACK  # a type that numpy alone lacks
+        widened = packed and dtype is not None and not known
+        swapped = packed and size > 1 and self.stored.order != NATIVE
+        if copy is False and (widened or swapped or isinstance(self, Derived)):
+            raise ValueError(f"its elements as {dtype or self.dtype} have to be made, and copy=False "
+                             "forbids it")
+        base = self.contiguous() if isinstance(self, Derived) else self
+        if packed and not widened:
+            bits = numpy.asarray(base.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
             bits.flags.writeable = False
-            array = (bits.view(getattr(known, self.dtype, f"V{size}")) if known or dtype is None
-                     else self.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
+            array = bits.view(getattr(known, self.dtype, f"V{size}"))
+        else:
+            array = numpy.asarray(base.astype("float32") if widened else base)
+        return numpy.array(array) if copy else array  # numpy casts if need be
 
     def __dlpack__(self: Any, **options: Any) -> Any:
         """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
@@ -7533,8 +7570,10 @@ class ArrayProtocols:
 
 
 # <save>
-def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
+def as_buffer(data: Any, given: str, wanted: Any = None) -> "Tuple[Any, Any]":
     """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
+    if given in ("|V1", "|V2"):
+        given = type_of_bits(given, wanted)
     if given == "complex128":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
@@ -7548,6 +7587,15 @@ def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
     if given in OPAQUE:
         return opaque_tensor(view, given), given
     return view, given if given in PACK else found
+
+
+def type_of_bits(code: str, wanted: Any) -> str:
+    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
+    known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(code[2:])]
+    if wanted in known or len(known) == 1:
+        return wanted if wanted in known else known[0]
+    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
+                    "tensor(x, DTYPE) says which")
 
 
 def opaque_tensor(view: Any, given: str) -> Tensor:

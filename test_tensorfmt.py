@@ -1985,6 +1985,42 @@ class FileTest(FolderCase):
                 with ProcessPoolExecutor(1, **options) as pool:
                     check_workers(self, 60, list(pool.map(keep_in_worker, file.values())))
 
+    @full
+    def test_copies_need_no_path(self):
+        from copy import copy, deepcopy
+        values = {"w": F32, "v": tensor([[3, 4], [5, 6]], "float32")}
+        for kind in WRITABLE:
+            path = os.path.join(self.folder, "again" + tensorfmt.find_format(kind).SUFFIXES[0])
+            few = dict(list(values.items())[:row_of(kind).most_tensors or 2])
+            for mapped in True, False:
+                tensorfmt.save(path, few, format=kind)
+                with load(path, mmap=mapped) as file:
+                    if os.name == "posix" or not mapped:  # Windows keeps a mapped file
+                        tensorfmt.save(path, {"w": tensor([9.0] * 9, "float32")}, format=kind)
+                    item, wanted = list(file.values())[-1], list(few.values())[-1].tolist()
+                    name = list(file)[-1]
+                    for made in (copy(item), deepcopy(item), deepcopy({"k": [item]})["k"][0],
+                                 copy(file)[name], deepcopy(file)[name], deepcopy(item[...])):
+                        self.assertEqual((made.tolist(), made.attrs), (wanted, item.attrs))
+                    both = deepcopy([file, item])
+                    self.assertEqual((type(both[0]), list(both[0])), (type(file), list(file)))
+                    self.assertIs(both[0][name], both[1])
+                    both[0].metadata["k"] = both[0].attrs["k"] = 1
+                    self.assertEqual(("k" in file.metadata, "k" in file.attrs), (False, False))
+                error_of(ValueError, both[1].tolist)  # closed with it
+        data = bytearray(8)
+        item = deepcopy(tensor(memoryview(data).cast("f"), note=["x"]))
+        item.attrs["note"].append("y")
+        data[:] = b"\xff" * 8
+        self.assertEqual((item.tolist(), item.attrs), ([0.0, 0.0], {"note": ["x", "y"]}))
+        for _, title, data, _ in FILES:
+            with self.subTest(file=title):
+                file = load(data)
+                made = deepcopy(file)
+                self.assertSame((made.attrs, made.metadata), (file.attrs, file.metadata))
+                if not [1 for item in file.values() if zstd_missing(item)]:
+                    self.assertEqual(content(made), content(file))
+
     @about("ztensor")
     @full
     def test_files_on_one_stream_take_turns(self):
@@ -7384,6 +7420,16 @@ class CopyTest(TestCase):
             1, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
         self.assertEqual(run("python3", self.path)[0], 1)
 
+    def test_a_copy_without_arrays_says_so(self):
+        copy = module_of(self.make(["ztensor"], "load-only")[0])
+        item = copy.load(dumps({"w": tensor([1.5], "bfloat16")}, format="ztensor"))["w"]
+        for call in item.__array__, item.__dlpack__, item.__dlpack_device__:
+            error = error_of(copy.Unsupported, call)
+            self.assertIn("this copy was made without arrays", str(error))
+        error_of(AttributeError, getattr, item, "__array_interface__")
+        item = copy.load(dumps({"w": F32}, format="ztensor"))["w"]
+        self.assertEqual(item.__array_interface__["typestr"], "<f4")
+
     def test_a_copy_never_replaces_its_source(self):
         text, path = self.make(["mag", "burnpack"], ""), self.path
         link = os.path.join(self.folder, "link.py")
@@ -7997,6 +8043,52 @@ class ArraysAndDigestsTest(PeerCase):
                              ("float32", "bfloat16", "9.76")):
             found, = tensorfmt.diff_values(tensor([0.1], old), tensor([0.1], new))["changes"]
             self.assertEqual(found[:24], "1 value changed, by " + by)
+
+    def test_no_copy_where_none_is_allowed(self):
+        numpy = self.peer("numpy")
+        if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
+            self.skipTest("numpy 1 has no copy=False")
+        parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [0, 1]}
+        file = load(dumps({"f": tensor([1.5, 2.0], "float32"), "b": tensor([1.5], "bfloat16"),
+                           "s": tensor(shape=(2, 2), components=parts)}, format="ztensor"))
+        swapped = file["f"].copy(stored=tensorfmt.Storage(file["f"].stored.source, 8, None, ">"))
+        for item, dtype in ((file["f"], None), (file["f"], "float32"), (file["b"], None),
+                            (file["f"][::-1], None), (swapped, None)):
+            array = numpy.asarray(item, dtype, copy=False)
+            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
+        made = [(file["b"], "float32"), (file["f"], "float64"), (file["s"], None),
+                (file["s"], "float64"), (swapped.copy(dtype="bfloat16", shape=(4,)), None)]
+        if ZSTD:
+            coded = load(dumps({name: tensor([1.5] * 99, dtype) for name, dtype in (
+                ("f", "float32"), ("b", "bfloat16"))}, format="ztensor", encoding="zstd"))
+            made += [(coded["f"], None), (coded["f"], "float32"), (coded["b"], None)]
+        for item, dtype in made:
+            with self.assertRaises(ValueError):
+                numpy.asarray(item, dtype, copy=False)
+            self.assertEqual(numpy.asarray(item, dtype).shape, item.shape)
+            self.assertEqual(numpy.array(item, dtype).shape, item.shape)
+
+    def test_bits_that_numpy_shows_are_taken_back(self):
+        numpy = self.peer("numpy")
+        with Changed(sys, "modules", {name: module for name, module in sys.modules.items()
+                                      if name != "ml_dtypes"}):
+            for dtype in "bfloat16", "float8_e5m2", "float8_e4m3fn":
+                item = tensor([[1.0, 2.0], [3.0, 4.0]], dtype)
+                array = numpy.asarray(item)
+                self.assertEqual(array.dtype.kind, "V")
+                for bits in array, array.T, array[::-1]:
+                    back = tensor(bits, dtype)
+                    self.assertEqual((back.dtype, back.shape), (dtype, bits.shape))
+                    self.assertEqual(back.tobytes(), numpy.ascontiguousarray(bits).tobytes())
+                    if dtype == "bfloat16":  # nothing else has two bytes
+                        self.assertEqual(tensor(bits).dtype, dtype)
+                        self.assertEqual(load(dumps({"w": bits}, format="burnpack"))["w"].tolist(),
+                                         back.tolist())
+                        self.assertEqual(tensor(bits, "float32").tolist(), back.tolist())
+                    else:
+                        self.assertIn(dtype, str(self.error(TypeError, bits)))
+                        error = error_of(TypeError, dumps, {"w": bits}, format="burnpack")
+                        self.assertIn("tensor(x, DTYPE) says which", str(error))
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
         numpy = self.peer("numpy")
