@@ -733,8 +733,8 @@ def open_source(source: Any, mapped: bool) -> Any:
         if not missing and not hasattr(source, "encoding"):
             name = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's
             return Stream(source, name if isinstance(name, str) else None)
-        if hasattr(source, "open") and "read" in missing:  # zipfile.Path, importlib.resources
-            with source.open("rb") as stream:
+        if hasattr(source, "open") and "read" in missing and not hasattr(source, "__enter__"):
+            with source.open("rb") as stream:  # zipfile.Path, importlib.resources
                 memory = Memory(stream.read(), True)  # to seek in a deflated member takes long
             memory.path = getattr(source, "name", None)
             return memory
@@ -7137,8 +7137,8 @@ def write_out(target: Any, chunks: Any) -> int:
         if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
             raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
         if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-            with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-                return write_all(stream, chunks)
+            with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+                return write_all(stream, chunks, path)
         return _write_beside(real, chunks, path)
     temporary = path + ".tmp"
     with open(temporary, "wb") as stream:
@@ -7151,14 +7151,27 @@ def write_out(target: Any, chunks: Any) -> int:
     return total
 
 
-def write_all(stream: Any, chunks: Chunks) -> int:
-    """Write every chunk whole, also where write() takes a part; return the bytes."""
+def of_target(error: OSError, target: Any) -> OSError:
+    """Return the error that names the target; the system does not where a disk is full."""
+    if target is None or error.errno is None:
+        return error
+    return OSError(error.errno, error.strerror, target)
+
+
+def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
+    """Write every chunk whole, also where write() takes a part; return the bytes.
+
+    Errors of write() name the target, if it is a path; those of the chunks come as they are.
+    """
     total = 0
     for chunk in chunks:
         left = len(chunk)
         total += left
         while left > 0:
-            count = stream.write(chunk)
+            try:
+                count = stream.write(chunk)
+            except OSError as error:
+                raise of_target(error, target)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if count is None or count < 1:
@@ -7182,11 +7195,8 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         stream = open(temporary, "xb", opener=opener)
         if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
             os.chmod(temporary, mode)
-        total = write_all(stream, chunks)
-        stream.flush()
-        if hasattr(os, "fsync"):
-            os.fsync(stream.fileno())
-        stream.close()
+        total = write_all(stream, chunks, target)
+        close_synced(stream, target)
         getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
         for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
@@ -7202,6 +7212,17 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         raise
     sync_folder(folder)
     return total
+
+
+def close_synced(stream: Any, target: str) -> None:
+    """Bring what was written to the disk and close the file."""
+    try:
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
+    except OSError as error:
+        raise of_target(error, target)
 
 
 def sync_folder(folder: str) -> None:
@@ -7717,8 +7738,12 @@ def to_dlpack(item: Any, **options: Any) -> Any:
         return bits.view(getattr(torch, item.dtype)).__dlpack__(**options)
     import numpy
     array = numpy.asarray(item, item.dtype)  # native
-    if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-        array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
+    copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
+    if options.get("copy") is False and (copied or isinstance(item, Derived)
+                                         or item.stored.order != NATIVE and item.itemsize > 1):
+        raise BufferError("copy=False: the elements have to be made first, or be copied")
+    if copied:  # torch takes no negative strides, old libraries nothing read-only
+        array = array.copy()
     return array.__dlpack__(**options)
 
 

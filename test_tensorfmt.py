@@ -2074,6 +2074,8 @@ class FileTest(FolderCase):
             if hasattr(zipfile, "Path"):
                 self.assertEqual(load(zipfile.Path(archive, "a/m.zt"))["w"].tolist(), [1.5])
         self.assertIn("a source is a path", str(error_of(TypeError, load, object())))
+        Traversable.__enter__ = None  # one that wants to be entered gives its stream then
+        self.assertIn("a source is a path", str(error_of(TypeError, load, Traversable())))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import pickle
@@ -3990,7 +3992,7 @@ class SavePathTest(FolderCase):
         new = dumps(items, format="ztensor")
 
         def step(frame, event, arg):  # a call of a function in C; a line or (3.11) a bytecode
-            if frame.f_code.co_name in ("_write_beside", "write_all"):
+            if frame.f_code.co_name in ("_write_beside", "write_all", "close_synced"):
                 if hook is sys.settrace and (3, 11) <= PYTHON < (3, 14):  # others: not each is safe
                     frame.f_trace_opcodes = True
                 left[0] -= event in ("c_call", "line", "opcode")
@@ -4012,14 +4014,14 @@ class SavePathTest(FolderCase):
                     try:
                         tensorfmt.save(self.path, items)
                     except (OSError, KeyboardInterrupt) as caught:
-                        raised = caught
+                        raised = getattr(caught, "errno", caught)  # another one names the target
                     finally:
                         hook(usual)
                 with self.subTest(hook=hook, error=error, n=n):
                     self.assertEqual(os.listdir(self.folder), ["m.zt"])
                     silent = error is not ctrl_c or left[0] > 0  # folders need not be synced
                     self.assertIn((read_file(self.path), raised), (
-                        (b"old", error), (new, None if silent else error)))
+                        (b"old", getattr(error, "errno", error)), (new, None if silent else error)))
             self.assertTrue(n > 20, n)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
@@ -4103,6 +4105,30 @@ class SavePathTest(FolderCase):
         self.assertIn("mmap=False", error.strerror)
         self.assertEqual((os.listdir(self.folder), read_file(self.path)), (["m.zt"], old))
 
+    def test_errors_of_a_full_disk_name_the_target(self):
+        import builtins
+
+        def fail(*args):
+            raise OSError(28, "No space left on device")
+
+        class Full(io.BytesIO):
+            write = flush = fileno = fail
+        real = open
+        for broken in ({"write": fail}, {"flush": fail}, {"fileno": fail}):
+            made = type("Stream", (io.FileIO,), broken)
+            with Changed(builtins, "open", lambda name, *mode, made=made, **rest: made(
+                    name, "x", **rest) if "xb" in mode else real(name, *mode, **rest)):
+                error = error_of(OSError, tensorfmt.save, self.path, {"w": F32})
+            self.assertEqual((error.errno, error.filename, os.listdir(self.folder)),
+                             (28, self.path, []))
+        error = error_of(OSError, tensorfmt.save, Full(), {"w": F32}, format="ztensor")
+        self.assertEqual((error.errno, error.filename), (28, None))  # whoever opened it knows
+        source = Full(dumps({"w": F32}, format="ztensor"))
+        with load(source) as file:
+            source.read = fail  # an error of what is read is none of the target
+            error = error_of(OSError, tensorfmt.save, self.path, file)
+            self.assertEqual((error.errno, error.filename), (28, None))
+
     def test_names_of_folders(self):
         for name in ("", "new/", "new/.", ".", "new/.."):
             path = os.path.join(self.folder, name)
@@ -4139,7 +4165,8 @@ class SavePathTest(FolderCase):
             self.assertFalse(os.path.isfile(os.devnull))
             if os.path.exists("/dev/full"):
                 error = error_of(OSError, tensorfmt.save, "/dev/full", {"w": F32}, format="mag")
-                self.assertEqual((error.errno, os.path.isfile("/dev/full")), (28, False))
+                self.assertEqual((error.errno, error.filename, os.path.isfile("/dev/full")),
+                                 (28, "/dev/full", False))
             with load(self.path) as file:
                 self.assertEqual(list(file), ["u"])
         tensorfmt.save(self.path, {"w": F32})
@@ -7609,6 +7636,8 @@ class ArraysAndDigestsTest(PeerCase):
         for item, dtype in made:
             with self.assertRaises(ValueError):
                 numpy.asarray(item, dtype, copy=False)
+            if dtype is None and item.dtype in tensorfmt.STRUCT_CODE:
+                error_of(BufferError, item.__dlpack__, copy=False, max_version=(1, 0))
             self.assertEqual(numpy.asarray(item, dtype).shape, item.shape)
             self.assertEqual(numpy.array(item, dtype).shape, item.shape)
 
