@@ -7901,10 +7901,10 @@ class TrustTest(FolderCase):
         write_file(self.path, b"old")
         seen, real = [], tensorfmt.write_all
 
-        def look(stream, chunks):
+        def look(*given):
             seen.append([oct(os.stat(os.path.join(self.folder, name)).st_mode & 0o7777)
                          for name in os.listdir(self.folder) if name.endswith(".tmp")])
-            return real(stream, chunks)
+            return real(*given)
         made, real_open = [], os.open
 
         def made_with(path, flags, mode=0o777, **more):
