@@ -3573,8 +3573,9 @@ class Format:
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
         """Raise unless the file begins with its magic; refuse other generations by name."""
         head = cursor.head(len(magic))
-        for start, name in self.OTHERS:
-            if head[:len(start)] == start and head != magic:
+        digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
+        for start, name in self.OTHERS if head != magic else ():  # 0000 stands for any digits
+            if start in (head[:len(start)], digits[:len(start)]):
                 raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
                                    check="magic", error=Unsupported)
         if not head or head != magic[:len(head)]:
@@ -4462,9 +4463,8 @@ class ZTensor(ZFamily):
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     MARKS = {"S": "index"}
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
-              (b"ZTEN0", "another version of zTensor"),
-              (b"ZTEN1", "zTensor 1.x (magic ZTEN1000) is another format"),
-              (b"ZTEN", "another version of zTensor"))
+              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
+              (b"ZTEN0000", "another version of zTensor"))
     CHOICES = Schema(
         ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
@@ -9670,39 +9670,40 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
     return [field for field in out if field.nbytes]
 
 
-NOT_OURS = (  # how a file begins, what it is and what to do
-    (b"PK\3\4", "a zip archive: an .npz? save() takes dict(numpy.load(path)); "
-     "of PyTorch? torch.load(path)"),
-    (b"\x93NUMPY", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x08", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", "a gzip file: load(gzip.open(path).read())"),
-    (b"\xfd7zXZ\0", "an xz file: load(lzma.open(path).read())"),
-    (b"BZh", "a bzip2 file: load(bz2.open(path).read())"),
-    (b"\x28\xb5\x2f\xfd", "a zstd file: decompress it first"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"\x89PNG", "a PNG image"),
-    (b"GIF8", "a GIF image"),
-    (b"%PDF", "a PDF document"))
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
 
 
 def looks_like(head: bytes) -> str:
     """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
-    for start, text in NOT_OURS:
-        if head.startswith(start) and (start != b"\x08" or b"\x12" in head[:8]):
-            return "it looks like " + text
-    if head[257:262] == b"ustar":
-        return "it looks like a tar archive: take the file out of it first"
-    if not head.strip(b"\0"):
-        return "it begins with zeros only: a download that stopped?"
-    text = (decode_text(head) or decode_text(head[:-3]) or "").lstrip("\ufeff").strip()
-    if text.startswith("version https://git-lfs"):
-        return "it is a Git LFS pointer: `git lfs pull` fetches the file itself"
-    if text.startswith("<"):
-        return "it looks like an HTML page, perhaps of an error: download the file itself"
-    text = " ".join(text.split())
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
     noun = "JSON" if text[:1] in ("{", "[") else "the text"
     return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
 
@@ -9711,11 +9712,9 @@ def guess(source: Any, error: FormatError) -> FormatError:
     """Return the error of a source of no known format, with what it looks like."""
     head = source.read(0, min(512, source.nbytes))
     looks = looks_like(head)
-    what = error.what if head else "the file is empty"
-    if looks.startswith("it is "):  # which says more than the first bytes
-        what = "not a tensor file known here"
+    what = f"not a tensor file known here; {looks}" if looks else error.what
     made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
-    return made(what + ("; " + looks if head and looks else ""), *error.args[1:])
+    return made(what if head else "the file is empty", *error.args[1:])
 
 
 FEATURES["guess"] = guess
@@ -9935,7 +9934,7 @@ class Checks:
         if sound and "checksums" not in [error.check for error in report.errors]:
             if not self.complete or not few:
                 report.add("-", "canonical", "not saved again")
-            elif self.kind.write is not None and self.kind.verify_shards is None:
+            elif self.kind.write is not None and self.kind.NAME != "shards":
                 report.add(*self.save_again())
 
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
@@ -10085,12 +10084,11 @@ class Summary(Result):
         for (old, new, exact), names in alike.items():
             infinite, nan = [sum(counts) for counts in zip(*[lost.get(name, (0, 0))
                                                              for name in names])]
-            losses = [f"{count} {word}" for count, word in ((infinite, "infinite"), (nan, "NaN"))
-                      if count]
             how = "exact" if exact else "rounded"
-            if losses:
-                noun = "value" if infinite + nan == 1 else "values"
-                how += f"; {noun} became " + ", ".join(losses)
+            if infinite:
+                how += f"; {count_of(infinite, 'value')} became infinite"
+            if nan:
+                how += f", {nan} NaN" if infinite else f"; {count_of(nan, 'value')} became NaN"
             who = quote(names[0]) if len(names) == 1 else count_of(len(names), "tensor")
             lines.append(f"cast: {who} {old} -> {new} ({how})")
         return lines
@@ -10110,11 +10108,15 @@ class Refused(ValueError):
         return self.text(lambda option, value: f"{option}={value!r}")
 
     def text(self, remedy: Any) -> str:
+        """Return a line for each reason; of an option and its value `remedy` makes a text."""
         lines = []
         for noun, names, why, option, value in self.reasons:
-            who = count_of(len(names), noun) if len(names) > 1 else f"{noun} {show(names[0], 200)}"
+            who = f"{noun} " + ", ".join([show(name, 200) for name in names[:10]])
+            who += f", {len(names) - 10} more" if len(names) > 10 else ""
+            if noun == "tensor" and len(names) > 1:
+                who = count_of(len(names), noun)
             way = f": {remedy(option, value)}" if option else ""
-            lines.append(f"{who}: {clip(why, MAX_LINE // 2)}{way}")
+            lines.append(f"{clip(who, MAX_LINE // 2)}: {clip(why, MAX_LINE // 4)}{way}")
         return f"{self.title} cannot hold\n  {join_lines(lines)}"
 
 
@@ -10252,22 +10254,25 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
                summary: Summary, reasons: Reasons) -> None:
     """Note the attributes that the target does not store; content needs `drop`."""
     origin = file.kind
-    found = [("file attribute", key, "", value not in (None, {}) and origin.is_content(key, True))
+    found: Any = [(None, key, value not in (None, {}) and origin.is_content(key, True))
              for key, value in file.attrs.items() if key not in attrs and key != "missing"]
     for name, item in items if kind is not origin else ():
         own = kind.own_attrs(item)
         for key in [key for key in item.attrs if key not in own]:
             content = origin.is_content(key)
             if not content or origin.NAME not in kind.CARRIES:
-                found.append(("attribute", key, f"tensor {show(name, 200)}: ", content))
+                found.append((name, key, content))
     summary.missing = file.attrs.get("missing", [])
-    behind = [key for _, key, _, content in found if not content]
+    behind = [key for _, key, content in found if not content]
     summary.left_behind = sorted(set(summary.left_behind + behind))
-    for noun, key, where, content in found:
+    for owner, key, content in found:
         if content and drop:
-            summary.dropped.append(f"{where}{noun} {show(key)}")
+            where = "" if owner is None else f"tensor {show(owner, 200)}: "
+            summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
+        elif content and owner is None:
+            reasons.add("file attribute", key, "there is no place for it", "drop")
         elif content:
-            reasons.add(noun, key, where + "there is no place for it", "drop")
+            reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
 
 
 def _select(items: Items, only: Any, exclude: Any = None) -> Items:
