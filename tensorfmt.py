@@ -10094,23 +10094,26 @@ class Summary(Result):
         return lines
 
 
-class Refused(ValueError):
-    """What convert() cannot write. `.reasons`: rows (noun, names, why, option, its value).
+class Reasons:
+    """Collects why a conversion is refused; equal reasons become one."""
 
-    str() names the options as Python has them, describe() as the command line does.
-    """
+    def __init__(self, title: str) -> None:
+        self.title, self.rows = title, Map()  # (noun, why, option, its value) -> names
 
-    def __init__(self, title: str, reasons: Any) -> None:
-        super().__init__(title, reasons)
-        self.title, self.reasons = title, reasons
+    def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
+        self.rows.setdefault((noun, why, option, value), []).append(name)
 
-    def __str__(self) -> str:
-        return self.text(lambda option, value: f"{option}={value!r}")
+    def check(self) -> None:
+        """Raise what was collected, as a ValueError that has it as `.reasons`."""
+        if self.rows:
+            error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
+            error.reasons = self
+            raise error
 
     def text(self, remedy: Any) -> str:
         """Return a line for each reason; of an option and its value `remedy` makes a text."""
         lines = []
-        for noun, names, why, option, value in self.reasons:
+        for (noun, why, option, value), names in self.rows.items():
             who = f"{noun} " + ", ".join([show(name, 200) for name in names[:10]])
             who += f", {len(names) - 10} more" if len(names) > 10 else ""
             if noun == "tensor" and len(names) > 1:
@@ -10118,22 +10121,6 @@ class Refused(ValueError):
             way = f": {remedy(option, value)}" if option else ""
             lines.append(f"{clip(who, MAX_LINE // 2)}: {clip(why, MAX_LINE // 4)}{way}")
         return f"{self.title} cannot hold\n  {join_lines(lines)}"
-
-
-class Reasons:
-    """Collects why a conversion is refused; equal reasons become one."""
-
-    def __init__(self) -> None:
-        self.rows: Any = Map()
-
-    def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
-        self.rows.setdefault((noun, why, option, value), []).append(name)
-
-    def check(self, title: str) -> None:
-        """Raise what was collected."""
-        if self.rows:
-            raise Refused(title, [(noun, names, why, option, value) for
-                                  (noun, why, option, value), names in self.rows.items()])
 
 
 def merged(file: File) -> "Tuple[Facts, Any]":
@@ -10176,7 +10163,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    summary, reasons = Summary(), Reasons()
+    summary, reasons = Summary(), Reasons(kind.TITLE)
     chosen = _select(in_order(source), only, exclude)
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
@@ -10191,7 +10178,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     for name, _ in items:
         for why in kind.check_name(named[name]):
             reasons.add("tensor", name, why, "rename", "OLD=NEW")
-    reasons.check(kind.TITLE)
+    reasons.check()
     names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
@@ -10353,6 +10340,8 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
 def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
     """Return the option that lets a format hold a tensor, and its value."""
     old = item.dtype
+    if old == "qfloat" and "float32" in kind.DTYPES:
+        return "cast", "float32"
     if item.stored.why is not None or old is None:
         return "exclude", "NAME"
     exact = [new for new in ITEMSIZE if old in ITEMSIZE and cast_is_exact(old, new)]
@@ -10915,9 +10904,9 @@ def describe(error: BaseException, path: str = "") -> str:
         path = str(error.filename or path)
         hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
         return (plain(path) + ": " if path else "") + (error.strerror or str(error)) + hint
-    if isinstance(error, Refused):
-        return error.text(lambda option, value: f"--{option}" + (
-            "" if value is True else f" {value}"))
+    if hasattr(error, "reasons"):
+        return str(error.reasons.text(lambda option, value: f"--{option}" + (
+            "" if value is True else f" {value}")))
     text = error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
     for python, shell in SHELL_WORDS:
         text = text.replace(python, shell)
@@ -11214,7 +11203,7 @@ def show_stats(items: Items, one: bool, json: bool) -> int:
                 row.update(stats_of(item))
             except FormatError as error:
                 row["error"] = error.what
-                errors.extend([] if isinstance(error, Unsupported) else [error])
+                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
             yield row
     if json:
         write_json(next(rows()) if one else rows())
@@ -11224,7 +11213,7 @@ def show_stats(items: Items, one: bool, json: bool) -> int:
         lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
             f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
         table(lines)
-    for error in errors[:1]:
+    for error in errors:
         raise error
     return 0
 
