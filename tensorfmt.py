@@ -122,7 +122,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
+                        NoReturn, Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -10556,9 +10556,9 @@ a{color:inherit}
 .key i,.banner{background:var(--t);border-left:6px solid var(--c)}
 .key i{display:inline-block;width:1.2em;height:.9em;margin-right:.4em}
 .banner{padding:.6rem 1rem;overflow-wrap:anywhere}
-nav{position:sticky;top:0;display:flex;gap:1px;height:44px;padding:3px 0;background:var(--paper)}
+nav{position:sticky;top:0;display:flex;height:44px;padding:3px 0;background:var(--paper)}
 nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--t);
-border-bottom:4px solid var(--c);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
+border-bottom:4px solid var(--c);border-right:1px solid var(--paper);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
 pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
 table{border-collapse:collapse}
