@@ -10904,10 +10904,14 @@ def describe(error: BaseException, path: str = "") -> str:
         path = str(error.filename or path)
         hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
         return (plain(path) + ": " if path else "") + (error.strerror or str(error)) + hint
-    if hasattr(error, "reasons"):
-        return str(error.reasons.text(lambda option, value: f"--{option}" + (
-            "" if value is True else f" {value}")))
-    text = error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
+    reasons: "Optional[Reasons]" = getattr(error, "reasons", None)
+    if reasons is not None:
+        return reasons.text(lambda option, value: f"--{option}" + (
+            "" if value is True else f" {value}"))
+    return shell_words(error.__str__("utf-8") if isinstance(error, FormatError) else str(error))
+
+
+def shell_words(text: str) -> str:
     for python, shell in SHELL_WORDS:
         text = text.replace(python, shell)
     return text
@@ -11239,6 +11243,8 @@ def show_explain(args: Any) -> None:
         if found.error is None and args.tensor is not None and not found.rows:
             raise no_tensor(args.file, args.tensor, found.names)
         if args.html:
+            if found.error is not None:
+                found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
             write_json({key: getattr(row[0], key) for key in Field.__slots__}
@@ -11495,7 +11501,8 @@ def make_parser() -> Any:
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    for stream in sys.stdout, sys.stderr:
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
         if hasattr(stream, "reconfigure"):  # letters that the encoding lacks are escaped
             stream.reconfigure(errors="backslashreplace")
     try:
