@@ -128,7 +128,7 @@ class PeerTest(PeerCase):
     def check_array(self, numpy, array, item, data):
         self.assertEqual((array.shape, array.flags.writeable), (item.shape, False))
         coded = item.dtype not in tensorfmt.STRUCT_CODE  # bfloat16, float8
-        if not coded:
+        if not coded and not isinstance(item, tensorfmt.Derived):  # whose elements are made
             self.assertEqual(item.__array_interface__["version"], 3)
         little = array
         if coded:  # ml_dtypes' if that is loaded
@@ -161,28 +161,6 @@ class PeerTest(PeerCase):
                         if stored.source.zero_copy and stored.encoding == "raw" and part.size:
                             self.assertTrue(numpy.shares_memory(
                                 seen, numpy.frombuffer(item.raw, "u1")))
-
-    def test_npy_files_are_those_of_numpy(self):
-        numpy, folder = self.peer("numpy"), folder_for(self)
-        for dtype in list(DTYPES) + list(tensorfmt.FLOAT8):
-            for shape in (), (0,), (3,), (2, 3), (4, 1, 0), (2, 3, 5):
-                nbytes = tensorfmt.count_elements(shape) * tensorfmt.ITEMSIZE[dtype]
-                data = make_bytes(nbytes) if dtype != "bool" else bytes(nbytes)
-                item = tensor(data, dtype, shape)
-                path = os.path.join(folder, "w.safetensors")
-                tensorfmt.save(path, {"w": item})
-                code, out, err = tests.run("get", path, "w", "--npy")
-                found, wanted = out.encode("utf-8", "surrogateescape"), io.BytesIO()
-                numpy.save(wanted, numpy.asarray(item))
-                self.assertEqual((code, err), (0, ""))
-                if dtype in tensorfmt.STRUCT_CODE:  # of others numpy may know more (ml_dtypes)
-                    self.assertEqual(found, wanted.getvalue())
-                array = numpy.load(io.BytesIO(found))
-                self.assertEqual((array.shape, array.tobytes()), (shape, item.tobytes()))
-                if shape == (2, 3, 5):
-                    out = tests.run("get", path, "w[1, ::-2, 1:3]", "--npy")[1]
-                    part = numpy.load(io.BytesIO(out.encode("utf-8", "surrogateescape")))
-                    self.assertEqual(part.tolist(), array[1, ::-2, 1:3].tolist())
 
     def test_numpy_arrays_become_tensors(self):
         numpy = self.peer("numpy")
@@ -364,42 +342,15 @@ class PeerTest(PeerCase):
         pairs = [numpy.concatenate([one, random.standard_normal(200).round(1)]) for one in pairs]
         x, y = [dumps({"w": one}, format="ztensor") for one in pairs]
         for rtol, atol in (0, 0), (1e-5, 1e-8), (0.5, 0), (0, 0.25), (2.0, 1e299):
-            rows = tensorfmt.diff(x, y, rtol=rtol, atol=atol)["differences"]
+            rows = tensorfmt.diff(x, y, rtol=rtol, atol=atol).differences
             with numpy.errstate(all="ignore"):
                 far = ~numpy.isclose(*pairs, rtol=rtol, atol=atol, equal_nan=True)
                 gaps = abs(pairs[0] - pairs[1])[far]
                 ratios = (gaps / abs(pairs[1][far]))
             found = [(row["count"], row["max_abs"], row["max_rel"]) for row in rows]
-            self.assertEqual(found, [(far.sum(), numpy.nanmax(gaps), numpy.nanmax(ratios))])
-
-    def test_shards_are_split_as_by_the_hub(self):
-        """Index and shards are those of huggingface_hub, byte for byte."""
-        import json
-        from random import Random
-        numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
-        hub = self.peer("huggingface_hub")
-        path = os.path.join(folder_for(self), "m.safetensors.index.json")
-        for seed in range(100):
-            random = Random(seed)
-            model = {f"l.{i}\xe9": numpy.arange(random.choice([0, 1, 3, 10, 50]),
-                                               dtype=random.choice(["<f2", "<f4", "u1"]))
-                     for i in range(random.randrange(1, 30))}
-            most = random.choice([1, 7, 40, 100, "0.1KB", "1mb"])
-            tensorfmt.save(path, model, shard=most, metadata={"format": "pt"})
-            split = hub.split_state_dict_into_shards_factory(
-                model, get_storage_size=lambda item: item.nbytes, max_shard_size=most,
-                filename_pattern="m{suffix}.safetensors")
-            if split.is_sharded:  # else it writes one file without an index
-                with open(path) as stream:
-                    self.assertEqual(stream.read(), json.dumps(
-                        {"metadata": split.metadata, "weight_map": split.tensor_to_filename},
-                        indent=2))
-                for name, names in split.filename_to_tensors.items():
-                    data = library.save({key: model[key] for key in names}, {"format": "pt"})
-                    self.assertEqual(tests.read_file(
-                        os.path.join(os.path.dirname(path), name)), data)
-            self.assertTrue(tensorfmt.verify(path))
-            self.assertEqual(len(load(path)), len(model))
+            odd = ~numpy.isfinite(gaps)  # NaN, or infinity minus infinity: infinite, too
+            gaps[odd] = ratios[odd] = numpy.inf
+            self.assertEqual(found, [(far.sum(), numpy.max(gaps), numpy.max(ratios))])
 
     def test_random_tensors_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
