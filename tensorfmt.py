@@ -211,6 +211,17 @@ class Unsupported(FormatError):
     """
 
 
+def left_out(part: str) -> Any:
+    """Return what stands in a copy for a name that it was made without: a call of it raises.
+
+    It is a class: isinstance() may ask for it.
+    """
+    class LeftOut:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise Unsupported(f"this copy was made without {part}")
+    return LeftOut
+
+
 def count_of(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
@@ -2981,7 +2992,8 @@ class Entry:
         if not self.layout:
             encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        return LAYOUTS[self.layout](name, dtype, shape, stored, main.offset, attrs, format)
+        make = LAYOUTS.get(self.layout, Sparse)
+        return make(name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
@@ -4381,14 +4393,12 @@ class ZFamily(Format):
         """Return the digest that stored bytes are known to have, or ""."""
         return ""
 
-    # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-    # </ztensor1 ztensor2>
 
 
 def placing(attrs: Facts) -> "List[str]":
@@ -4501,7 +4511,7 @@ class ZTensor(ZFamily):
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
-        if layout != "dense" and not why and "sparse" in FEATURES:
+        if layout != "dense" and not why:
             made = self.open_sparse(cursor, made, end)
         return made
 
@@ -4633,7 +4643,6 @@ class ZTensor(ZFamily):
         if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
-    # <sparse>
     # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
     # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
     # real library: see split_blob().
@@ -4716,7 +4725,6 @@ class ZTensor(ZFamily):
         custom["sparse_format"] = "coo" if "coords" in parts else "csr"
         blobs = [(parts.pop("values"), entry)]
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-    # </sparse>
 
 
 class ZObjects(ZFamily):
@@ -5326,7 +5334,6 @@ class ZTensor2(ZObjects):
         return head, middle, tail
 
 
-# <zstd>
 class SeekableZstd(Zstd):
     """zstd frames of one size, but the last, then a skippable frame.
 
@@ -5351,7 +5358,6 @@ class SeekableZstd(Zstd):
             raise FormatError(f"zstd: no seek table at the end for {need} bytes")
         if total:
             yield from super().decode(source, offset, total, need)
-# </zstd>
 
 
 LATER.append(ZTensor2())
@@ -5881,12 +5887,10 @@ class Burnpack(Format):
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    # <burnrecord>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
-    # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -5959,7 +5963,6 @@ class Burnpack(Format):
         return checked
 
 
-# <quantized>
 class BurnSchemes:
     """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
 
@@ -6011,7 +6014,6 @@ class BurnSchemes:
 FEATURES["quantized"] = Quantized
 Quantized.SCHEMES = BurnSchemes()
 Burnpack.CODE.rows["QFloat"] = "any", "quantized", BurnSchemes.SCHEME
-# </quantized>
 
 
 # -- [7e] tensorbuffers --------------------------------------------------------------------------
@@ -7603,7 +7605,6 @@ class ArrayProtocols:
         return self.data.cast("B").cast(code, self.shape)
 
 
-# <save>
 def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
     """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
     if given == "complex128":
@@ -7635,7 +7636,6 @@ def opaque_tensor(view: Any, given: str) -> Tensor:
 
 
 FEATURES["arrays"] = as_buffer
-# </save>
 
 
 # -- [8f] shown ----------------------------------------------------------------------------------
@@ -10511,80 +10511,183 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 
 # -- [10b] vendor --------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms, and without the definitions that nothing in it
-# names. Few lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose.
+# A copy is this file's text without the sections of other formats and parts, and without what then
+# nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
+# class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-SECTIONS = {  # what `--with` takes: the rooms of it; a later generation is a room of its own
-    "save": "quick sums|values|save", "casts": "casts", "float8": "float8", "zstd": "zstd",
-    "sparse": "sparse", "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "fast": r"shortcuts|\w+ shortcut", "shards": "shards",
-    "tools": "work|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
-SECTIONS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in SECTIONS])
-OF_SOME = {"zstd", "sparse", "quantized"}.union([kind.NAME for kind in LATER])  # formats
-NEED = {"save": ["casts"], "arrays": ["casts"], "quantized": ["casts"],
-        "tools": ["shards"] + [name for name in SECTIONS if name not in OF_SOME]}
-ROOTS = """__version__ __all__ name dtype shape strides ndim size itemsize nbytes offset attrs
-    format raw data zero_copy tobytes tolist item flat astype contiguous components todense scheme
-    values scales dequantize path metadata get keys items close what field tensor check main"""
-CODECS = "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c".split()
+PARTS = {  # what `--with` takes: the sections that only copies with it have
+    "load": "", "save": "quick sums|values|save|work", "casts": "casts", "float8": "float8",
+    "zstd": "zstd", "sparse": "sparse", "quantized": "quantized", "arrays": "arrays",
+    "pickles": "pickles", "partial": "cut files", "shards": "shards",
+    "fast": r"shortcuts|\w+ shortcut",
+    "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
+PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+CALLS = {  # what users call of a part
+    "load": "load detect File Tensor FormatError Unsupported FORMATS",
+    "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
-def sections_of(kinds: "List[Format]", wanted: "List[str]") -> Any:
-    """Return the sections that a copy has: those wanted, and what they need."""
-    have = set(wanted)
-    if not wanted:  # all that these formats can use
-        have = set(SECTIONS).difference(OF_SOME).union(["shards"], *[kind.USES for kind in kinds])
-    have -= {kind.NAME for kind in LATER if BY_NAME.get(kind.FAMILY) not in kinds}
-    for name in sorted(have):
-        have.update(NEED.get(name, ()))
-    return have
+class Piece:
+    """A statement of the module or of a class: its lines, the names it defines and those it uses.
+
+    A class uses what its bases and decorators do; what stands in it are pieces of their own.
+    """
+
+    def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
+        import ast
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_constant = {ast.Name} == {
+            type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
+        outer = list(getattr(node, "decorator_list", ()))
+        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
+            self.first -= 1  # comments in front of it
+        self.defines = defined_names(node)
+        self.members: "List[Piece]" = []
+        if isinstance(node, ast.ClassDef) and not inner:
+            self.members = [Piece(one, lines, True) for one in node.body]
+            self.defines = [] if outer else self.defines  # it adds to another class
+            outer += node.bases
+        self.names: Any = set()
+        self.attributes: Any = set()
+        for one in outer if self.members else [node]:
+            find_names(one, self.names, self.attributes)
+
+    def is_reached(self, names: Any) -> bool:
+        """Return whether it is kept: also what defines nothing, or what Python calls."""
+        return not self.defines or bool([
+            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
 
 
-def make_copy(text: str, names: "List[str]", wanted: "List[str]") -> str:
-    """Return this file's text with only some formats and sections; of an empty list, all."""
+def bound_name(node: Any) -> "Optional[str]":
+    """Return the name that a node of a syntax tree gives to something."""
+    import ast
+    if isinstance(node, ast.alias):
+        return str(node.asname or node.name.split(".")[0])
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+
+
+def defined_names(node: Any) -> "List[str]":
+    """Return the names that a statement defines, also in its branches."""
+    import ast
+    name = bound_name(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = getattr(node.value, "id", None)  # what a table holds goes with the table
+    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
+        return [name] if name else []
+    return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
+
+
+def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and the attributes of any object."""
+    import ast
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+        names.add(node.id)
+    elif isinstance(node, ast.Attribute):
+        attributes.add(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        attributes.add(getattr(node.args[1], "value", None))
+    for child in ast.iter_child_nodes(node):
+        find_names(child, names, attributes, local)
+
+
+class Section:
+    """The text from one banner to the next; `lacks`: the part that a copy lacks with it, or ""."""
+
+    def __init__(self, first: int, lines: "List[str]") -> None:
+        self.first, self.lines, self.lacks = first, lines, ""
+        self.title = lines[0].strip("# -").partition("] ")[2]
+        self.pieces: "List[Piece]" = []
+
+    def text(self, kept: Any, names: Any) -> str:
+        """Return the lines of what is kept, and one for each of the names that was left out."""
+        lines = dict(enumerate(self.lines, self.first))
+        if self.lacks:  # only constants are kept
+            shown = [lines[at] for piece in self.pieces if piece in kept
+                     for at in range(piece.first, piece.last + 1)]
+            shown += [f'{name} = left_out("{self.lacks}")' for piece in self.pieces
+                      if piece.is_code for name in piece.defines if name in names]
+            return "\n".join([self.lines[0], "", *shown, "", "", ""]) if shown else ""
+        for piece in [one for piece in self.pieces for one in piece.members] + self.pieces:
+            if piece not in kept:
+                for at in range(piece.first, piece.last + 1):
+                    lines.pop(at, None)
+            elif piece.members and not kept.intersection(piece.members):
+                lines[piece.last] = "    pass"
+        code = [line for line in lines.values() if line and line[0] != "#"]
+        return "\n".join(list(lines.values()) + [""]) if code else ""
+
+
+def split_source(text: str) -> "List[Section]":
+    """Return the sections of a source text; the first is what stands before any banner."""
+    import ast
+    lines = text.rstrip("\n").split("\n")
+    starts = [0] + [i for i, line in enumerate(lines) if line[:6] == "# -- ["] + [len(lines)]
+    sections = [Section(start + 1, lines[start:end]) for start, end in zip(starts, starts[1:])]
+    for node in ast.parse(text).body:
+        section = [one for one in sections if one.first <= node.lineno][-1]
+        section.pieces.append(Piece(node, lines))
+    return sections
+
+
+def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> None:
+    """Mark the sections that a copy with some formats and parts lacks."""
     import re
-    kinds = [find_format(name) for name in names] or list(FORMATS)
-    kinds += [find_format(name) for kind in kinds for name in kind.NEEDS]
-    left_out = [kind for kind in FORMATS if kind not in kinds]
-    have = sections_of(kinds, wanted)
-    gone = [name for name in SECTIONS if name not in have]
-    later = [kind for kind in LATER if kind.NAME in gone and BY_NAME.get(kind.FAMILY) in kinds]
-    text = drop_rooms(text, gone + [kind.NAME for kind in left_out]
-                      + [kind.NAME + " shortcut" for kind in left_out])
-    text = set_value(text, "FORMATS", "(%s,)" % ", ".join(
-        [f"{type(kind).__name__}()" for kind in FORMATS if kind in kinds]))
-    text = set_value(text, "LEFT_OUT", {
-        magic: kind.NAME for kind in later + left_out for magic in kind.MAGICS})
-    text = set_value(text, "WITHOUT", sorted(OF_SOME.intersection(gone)))
-    tools = "tools" in have
-    text = drop_unnamed(text, ROOTS.split() + [
-        name for name in __all__ if tools or name not in CODECS])
-    known = re.findall(r"(?m)^(?:def |class )?(\w+)", text)
-    text = set_value(text, "__all__", [name for name in __all__ if name in known])
-    return text if tools else describe_copy(text, kinds)
+    others = [kind for kind in FORMATS if kind not in kinds]
+    others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
+    words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
+    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+    for section in sections:
+        lacks = [word for word, titles in words if re.fullmatch(titles, section.title)]
+        section.lacks = lacks[0] if section.title and lacks else ""
 
 
-def drop_rooms(text: str, names: "List[str]") -> str:
-    """Return the text without sections and formats: their rooms, and lines of others marked so."""
-    import re
-    rooms = "|".join([SECTIONS.get(name, name) for name in names]) or "none"
-    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
-                    if not re.match(rf"# -- \[\w+\] ({rooms}) -", room)])
-    text = re.sub(rf"(?m)^    \[\w+\] ({rooms})  .*\n", "", text)  # of the contents
-    return re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
-        found.group(1).split()).issubset(names) else found.group(), text)
+def find_kept(sections: "List[Section]", wanted: "List[str]") -> "Tuple[Any, Any]":
+    """Return the pieces that are reached from the names that are wanted, and all names reached."""
+    pieces = [piece for section in sections for piece in section.pieces
+              if not section.lacks or piece.is_constant]
+    gone = {name for section in sections if section.lacks
+            for piece in section.pieces if piece.is_code for name in piece.defines}
+    kept: Any = set()
+    names = set(wanted)
+    attributes = {name for piece in pieces if names.intersection(list(piece.names) + piece.defines)
+                  for member in piece.members for name in member.defines}
+    waiting = [(piece, names) for piece in pieces]
+    found = waiting
+    while found:
+        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        waiting = [pair for pair in waiting if pair not in found]
+        for piece, _ in found:
+            if not piece.defines and gone.intersection(piece.names):
+                continue  # it registers something that was left out
+            kept.add(piece)
+            names.update(piece.names.difference(gone if "FORMATS" in piece.defines else ()))
+            attributes.update(piece.attributes, piece.names)
+            waiting += [(member, attributes) for member in piece.members]
+    return kept, names
 
 
-def describe_copy(text: str, kinds: "List[Format]") -> str:
-    """Return the text of a copy without tools, with a docstring of its own."""
-    import re
-    text = re.sub(r'(?s)\n\n +>>> .*?(?=\n +""")', "", text)  # examples: they ask for tools
-    text = re.sub(r"(?m)^# -- \[.*\n(?:(?:#(?! --).*)?\n)*(?=# -- |\Z)", "", text)  # empty rooms
-    titles = ", ".join([kind.TITLE for kind in kinds])
-    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
-             '        print(list(file.values()))\n"""')
-    return re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1).rstrip("\n") + "\n"
+def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with some formats and parts."""
+    mark_left_out(sections, kinds, parts)
+    lacks = {section.lacks for section in sections if section.lacks}
+    kept, names = find_kept(sections, [
+        name for part in parts if part in CALLS for name in CALLS[part].split()] + ["left_out"])
+    text = "".join([section.text(kept, names) for section in sections])
+    known = [name for section in sections for piece in section.pieces if piece in kept
+             for name in piece.defines]
+    for name, value in (
+            ("__all__", [name for name in __all__ if name in known]),
+            ("FORMATS", "(%s,)" % ", ".join([type(kind).__name__ + "()" for kind in kinds])),
+            ("LEFT_OUT", {magic: kind.NAME for kind in LATER + list(FORMATS)
+                          if kind.NAME in lacks for magic in kind.MAGICS}),
+            ("WITHOUT", sorted(lacks))):
+        text = set_value(text, name, value)
+    return describe_copy(text, kinds, parts)
 
 
 def set_value(text: str, name: str, value: Any) -> str:
@@ -10594,55 +10697,20 @@ def set_value(text: str, name: str, value: Any) -> str:
                   lambda found: found.group(1) + str(value), text)
 
 
-def drop_unnamed(text: str, roots: "List[str]") -> str:
-    """Return the text without the definitions, also those in classes, that nothing kept names."""
-    import ast
+def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what is there."""
     import re
-    lines = dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    needed, waiting, inside = set(roots), ast.parse(text).body, {}
-    while True:
-        found = [node for node in waiting if not (
-            defined(node) and needed.isdisjoint(defined(node)))]
-        if not found:
-            break
-        waiting = [node for node in waiting if node not in found]
-        for node in found:
-            parts: Any = [node]
-            if isinstance(node, ast.ClassDef):  # what it defines waits, but for __init__ and such
-                inside[node] = [one for one in node.body if defined(one)
-                                and defined(one)[0][:2] != "__"]
-                waiting += inside[node]
-                parts = [one for one in node.body if one not in inside[node]]
-                parts += node.bases + node.decorator_list
-            for one in [one for part in parts for one in ast.walk(part)]:
-                needed.update([getattr(one, "id", ""), getattr(one, "attr", "")])
-                if isinstance(one, ast.alias):
-                    needed.add(one.name)
-    bare = [node for node, inner in inside.items() if inner == node.body  # with nothing left
-            and not [one for one in inner if one not in waiting]]
-    for node in waiting + bare:
-        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
-        while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
-            start -= 1
-        for number in range(start, node.end_lineno + 1):
-            lines.pop(number, None)
-    return re.sub("\n{4,}", "\n\n\n", "\n".join(lines.values()))
-
-
-def defined(node: Any) -> "List[str]":
-    """Return the names that a mere definition defines; a class that adds to another is more."""
-    import ast
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        adds = isinstance(node, ast.ClassDef) and node.decorator_list
-        return [] if adds else [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [one.asname or one.name for one in node.names]
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return []
-    targets: Any = node.targets if isinstance(node, ast.Assign) else [node.target]
-    if isinstance(targets[0], ast.Subscript):  # of a registry: it goes with who asks that
-        targets = [targets[0].value]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    titles = ", ".join([kind.TITLE for kind in kinds])
+    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
+             "        print(list(file.values()))\n\nContents")
+    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
+    text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
+        found.group(1) in sections), text)
+    if not {"save", "tools"}.issubset(parts):
+        text = re.sub(r'(?s)\n\n +>>> .*?(?=\n +""")', "", text)  # examples ask for both
+    return re.sub("\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
 
 
 # -- [11] command line ---------------------------------------------------------------------------
@@ -11013,15 +11081,23 @@ def show_vendor(args: Any) -> None:
     from hashlib import sha256
     with open(__file__, "rb") as stream:
         source = stream.read()
-    if os.path.exists(args.out) and os.path.realpath(args.out) == os.path.realpath(__file__):
+    if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    if set(getattr(args, "with")).difference(SECTIONS, ["load"]):
-        raise TypeError(f"--with takes load and some of {' '.join(SECTIONS)}")
-    text = make_copy(source.decode(), args.formats, getattr(args, "with"))
-    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n"
-            f"# {sha256(source).hexdigest()}\n# made by: vendor --formats "
-            f"{','.join(args.formats)} --with {','.join(getattr(args, 'with'))}\n")
-    write_text(args.out, text.replace("\n", made, 1), count_of(text.count("\n"), "line"))
+    formats, parts = args.formats, getattr(args, "with")
+    for word in parts:
+        if word not in PARTS:
+            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+    text = source.decode()
+    if formats or parts:
+        kinds = [kind for kind in FORMATS if not formats or kind in map(find_format, formats)]
+        text = make_copy(split_source(text), kinds, ["load"] + parts if parts else list(PARTS))
+    options = ["--formats " + ",".join(formats)] * bool(formats)
+    options += ["--with " + ",".join(parts)] * bool(parts)
+    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+            f"# {sha256(source).hexdigest()}\n"
+            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+    text = text.replace("\n", made, 1)
+    write_text(args.out, text, count_of(text.count("\n"), "line"))
 
 
 def words(text: str) -> "List[str]":
@@ -11084,7 +11160,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
-               "help": "only these parts besides load: " + " ".join(SECTIONS)}}
+               "help": "only these parts: " + " ".join(PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file (`| sort -n` by size)",
      "files --only --stats --partial --option --json"),
