@@ -10612,14 +10612,15 @@ class Section:
             shown += [f'{name} = left_out("{self.lacks}")' for piece in self.pieces
                       if piece.is_code for name in piece.defines if name in names]
             return "\n".join([self.lines[0], "", *shown, "", "", ""]) if shown else ""
-        for piece in [one for piece in self.pieces for one in piece.members] + self.pieces:
-            if piece not in kept:
-                for at in range(piece.first, piece.last + 1):
-                    lines.pop(at, None)
-            elif piece.members and not kept.intersection(piece.members):
+        members = [one for piece in self.pieces for one in piece.members]
+        for piece in [one for one in members + self.pieces if one not in kept]:
+            for at in range(piece.first, piece.last + 1):
+                lines.pop(at, None)
+        for piece in self.pieces:
+            if piece in kept and piece.members and not kept.intersection(piece.members):
                 lines[piece.last] = "    pass"
-        code = [line for line in lines.values() if line and line[0] != "#"]
-        return "\n".join(list(lines.values()) + [""]) if code else ""
+        shown = [lines[at] for at in sorted(lines)] + [""]
+        return "\n".join(shown) if [line for line in shown if line and line[0] != "#"] else ""
 
 
 def split_source(text: str) -> "List[Section]":
@@ -10693,8 +10694,9 @@ def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str
 def set_value(text: str, name: str, value: Any) -> str:
     """Return the text with another value of a constant."""
     import re
-    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*",
-                  lambda found: found.group(1) + str(value), text)
+    from textwrap import fill
+    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+        found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
 def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
@@ -10709,8 +10711,10 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
     text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
         found.group(1) in sections), text)
     if not {"save", "tools"}.issubset(parts):
-        text = re.sub(r'(?s)\n\n +>>> .*?(?=\n +""")', "", text)  # examples ask for both
-    return re.sub("\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
+        text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    return text.rstrip("\n") + "\n"
 
 
 # -- [11] command line ---------------------------------------------------------------------------
