@@ -10515,10 +10515,11 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-PARTS = {  # what `--with` takes: the sections that only copies with it have
+PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
     "load": "", "save": "quick sums|values|save|work", "casts": "casts", "float8": "float8",
-    "zstd": "zstd", "sparse": "sparse", "quantized": "quantized", "arrays": "arrays",
-    "pickles": "pickles", "partial": "cut files", "shards": "shards",
+    "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
+    "quantized": r"quantized|burnpack\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
+    "partial": "cut files", "shards": "shards",
     "fast": r"shortcuts|\w+ shortcut",
     "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
@@ -10531,7 +10532,10 @@ class Piece:
     """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
     A class uses what its bases and decorators do; what stands in it are pieces of their own.
+    `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
     """
+
+    lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
         import ast
@@ -10546,7 +10550,8 @@ class Piece:
         self.members: "List[Piece]" = []
         if isinstance(node, ast.ClassDef) and not inner:
             self.members = [Piece(one, lines, True) for one in node.body]
-            self.defines = [] if outer else self.defines  # it adds to another class
+            self.is_code = not outer  # else it adds to another class
+            self.defines = self.defines * self.is_code
             outer += node.bases
         self.names: Any = set()
         self.attributes: Any = set()
@@ -10596,31 +10601,31 @@ def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset())
 
 
 class Section:
-    """The text from one banner to the next; `lacks`: the part that a copy lacks with it, or ""."""
+    """The text from one banner to the next: its first line, its title, its pieces."""
 
     def __init__(self, first: int, lines: "List[str]") -> None:
-        self.first, self.lines, self.lacks = first, lines, ""
+        self.first, self.lines = first, lines
         self.title = lines[0].strip("# -").partition("] ")[2]
         self.pieces: "List[Piece]" = []
 
-    def text(self, kept: Any, names: Any) -> str:
-        """Return the lines of what is kept, and one for each of the names that was left out."""
+    def text(self, kept: Any) -> str:
+        """Return the lines of what is kept, and one for each name that was left out but is used."""
         lines = dict(enumerate(self.lines, self.first))
-        if self.lacks:  # only constants are kept
-            shown = [lines[at] for piece in self.pieces if piece in kept
-                     for at in range(piece.first, piece.last + 1)]
-            shown += [f'{name} = left_out("{self.lacks}")' for piece in self.pieces
-                      if piece.is_code for name in piece.defines if name in names]
-            return "\n".join([self.lines[0], "", *shown, "", "", ""]) if shown else ""
         members = [one for piece in self.pieces for one in piece.members]
-        for piece in [one for one in members + self.pieces if one not in kept]:
-            for at in range(piece.first, piece.last + 1):
-                lines.pop(at, None)
-        for piece in self.pieces:
-            if piece in kept and piece.members and not kept.intersection(piece.members):
+        for piece in members + self.pieces:
+            if piece not in kept or piece.lacks and piece.is_code:
+                for at in range(piece.first, piece.last + 1):
+                    lines.pop(at, None)
+            if piece in kept and piece.lacks and piece.is_code:
+                blanks = "    " * (piece in members)
+                lines[piece.last] = f'{blanks}{piece.defines[0]} = left_out("{piece.lacks}")'
+            elif piece in kept and piece.members and not kept.intersection(piece.members):
                 lines[piece.last] = "    pass"
-        shown = [lines[at] for at in sorted(lines)] + [""]
-        return "\n".join(shown) if [line for line in shown if line and line[0] != "#"] else ""
+        shown = [lines[at] for at in sorted(lines)]
+        if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
+            shown = [line for line in shown if line and line[0] != "#"]
+            shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
+        return "".join([line + "\n" for line in shown])
 
 
 def split_source(text: str) -> "List[Section]":
@@ -10636,28 +10641,35 @@ def split_source(text: str) -> "List[Section]":
 
 
 def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> None:
-    """Mark the sections that a copy with some formats and parts lacks."""
+    """Mark the pieces that a copy with some formats and parts lacks."""
     import re
     others = [kind for kind in FORMATS if kind not in kinds]
     others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
     words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
     words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+
+    def lacking(*titles: str) -> str:
+        return "".join([word for word, pattern in words for title in titles
+                        if re.fullmatch(pattern, title)][:1])
     for section in sections:
-        lacks = [word for word, titles in words if re.fullmatch(titles, section.title)]
-        section.lacks = lacks[0] if section.title and lacks else ""
+        for piece in section.pieces:
+            names = [f"{section.title}.{name}" for name in piece.defines]
+            piece.lacks = lacking(section.title, *names)
+            for one in piece.members:
+                one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
+                                      for name in one.defines])
 
 
-def find_kept(sections: "List[Section]", wanted: "List[str]") -> "Tuple[Any, Any]":
-    """Return the pieces that are reached from the names that are wanted, and all names reached."""
-    pieces = [piece for section in sections for piece in section.pieces
-              if not section.lacks or piece.is_constant]
-    gone = {name for section in sections if section.lacks
-            for piece in section.pieces if piece.is_code for name in piece.defines}
+def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
+    """Return the pieces that are reached from the names that are wanted."""
+    pieces = [piece for section in sections for piece in section.pieces]
+    gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
     kept: Any = set()
     names = set(wanted)
     attributes = {name for piece in pieces if names.intersection(list(piece.names) + piece.defines)
                   for member in piece.members for name in member.defines}
-    waiting = [(piece, names) for piece in pieces]
+    waiting = [(piece, names) for piece in pieces
+               if not piece.lacks or piece.is_code or piece.is_constant]
     found = waiting
     while found:
         found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
@@ -10666,21 +10678,22 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> "Tuple[Any, Any
             if not piece.defines and gone.intersection(piece.names):
                 continue  # it registers something that was left out
             kept.add(piece)
-            names.update(piece.names.difference(gone if "FORMATS" in piece.defines else ()))
-            attributes.update(piece.attributes, piece.names)
-            waiting += [(member, attributes) for member in piece.members]
-    return kept, names
+            if not (piece.lacks and piece.is_code):
+                names.update(piece.names.difference(gone if "FORMATS" in piece.defines else ()))
+                attributes.update(piece.attributes, piece.names)
+                waiting += [(member, attributes) for member in piece.members]
+    return kept
 
 
 def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
     """Return the text of a copy with some formats and parts."""
     mark_left_out(sections, kinds, parts)
-    lacks = {section.lacks for section in sections if section.lacks}
-    kept, names = find_kept(sections, [
-        name for part in parts if part in CALLS for name in CALLS[part].split()] + ["left_out"])
-    text = "".join([section.text(kept, names) for section in sections])
-    known = [name for section in sections for piece in section.pieces if piece in kept
-             for name in piece.defines]
+    kept = find_kept(sections, ["left_out"] + [
+        name for part in parts if part in CALLS for name in CALLS[part].split()])
+    text = "".join([section.text(kept) for section in sections])
+    pieces = [piece for section in sections for piece in section.pieces]
+    known = [name for piece in pieces if piece in kept for name in piece.defines]
+    lacks = {piece.lacks for piece in pieces if piece.lacks}
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
             ("FORMATS", "(%s,)" % ", ".join([type(kind).__name__ + "()" for kind in kinds])),
@@ -11093,8 +11106,10 @@ def show_vendor(args: Any) -> None:
             raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
     text = source.decode()
     if formats or parts:
-        kinds = [kind for kind in FORMATS if not formats or kind in map(find_format, formats)]
-        text = make_copy(split_source(text), kinds, ["load"] + parts if parts else list(PARTS))
+        wanted = [find_format(name) for name in formats] or list(FORMATS)
+        wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
+        text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
+                         ["load"] + parts if parts else list(PARTS))
     options = ["--formats " + ",".join(formats)] * bool(formats)
     options += ["--with " + ",".join(parts)] * bool(parts)
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"

@@ -7178,7 +7178,7 @@ class CopyTest(TestCase):
             if parts == ["load"]:
                 text, _ = make_copy(formats, parts)
                 text = re.sub(r"(?m)^(__all__|FORMATS|LEFT_OUT|WITHOUT)\b.* = .*\n(    .*\n)*|"
-                              r'^\w+ = left_out\("\w+"\)\n| *"""$', "", text)
+                              r'^ *\w+ = left_out\("\w+"\)\n| *"""$', "", text)
                 known = set([re.sub(' *"""$', "", line) for line in whole])
                 lines = text[text.index("__version__"):].split("\n")
                 with self.subTest(format=name):
@@ -7274,8 +7274,8 @@ __all__ = ['load', 'File', 'FORMATS']
 # -- [6e] zstd -----------------------------------------------------------------------------------
 
 MOST = 5
-FORMATS = (Mag(),)
 Frames = left_out("zstd")
+FORMATS = (Mag(),)
 
 
 # -- [8a] load -----------------------------------------------------------------------------------
