@@ -10516,15 +10516,17 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
 PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
-    "load": "", "save": "quick sums|values|save|work", "casts": "casts", "float8": "float8",
-    "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
+    "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
     "quantized": r"quantized|burnpack\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "shards": "shards",
-    "fast": r"shortcuts|\w+ shortcut",
+    "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
     "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
 CALLS = {  # what users call of a part
-    "load": "load detect File Tensor FormatError Unsupported FORMATS",
+    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out path metadata keys
+        values items get close name dtype shape strides ndim size itemsize nbytes offset attrs
+        format raw data zero_copy tobytes tolist item flat contiguous astype todense components
+        scheme scales dequantize what field tensor check""",
     "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
@@ -10665,9 +10667,7 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
     pieces = [piece for section in sections for piece in section.pieces]
     gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
     kept: Any = set()
-    names = set(wanted)
-    attributes = {name for piece in pieces if names.intersection(list(piece.names) + piece.defines)
-                  for member in piece.members for name in member.defines}
+    names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces
                if not piece.lacks or piece.is_code or piece.is_constant]
     found = waiting
@@ -10688,7 +10688,7 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
 def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
     """Return the text of a copy with some formats and parts."""
     mark_left_out(sections, kinds, parts)
-    kept = find_kept(sections, ["left_out"] + [
+    kept = find_kept(sections, [
         name for part in parts if part in CALLS for name in CALLS[part].split()])
     text = "".join([section.text(kept) for section in sections])
     pieces = [piece for section in sections for piece in section.pieces]

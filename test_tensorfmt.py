@@ -7227,7 +7227,7 @@ ENCODINGS.update(zstd=Frames())
 
 
 class File:
-    """It stays whole: users call what nothing here does."""
+    """Of its methods those stay, too, that users call."""
 
     def close(self):
         pass
@@ -7286,7 +7286,7 @@ ENCODINGS["zstd"] = MOST
 
 
 class File:
-    """It stays whole: users call what nothing here does."""
+    """Of its methods those stay, too, that users call."""
 
     def close(self):
         pass
