@@ -10523,10 +10523,9 @@ PARTS = {  # what `--with` takes: the sections, and names in others, that only c
     "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
 CALLS = {  # what users call of a part
-    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out path metadata keys
-        values items get close name dtype shape strides ndim size itemsize nbytes offset attrs
-        format raw data zero_copy tobytes tolist item flat contiguous astype todense components
-        scheme scales dequantize what field tensor check""",
+    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
+        get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
+        item flat contiguous astype todense components scheme scales dequantize""",
     "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
