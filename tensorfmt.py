@@ -35,6 +35,7 @@ Contents (the banners of the rooms below; search for a number)
 
     [1] platform           what this Python offers; registries; limits of no one format
     [2] errors, text       FormatError, Unsupported; what messages are made of
+    [2b] left out          what stands in a copy for the parts that it lacks
     [3] dtypes             element types, values <-> bytes, byte order
     [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
@@ -211,17 +212,6 @@ class Unsupported(FormatError):
     """
 
 
-def left_out(part: str) -> Any:
-    """Return what stands in a copy for a name that it was made without: a call of it raises.
-
-    It is a class: isinstance() may ask for it.
-    """
-    class LeftOut:
-        def __init__(self, *args: Any, **options: Any) -> None:
-            raise Unsupported(f"this copy was made without {part}")
-    return LeftOut
-
-
 def count_of(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
@@ -341,6 +331,20 @@ def path_of_keys(keys: Any, path: str = "") -> str:
         text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
         path = clip(path + text, MAX_PATH)
     return path
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part: str) -> Any:
+    """Return what stands in a copy for a name that it was made without: a call of it raises.
+
+    It is a class: isinstance() may ask for it.
+    """
+    class LeftOut:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise Unsupported(f"this copy was made without {part}")
+    return LeftOut
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -10529,6 +10533,9 @@ CALLS = {  # what users call of a part
     "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
+TABLES = {"FORMATS", "LATER"}  # of which a copy has only some: an object of each class in a line
+
+
 class Piece:
     """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
@@ -10561,8 +10568,12 @@ class Piece:
 
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
-        return not self.defines or bool([
-            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
+        return not self.defines or bool([name for name in self.defines if name in names
+                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+
+    def stub(self) -> str:
+        """Return the line that stands for a function or class that was left out."""
+        return f'{self.defines[0]} = left_out("{self.lacks}")'
 
 
 def bound_name(node: Any) -> "Optional[str]":
@@ -10610,21 +10621,21 @@ class Section:
         self.pieces: "List[Piece]" = []
 
     def text(self, kept: Any) -> str:
-        """Return the lines of what is kept, and one for each name that was left out but is used."""
+        """Return the lines of what is kept; in a class, one for each name that was left out."""
         lines = dict(enumerate(self.lines, self.first))
         members = [one for piece in self.pieces for one in piece.members]
         for piece in members + self.pieces:
             if piece not in kept or piece.lacks and piece.is_code:
                 for at in range(piece.first, piece.last + 1):
                     lines.pop(at, None)
-            if piece in kept and piece.lacks and piece.is_code:
-                blanks = "    " * (piece in members)
-                lines[piece.last] = f'{blanks}{piece.defines[0]} = left_out("{piece.lacks}")'
-            elif piece in kept and piece.members and not kept.intersection(piece.members):
+            if piece in kept and piece.lacks and piece in members:
+                lines[piece.last] = "    " + piece.stub()
+            elif piece in kept and piece.members and not (
+                    piece.lacks or kept.intersection(piece.members)):
                 lines[piece.last] = "    pass"
         shown = [lines[at] for at in sorted(lines)]
         if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
-            shown = [line for line in shown if line and line[0] != "#"]
+            shown = [line for line in shown if line and line[0] != "#"]  # constants
             shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
         return "".join([line + "\n" for line in shown])
 
@@ -10641,8 +10652,8 @@ def split_source(text: str) -> "List[Section]":
     return sections
 
 
-def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> None:
-    """Mark the pieces that a copy with some formats and parts lacks."""
+def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> Any:
+    """Mark the pieces that a copy lacks; return the names of the formats and parts it lacks."""
     import re
     others = [kind for kind in FORMATS if kind not in kinds]
     others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
@@ -10659,6 +10670,7 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
             for one in piece.members:
                 one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
                                       for name in one.defines])
+    return sorted({word for word, _ in words})
 
 
 def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
@@ -10678,7 +10690,8 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
                 continue  # it registers something that was left out
             kept.add(piece)
             if not (piece.lacks and piece.is_code):
-                names.update(piece.names.difference(gone if "FORMATS" in piece.defines else ()))
+                table = TABLES.intersection(piece.defines)
+                names.update(piece.names.difference(gone if table else ()))
                 attributes.update(piece.attributes, piece.names)
                 waiting += [(member, attributes) for member in piece.members]
     return kept
@@ -10686,19 +10699,22 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
 
 def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
     """Return the text of a copy with some formats and parts."""
-    mark_left_out(sections, kinds, parts)
+    lacks = mark_left_out(sections, kinds, parts)
     kept = find_kept(sections, [
         name for part in parts if part in CALLS for name in CALLS[part].split()])
-    text = "".join([section.text(kept) for section in sections])
     pieces = [piece for section in sections for piece in section.pieces]
+    stubs = "".join([piece.stub() + "\n" for piece in pieces
+                     if piece in kept and piece.lacks and piece.is_code])
+    text = "".join([section.text(kept) + ("\n" + stubs + "\n\n") * (
+        section.title == "left out" and bool(stubs)) for section in sections])
     known = [name for piece in pieces if piece in kept for name in piece.defines]
-    lacks = {piece.lacks for piece in pieces if piece.lacks}
+    others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
+    for kind in others:
+        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of TABLES
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
-            ("FORMATS", "(%s,)" % ", ".join([type(kind).__name__ + "()" for kind in kinds])),
-            ("LEFT_OUT", {magic: kind.NAME for kind in LATER + list(FORMATS)
-                          if kind.NAME in lacks for magic in kind.MAGICS}),
-            ("WITHOUT", sorted(lacks))):
+            ("LEFT_OUT", {magic: kind.NAME for kind in others for magic in kind.MAGICS}),
+            ("WITHOUT", lacks)):
         text = set_value(text, name, value)
     return describe_copy(text, kinds, parts)
 

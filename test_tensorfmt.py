@@ -7197,6 +7197,13 @@ __version__ = "1"
 __all__ = ["load", "save"]
 
 
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part):
+    """What stands for it."""
+
+
 # -- [6e] zstd -----------------------------------------------------------------------------------
 #
 # What is said of it.
@@ -7212,7 +7219,10 @@ def frames_of():
     return Frames()
 
 
-FORMATS = (Mag(), ZTensor())
+FORMATS = (
+    Mag(),
+    ZTensor(),
+)
 FORMATS.append(Frames())
 
 
@@ -7271,11 +7281,22 @@ __version__ = "1"
 __all__ = ['load', 'File', 'FORMATS']
 
 
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part):
+    """What stands for it."""
+
+
+Frames = left_out("zstd")
+
+
 # -- [6e] zstd -----------------------------------------------------------------------------------
 
 MOST = 5
-Frames = left_out("zstd")
-FORMATS = (Mag(),)
+FORMATS = (
+    Mag(),
+)
 
 
 # -- [8a] load -----------------------------------------------------------------------------------
