@@ -10522,7 +10522,7 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
     "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
     "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
-    "quantized": r"quantized|burnpack\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
+    "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
     "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
     "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
