@@ -135,7 +135,7 @@ if TYPE_CHECKING:
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
-BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
+BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
@@ -291,8 +291,6 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if BOARD and [c for c in text if "\ud800" <= c <= "\udfff"]:  # it encodes them
-            raise UnicodeError
         return text.encode("utf-8", errors)
     except UnicodeError:
         raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
@@ -526,7 +524,7 @@ def as_dtype(dtype: Any) -> str:
     if dtype is float or dtype is int:
         dtype = dtype.__name__ + "64"
     name: Any = dtype
-    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
         word = name.rstrip("0123456789")
@@ -862,8 +860,8 @@ def _xxh3_sums(data: bytes, keys: bytes) -> Any:
     words = unpack_from(f"<{nbytes // 8}Q", data)
     sums = []
     for j in range(8):
-        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
-        added = [a * b + c for a, b, c in zip(lows, highs, every(words, j ^ 1, 8))]
+        lows, highs = halves[2 * j::16], halves[2 * j + 1::16]
+        added = [a * b + c for a, b, c in zip(lows, highs, words[j ^ 1::8])]
         sums.append([sum(added[i:i + 16]) for i in range(0, len(added), 16)])
     return sums
 
@@ -874,11 +872,6 @@ def _xxh3_sums_numpy(numpy: Any, data: bytes) -> Any:
     mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
     return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).T.tolist()
-
-
-def every(items: Any, start: int, step: int) -> Any:
-    """Return items[start::step]; boards have no slices with steps."""
-    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
 
 
 def _fold128(a: int, b: int) -> int:
@@ -1829,8 +1822,6 @@ class Json:
         return error("JSON: " + what, self.base + at, self.name)
 
     def read(self) -> Any:
-        if BOARD:
-            raise self.error("it is not read on boards", 0, Unsupported)
         try:
             text = self.data.decode()
             keys, arrays, maps = count_marks(self.data)
@@ -3250,7 +3241,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[Any]":
     if "coords" in parts:
         coords, nnz = parts["coords"].data, parts["values"].size
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return [tuple(every(coords, i, nnz)) for i in range(nnz)]
+            return [tuple(coords[i::nnz]) for i in range(nnz)]
         places = [0] * nnz
         for numbers, n in zip(pieces(coords, nnz or 1), shape):
             places = [place * n + i for place, i in zip(places, numbers)]
@@ -3473,20 +3464,13 @@ BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
 
 def _from_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has no format there: other buffers as numbers
-        memoryview(data)  # a TypeError for what is not a buffer
-        if not isinstance(data, (bytes, bytearray)):
-            return _from_lists(list(data), dtype)
-        view: Any = bytes(data)
-        given, raw = "uint8", dtype or "uint8"
-    else:
-        if hasattr(data, "mask") and hasattr(data, "filled"):
-            raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-        view, given = view_of(data)
-        if isinstance(view, Tensor):
-            return view
-        raw = dtype if given == "uint8" and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")) else None
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, given = view_of(data)
+    if isinstance(view, Tensor):
+        return view
+    raw = dtype if given == "uint8" and view.ndim == 1 and not (
+        hasattr(data, "dtype") or hasattr(data, "typecode")) else None
     if raw is not None:  # little-endian elements
         if len(view) % ITEMSIZE[raw]:
             raise ValueError(f"{len(view)} bytes are not a whole number of {raw}")
@@ -3548,7 +3532,6 @@ class Format:
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
     MARKED = True  # every file begins with one of the MAGICS
-    BOARDS = True  # in copies for boards that name no formats
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -4294,10 +4277,9 @@ class Mag300(Format):
         return self.lay_out(head, items, starts, base + end)
 
 
-if not BOARD:  # the regular expressions there are too small for [5f]
-    LATER.append(Mag300())
-    FEATURES["generation"] = choose_generation
-    Mag.OPTIONS = {"version": Mag300.OPTIONS["version"]}
+LATER.append(Mag300())
+FEATURES["generation"] = choose_generation
+Mag.OPTIONS = {"version": Mag300.OPTIONS["version"]}
 
 
 # -- [7b] ztensor --------------------------------------------------------------------------------
@@ -6216,7 +6198,7 @@ class Safetensors(Format):
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
     SUFFIXES, MAGICS = (".safetensors",), ()
-    MARKED = BOARDS = False
+    MARKED = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
@@ -6448,7 +6430,7 @@ class RecordTree(Msgpack):
         cursor, start = self.cursor, self.cursor.pos
         kind, n, low, high, stop = "", 0, 0, 0, start
         code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
-        if step and step * count <= cursor.end - start and not BOARD:  # floats: all at once
+        if step and step * count <= cursor.end - start:  # floats: all at once
             heads = bytes(cursor.source.view(start, step * count)[::step])
             if heads.count(heads[:1]) == count:
                 kind, n, stop = code, count, start + step * count
@@ -6489,7 +6471,7 @@ class BurnRecord(Format):
     HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
     SUFFIXES = (".mpk",)
     MAGICS = (b"\x82\xa8metadata", b"\x83\xa8metadata")  # from 82 to 8f: detect()
-    WRITES = BOARDS = False
+    WRITES = False
     NEEDS = ("burnpack",)
     DTYPES = Burnpack.DTYPES
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
@@ -6784,8 +6766,8 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
-    bare = not BOARD and (not hasattr(pairs, "__iter__")
-                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    bare = (not hasattr(pairs, "__iter__") or hasattr(pairs, "shape")
+            or hasattr(pairs, "state_dict"))
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
@@ -6885,7 +6867,7 @@ def quickly(function: Any, *args: Any) -> Any:
 
 def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
     chunks = encode_file(kind, tensors, metadata, attrs, options)
-    return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
+    return b"".join(chunks)
 
 
 def write_out(target: Any, chunks: Any) -> int:
@@ -6895,23 +6877,13 @@ def write_out(target: Any, chunks: Any) -> int:
     path = path_of(target)
     if "files" in FEATURES and isinstance(chunks, FEATURES["files"]):  # it is more than one
         return int(chunks.save_to(path))
-    if not BOARD:
-        real = os.path.realpath(path)
-        if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
-            raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
-        if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-            with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-                return write_all(stream, chunks)
-        return _write_beside(real, chunks, path)
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as stream:
-        total = write_all(stream, chunks)
-    try:
-        os.rename(temporary, path)
-    except OSError:  # FAT does not rename over a file
-        os.remove(path)
-        os.rename(temporary, path)
-    return total
+    real = os.path.realpath(path)
+    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+        raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
+    if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+        with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+            return write_all(stream, chunks)
+    return _write_beside(real, chunks, path)
 
 
 def write_all(stream: Any, chunks: Chunks) -> int:
@@ -6927,7 +6899,7 @@ def write_all(stream: Any, chunks: Chunks) -> int:
             if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
-            chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
+            chunk = memoryview(chunk)[count:]
     return total
 
 
@@ -7101,8 +7073,7 @@ def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
             seen.update([part, part + (text,)])
 
 
-if not BOARD:
-    FEATURES["work"], FEATURES["copies"] = check_work, check_copies
+FEATURES["work"], FEATURES["copies"] = check_work, check_copies
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7486,7 +7457,7 @@ def open_folder(path: str, mapped: bool) -> Any:
     raise IsADirectoryError(21, f"is a directory; it has {inside}", path)
 
 
-if not BOARD and OneFile is not Format:
+if OneFile is not Format:
     FEATURES["paths"], FEATURES["files"] = open_folder, ShardFiles
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]

@@ -383,7 +383,6 @@ class CommandTest(TestCase):
         self.assertEqual((code, err, out[:5]), (0, "", "None\n"))
         self.assertIn(tensorfmt.NO_DOCSTRING, out)
         self.assertIn("no format 'bpx'", run("formats", "bpx")[2])
-        self.assertIn(", ".join(tensorfmt.WINGS), tensorfmt.ARGUMENTS["--with"][1])
 
     def test_json_is_one_document(self):
         from json import loads
