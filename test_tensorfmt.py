@@ -2,11 +2,12 @@
 """Tests of tensorfmt.py: `python3 test_tensorfmt.py`; nothing needs to be installed.
 
 Vectors are rows, run in both directions; files of the formats' real writers stand below as one
-compressed text; bad files are rows of a builder and what it damages. What people read (explain,
-verify, refusals, help) is compared with the accepted texts in .ci/accepted, which `--accept` writes
-anew. More is in the folder .ci and runs with the rest: shell.py tests commands, terminals, pages;
+compressed text; bad files are rows of a builder and what it damages. More is in the folder .ci and
+runs with the rest: shell.py tests commands, terminals, pages; texts.py compares what people read
+(errors, explain, commands, help) with the texts in .ci/accepted, which `--accept` writes anew;
 peers.py compares with libraries that read or write the same bytes, tiny.py with a reader of its own
-code; variants.py has files of which accepted texts speak. Without .ci these are skipped by name.
+code; variants.py has more files, good and bad; fuzz.py knows what must hold for every file. Without
+.ci these are skipped by name.
 
     [1] platform           what this Python has; helpers
     [1b] formats           one row for each: what it holds, options, limits
@@ -20,14 +21,14 @@ code; variants.py has files of which accepted texts speak. Without .ci these are
     [8b] single formats    what only one format, or later generation, has
     [9] convert            goldens into every format and back; nothing silent
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
-    [10b] shortcuts        they agree with the plain readers; calls and bytes are counted
+    [10b] many tensors     checksums and bytes that are copied; memory
     [10c] hostile bytes    small files that ask for much memory or time
     [10d] fuzzing          mutants of good files; the corpus for others
     [11] explain, verify   fields, their meanings, the checks and what they say
     [12] the file itself   contents, imports, rooms that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
     [14] README            every example is run; the tiny reader's functions stand there
-    [15] parsers           FlatBuffers, usual entries of JSON, parts of tensors, arrays
+    [15] parsers           FlatBuffers, parts of tensors, arrays
     [16] trust             what a file must not do to who looks at it
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
@@ -103,8 +104,7 @@ def tohex(data):
 
 def same(a, b):
     """Tell whether two values are equal, 1, 1.0 and True different, NaN equal to itself."""
-    if isinstance(a, (memoryview, bytearray)):
-        a = bytes(a)
+    a, b = [bytes(x) if isinstance(x, (memoryview, bytearray)) else x for x in (a, b)]
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and len(a) == len(b) and not [
             1 for x, y in zip(a, b) if not same(x, y)]
@@ -141,14 +141,7 @@ def make_bytes(nbytes, seed=1):
     return bytes(out)
 
 
-ACCEPT = False  # write the accepted texts anew: `--accept`, see the end
-
-
-def accepts(test):
-    """Mark a test whose texts stand in .ci/accepted: `--accept` runs it."""
-    if CPYTHON:
-        test.accepts = True
-    return test
+ACCEPT = False  # write the accepted texts of .ci/texts.py anew: `--accept`, see the end
 
 
 def about(*topics):
@@ -162,77 +155,6 @@ def about(*topics):
             test.about = topics
         return test
     return mark
-
-
-def crc_of(text):
-    return "crc32 %08x" % (binascii.crc32(text.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)
-
-
-def shorten(text):
-    """Return a text as it is kept: each output of a command and each line cut to a length.
-
-    A number of what is left out, and its CRC, stand in its place, so that all of it counts.
-    """
-    parts = []
-    for part in ("\n" + text).split("\n$ "):  # the outputs of commands
-        head = part.partition("\n")[0]
-        first, last = [row[1:] for row in KEPT if row[0] in head][0]
-        parts.append(shorten_lines(part.split("\n"), first, last).replace("\n== ", "\n === "))
-    return "\n$ ".join(parts)[1:]
-
-
-KEPT = (  # first and last lines that are kept of an output; "|" is between words for bad files
-    ("|--html", 3, 1), ("--html", 4, 2), ("--json", 6, 2),
-    ("explain|", 2, 6), ("ls|", 6, 2), ("", 24, 5))
-
-
-def shorten_lines(lines, first, last, width=160):
-    out, seen, known = [], set(), []
-    for line in lines + [None]:
-        if line is not None and len(line) > 30 and line in seen:
-            known.append(line)
-            continue
-        if known:
-            out.append("[%d lines as above, %s]" % (len(known), crc_of("\n".join(known))))
-            known = []
-        seen.add(line)
-        if line is not None and len(line) > width:
-            line = "%s [%d more, %s]" % (line[:width - 40], len(line) - width + 40, crc_of(line))
-        out.append(line)
-    del out[-1]
-    if len(out) > first + last + 1:
-        middle = out[first:-last]
-        out[first:-last] = ["[%d lines, %s]" % (len(middle), crc_of("\n".join(middle)))]
-    return "\n".join(out)
-
-
-def read_accepted(path):
-    """Return {title: text} of a file of sections, each behind a line "== TITLE"."""
-    with io.open(path, encoding="utf-8", errors="surrogateescape") as stream:
-        parts = ("\n" + stream.read()).split("\n== ")[1:]
-    return Map([part.partition("\n")[::2] for part in parts])
-
-
-def write_accepted(path, texts):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with io.open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
-        stream.write("\n".join(["== %s\n%s" % row for row in texts.items()]))
-
-
-def differences(seen, made, absent, most=60):
-    """Return what is not as accepted, as a diff of at most so many lines."""
-    from difflib import unified_diff
-    lines = []
-    for title in [title for title in seen if title not in made and title not in absent]:
-        lines.append("- == %s (stale: no test makes it now)" % title)
-    for title, text in made.items():
-        if seen.get(title) != text:
-            lines += ["  == " + title] + list(unified_diff(
-                seen.get(title, "").split("\n"), text.split("\n"), "accepted", "made", "", "", 1,
-                ""))
-    if len(lines) > most:
-        lines[most:] = ["... and %d more lines" % (len(lines) - most)]
-    return "\n".join([line[:200] for line in lines])
 
 
 KEYS = type("Keys", (), {"__getitem__": lambda self, key: key})()  # KEYS[1:, ...] is the index
@@ -407,32 +329,6 @@ class TestCase(unittest.TestCase):
             self.assertIn(part, text)
         return text
 
-    def assertAccepted(self, texts, topic, absent=()):
-        """Assert that rows (title, text) are those that somebody has looked at and accepted.
-
-        They stand, shortened, in the folder .ci/accepted, for people to read and for `git diff`;
-        `python3 test_tensorfmt.py --accept` writes them anew. Titles in `absent` are those that
-        cannot be made here, of which nothing is asserted; nor is it of other formats' titles.
-        """
-        path, made = os.path.join(HERE, ".ci", "accepted", topic + ".txt"), Map()
-        for title, text in texts:
-            title = title.encode("ascii", "backslashreplace").decode()[:100].replace("\n", " ")
-            count = len([1 for other in made if other.partition(" #")[0] == title])
-            title += " #%d" % (count + 1) if count else ""
-            made[title] = shorten(text)
-        seen = read_accepted(path) if os.path.exists(path) else {}
-        absent = [title for title in seen if title in absent or (ONLY and title not in made)]
-        if ACCEPT:
-            made.update([(title, seen[title]) for title in absent])
-            titles = list(seen) + [title for title in made if title not in seen]  # a small diff
-            write_accepted(path, Map([(title, made[title]) for title in titles if title in made]))
-        elif os.path.isdir(os.path.join(HERE, ".ci")):
-            found = differences(seen, made, absent)
-            if found:
-                self.fail("not as in %s (`--accept` if it is right):\n%s" % (path, found))
-        else:
-            self.skipTest("no .ci/accepted/%s.txt" % topic)
-
     def assertTiles(self, fields, nbytes, shared=False):
         """Assert that fields leave no gap and do not overlap, but data where they are `shared`."""
         at = 0
@@ -506,11 +402,10 @@ ROWS = [
         holds_name=lambda name: name and "\0" not in name,
         later=[("mag100", b"MAG!\x64\0\0\0"), ("mag100", b"MAG!\xc8\0\0\0"),
                ("mag300", b"MAG!\x2c\1\0\0")],
-        calls=(12, 30),  # for each of 1,000 tensors: to load, to save
         limits=[(("bool", ((1 << 63) - 1, 0)), ("bool", (1 << 63, 0)))],  # fine, too large
         metadata=[{"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
                    "f" * 65535: 1}]),
-    Row("ztensor", dtypes=WIDER, newest="2", any_attr=True, calls=(16, 40), metadata=[{}],
+    Row("ztensor", dtypes=WIDER, newest="2", any_attr=True, metadata=[{}],
         codecs=("cbor", "crc32c", "zstd"),
         later=[("ztensor1", b"ZTEN1000"), ("ztensor2", b"\x89ZT2\r\n\x1a\n")],
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
@@ -520,13 +415,13 @@ ROWS = [
     Row("primitiv", dtypes=("float32",), rank=8, empty=False, index=False, sorted_index=True,
         codecs=("msgpack",),
         sorted_data=True, flat=[("flat", True)], holds_name=lambda name: "." not in name,
-        calls=(14, 75), limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
+        limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
         metadata=[{}]),
-    Row("burnpack", dtypes=WIDER, more_dtypes=("qfloat",), sorted_index=True, calls=(17, 48),
+    Row("burnpack", dtypes=WIDER, more_dtypes=("qfloat",), sorted_index=True,
         codecs=("cbor",),
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0y"}]),
-    Row("tensorbuffers", rank=64, sorted_index=None, calls=(16, 80),  # None: by hashes of names
+    Row("tensorbuffers", rank=64, sorted_index=None,  # None: by hashes of names
         codecs=("flat",),
         dtypes=("float32", "float64", "int16", "int32", "int64", "int8", "uint16", "uint32",
                 "uint64", "uint8"), options=({}, {"sort": False, "operations": False}),
@@ -536,7 +431,7 @@ ROWS = [
     Row("safetensors", dtypes=DTYPES, sorted_index=True, sorted_data=True,
         codecs=("json",),
         later=[("shards", b'{"weight_map":{')],
-        calls=(16, 30), limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
+        limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0\u2028\"\\\n"}]),
     Row("burnrecord", more_dtypes=("qfloat",), codecs=("msgpack",))]  # read only: it holds nothing
 EVERY = ROWS
@@ -1035,84 +930,14 @@ NAME_IDS = (  # TensorBuffers: FNV-1a over the UTF-8 bytes and ff
     ("a\0b", 0xAB4072820D3FD4D7), ("x" * 300, 0x1E68A55BFF098FDE))
 
 
-def look_at(title, call, inputs, good=None):
-    """Return a title, and what a call makes of each input, or why it cannot.
-
-    Inputs with one outcome share a line. A line shows what differs from the first, which is that
-    of a good input, if there is one.
-    """
-    found = Map()
-    for i, data in enumerate(([] if good is None else [good]) + list(inputs)):
-        if data is None:  # left out, but it has its number
-            continue
-        try:
-            value = call(data)
-            value = ascii(bytes(value) if isinstance(value, memoryview) else value)
-        except FormatError as error:
-            value = str(error)
-        number = i if good is None else i - 1
-        found.setdefault(value, []).append("%02x" % number if number >= 0 else "good")
-    lines, first = [], list(found)[0]
-    for value, numbers in found.items():
-        number = " ".join(numbers) if len(numbers) < 9 else "%s and %d more up to %s, %s" % (
-            " ".join(numbers[:5]), len(numbers) - 6, numbers[-1], crc_of(" ".join(numbers)))
-        lines.append("%s: %s" % (number, value if value is first else difference(first, value)))
-    return "%s: %s" % (call.__name__, title), "\n".join(lines)
-
-
-def difference(first, other, around=16):
-    """Return the part of a text that is not as in the first; all of it if that is short."""
-    start = len(os.path.commonprefix([first, other]))
-    end = len(other) - len(os.path.commonprefix([first[start:][::-1], other[start:][::-1]]))
-    start, end = max(0, start - around), min(len(other), end + around)
-    if end - start > len(other) - 2 * around:
-        return other
-    return (".." if start else "") + other[start:end] + (".." if end < len(other) else "")
-
-
-def fields_of(data, start):
-    """Return what explain says from an offset on, and the error where it ends."""
-    fields = []
+def outcome(call, data, **options):
+    """Return what a call makes of bytes, as a text; or why it cannot: a place in them."""
     try:
-        for field in tensorfmt.explain(data):
-            if field.offset >= start:
-                fields.append((field[:], field.depth, field.lead, field.tensor))
+        value = call(data, **options)
     except FormatError as error:
-        fields.append(str(error))
-    return fields
-
-
-def cbor_fields(data):
-    return fields_of(burnpack(b"\xa2\x67tensors\xa0\x61x" + data), 20)
-
-
-def cbor_strict(data):
-    good = zt2()[8192:-40]  # where CBOR must be deterministic
-    return fields_of(zt2_file(b"\xa2" + good[1:] + b"\x6aattributes\xa1\x61x" + data), 8300)
-
-
-def msgpack_fields(data):
-    return fields_of(record(tohex(data)), 180)
-
-
-def check_frames(data):
-    return tensorfmt.check_frames(tensorfmt.Memory(data), 0, len(data))
-
-
-def flat_fields(data):
-    """Return what a Flat makes of flat_example(), changed; the fields."""
-    cursor, found = tensorfmt.Tracing(tensorfmt.Memory(bytes(100) + data)), []
-    cursor.pos = 100
-    try:
-        flat = cursor.flatbuffer(len(data), "root")
-        found.append(flat.table(FLAT_ROWS, flat.follow(("root", FLAT_ROWS, None, "root table"), 0)))
-    except FormatError as error:
-        found.append(str(error))
-    return found, [(field[:], field.depth, field.tensor) for field in cursor.fields]
-
-
-def flat_table(data):
-    return [tensorfmt.flat_loads(data), tensorfmt.flat_loads(data, FLAT_ROWS)]
+        assert 0 <= (error.offset or 0) <= len(data), (error, data)
+        return str(error)
+    return ascii(bytes(value) if isinstance(value, memoryview) else value)
 
 
 def flat_built(data):
@@ -1142,10 +967,50 @@ def flat_built(data):
     return data
 
 
-LISTS = [(call, row) for call in (cbor_fields, cbor_strict) for row in (
-    "%s", "81830102%s", "a2616183010203%s00", "819f01%s0203ff", "a1616283c1%s0506", "828180%s")] + [
-    (msgpack_fields, row) for row in (
-        "%s", "930102%s", "82a16193010203%s00", "93%s9191010203")]
+HEADS = (  # of items, for each first byte
+    ("cbor", "%s|%s00|%s01 01010101 01010101|81%s61|a2%s00 0102|92%sa101|5f%s4100ff|7f%s6100ff|"
+     "%s0c ff00000001 00000000 00000001|81830102%s|a2616183010203%s00|819f01%s0203ff|"
+     "a1616283c1%s0506|828180%s"),
+    ("msgpack", "%s|%s00|%s01 01010101 01010101|81%s61|a2%s00 0102|92%sa101|930102%s|"
+     "82a16193010203%s00|93%s9191010203"),
+    ("json", '%s|[%s|{"a"%s1}|{"a":%s}|["a%s"]|["\\%s"]|["\\u0%s41"]|[1%s2]|[-%s]|{"a":[]%s"b":{}}|'
+     '[1.5e%s1]| [ 1%s,\n2 ] |{%s"a":{"b":1}}|tru%s'))
+
+
+def headed(codec, heads=range(256)):
+    """Return what HEADS says, with each of these bytes."""
+    rows = dict(HEADS)[codec].split("|")
+    return [row.encode().replace(b"%s", bytes([head])) if codec == "json" else
+            unhex(row % ("%02x" % head)) for row in rows for head in heads]
+
+
+def changed_files():
+    """Return files of the formats, one byte of each changed; and with each of headed() inside."""
+    def remade(data, one):  # checksums are right again
+        data = patched(data, one)
+        if data[1:4] == b"ZT2" and one[0] < len(data) - 40:
+            data = patched(data, (len(data) - 24, tohex(struct.pack(
+                "<Q", tensorfmt.xxh3_64([data[8192:-40]])))))
+        return data
+    good = zt2()[8192:-40]  # where CBOR must be deterministic
+    few = [head for head in range(256) if head >> 5 == 6 or not 4 < head & 31 < 20]  # others alike
+    files = [zt2_file(b"\xa2" + good[1:] + b"\x6aattributes\xa1\x61x" + data)
+             for data in headed("cbor", few)] if chosen("ztensor") else []
+    files += [burnpack(b"\xa2\x67tensors\xa0\x61x" + data)
+              for data in headed("cbor", few)] if chosen("burnpack") else []
+    files += [record(tohex(data))
+              for data in headed("msgpack", few)] if chosen("burnrecord") else []
+    for make, data, start, end in [
+            (lambda data, change: spec_mag(change), golden("seed_basic.mag"), 0, 0),
+            (lambda data, change: real_mag(change), golden("m012_mixed.mag"), 0, 0),
+            (patched, mag300(), 12, len(mag300()) - 541), (remade, zt2(), 8192, 0),
+            (patched, golden("v021_one_tensor.mpk"), 160, 0),
+            (patched, golden("v028_plain.safetensors"), 0, 8)] + [
+            (patched, golden(title), 0, 0) for title in SMALL.split()]:
+        if chosen(tensorfmt.detect(data)):
+            files += [make(data, (at, "%02x" % (data[at] + step & 255)))
+                      for at in range(start, len(data) - end) for step in (1, 255)]
+    return files
 
 
 class CodecTest(TestCase):
@@ -1200,92 +1065,44 @@ class CodecTest(TestCase):
             self.assertEqual(len(loads(unhex(text))), 3)  # NaN is a key beside others
 
     @full
-    @accepts
-    def test_every_first_byte_and_every_byte_of_small_files(self):
-        def look(data):
-            file = load(data)
-            return described(file.attrs, file.metadata, file)
-
-        def looks(data):
-            out = []
+    def test_every_first_byte(self):
+        import json
+        for codec, loads, pack in (("cbor", tensorfmt.cbor_loads, tensorfmt.cbor_dumps),
+                                   ("msgpack", tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps)):
+            for data in headed(codec) if chosen(codec) else ():
+                found = outcome(loads, data)
+                with Changed(tensorfmt, "BOARD", True):
+                    self.assertEqual(outcome(loads, data), found)
+                if "(at 0x" not in found:
+                    self.assertSame(loads(pack(loads(data))), loads(data))
+        for data in headed("json") if chosen("json") else ():
             for rules in ({}, {"python": True}, {"depth": 1}):
-                try:
-                    out.append(tensorfmt.json_read(data, 5, "x", **rules))
-                except FormatError as error:
-                    out.append(str(error))
-            return out
+                if "(at 0x" not in outcome(tensorfmt.json_read, data, **rules):
+                    self.assertEqual(tensorfmt.json_read(data, **rules), json.loads(data.decode()))
 
-        def remade(data, one):
-            data = patched(data, one)
-            if data[1:4] == b"ZT2" and one[0] < len(data) - 40:
-                data = patched(data, (len(data) - 24, tohex(struct.pack(
-                    "<Q", tensorfmt.xxh3_64([data[8192:-40]])))))
-            if data[:5] in (b"MAG!d", b"MAG!\xc8") and b"BUF!" in data:
-                data = patched(data, (16, tohex(struct.pack(
-                    "<I", tensorfmt.crc32c(data[20:data.index(b"BUF!")])))))
-            return data
-
-        def places(data):  # every byte of the index; of data and padding the ends and some between
-            return set([field.offset + i for field in tensorfmt.explain(data)
-                        for i in range(field.nbytes) if field.kind == "structure" or i % 8 == 0
-                        or i + 1 == field.nbytes])
-        rows = [(row, loads, [unhex(row % ("%02x" % head)) for head in range(256)])
-                for loads in (tensorfmt.cbor_loads, tensorfmt.msgpack_loads) for row in (
-                    "%s", "%s00", "%s01 01010101 01010101", "81%s61", "a2%s00 0102", "92%sa101",
-                    "5f%s4100ff", "7f%s6100ff", "%s0c ff00000001 00000000 00000001")]
-        with Changed(tensorfmt, "BOARD", True):
-            self.test_crc32c()
-            rows = [row for row in rows if chosen(self.topic(*row))]
-            boards = [look_at(*row) for row in rows]
-        self.assertEqual([look_at(*row) for row in rows], boards)
-        rows += [(row, call, [
-            unhex(row % ("%02x" % head))  # within others some of those that are alike
-            if row == "%s" or head >> 5 == 6 or not 4 < head & 31 < 20 else None
-            for head in range(256)]) for call, row in LISTS]
+    @about("flat", "zstd")
+    @full
+    def test_every_changed_byte(self):
         flat = flat_example()
-        changes = [(at, "%02x" % (byte + step & 255)) for at, byte in enumerate(flat)
-                   for step in (1, 255)] + [(28, "1c"), (4, "00"), (4, "02"), (4, "04")]
-        rows += [("hand-made", call, [flat[:end] for end in range(len(flat) + 1)] + [
-            patched(flat, change) for change in changes]) for call in (flat_fields, flat_table)]
+        for data in [flat[:end] for end in range(len(flat) + 1)] + [
+                patched(flat, (at, "%02x" % (byte + step & 255))) for at, byte in enumerate(flat)
+                for step in (1, 255)]:
+            outcome(tensorfmt.flat_loads, data)
+            outcome(lambda data: tensorfmt.flat_loads(data, FLAT_ROWS), data)
         for head in ("2400", "640000", "c7" + "00" * 13):
             data = unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
                          + "502a4d18 02000000 6162")
-            rows.append((head, check_frames, [data[:end] for end in range(len(data))] + [
-                patched(data, (at, "%02x" % (byte + step & 255)))
-                for at, byte in enumerate(data) for step in (1, 255)]))
-        rows.append(("random", flat_built, [make_bytes(n & 7, n) for n in range(500)]))
-        rows += [(title, look, [
-            make((at, "%02x" % (byte + step & 255))) if at in chosen_places else None
-            for at, byte in enumerate(golden(title))
-            for step in (1, 255)[:1 + (len(golden(title)) < 320)]], golden(title))
-            for title, make, chosen_places in [row + (places(golden(row[0])),) for row in [
-                ("seed_basic.mag", spec_mag), ("m012_mixed.mag", real_mag)] + [
-                (title, lambda change, title=title: patched(golden(title), change))
-                for title in SMALL.split()]]]
-        rows += [(title, look, [
-            remade(data, (at, "%02x" % (data[at] + 1 & 255)))
-            for at in range(start, len(data) - end)], data)
-            for title, data, start, end in (
-                ("mag 100", snapshot(), 20, 36), ("mag 200", golden("s200_019_basic.mag"), 20, 36),
-                ("mag 300", mag300(), 12, len(mag300()) - 541), ("zt 1", zt1(), 72, 0),
-                ("zt 2", zt2(), 8192, 40), ("zt 2 end", zt2(), len(zt2()) - 40, 0),
-                ("mpk", golden("v021_one_tensor.mpk"), 160, 0),
-                ("st", golden("v028_plain.safetensors"), 0, 8))]
-        rows += [("json " + row, looks, [row.encode().replace(b"%s", bytes([head]))
-                                         for head in range(256)]) for row in (
-            "%s", "[%s", '{"a"%s1}', '{"a":%s}', '["a%s"]', '["\\%s"]', '["\\u0%s41"]', "[1%s2]",
-            "[-%s]", '{"a":[]%s"b":{}}', "[1.5e%s1]", " [ 1%s,\n2 ] ", '{%s"a":{"b":1}}', "tru%s")]
-        others = [row for row in rows if PYPY and row[0][:4] == "json"]  # it has words of its own
-        absent = ["looks: " + row[0].replace("\n", " ") for row in others]
-        rows = [row for row in rows if chosen(self.topic(*row)) and row not in others]
-        if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
-            self.assertAccepted([look_at(*row) for row in rows], "changed-bytes", absent)
+            for changed in [data[:end] for end in range(len(data))] + [
+                    patched(data, (at, "%02x" % (byte + step & 255)))
+                    for at, byte in enumerate(data) for step in (1, 255)]:
+                outcome(lambda data: tensorfmt.check_frames(
+                    tensorfmt.Memory(data), 0, len(data)), changed)
+        for n in range(500):
+            flat_built(make_bytes(n & 7, n))
 
-    def topic(self, title, call, inputs, good=None):
-        """Return the codec that look_at() looks at, or the format of a good input."""
-        word = call.__name__.split("_")[0]
-        return tensorfmt.detect(good) if good else {"check": "zstd", "looks": "json"}.get(
-            word, word)
+    def test_codecs_of_boards(self):
+        with Changed(tensorfmt, "BOARD", True):
+            self.test_crc32c()
 
     @about("cbor", "flat")
     def test_limits_of_heads_and_fields(self):
@@ -1698,12 +1515,6 @@ class GoldenTest(FolderCase):
                     self.check(again, dict([(name, wanted[name]) for name in again]))
                     self.assertSame(again.metadata, file.metadata)
                     self.assertEqual(dumps(again, format=file.format), usual)
-
-    def test_windows_of_any_size(self):
-        for window in (1, 7, 64):
-            for _, title, data, wanted in FILES:
-                with self.subTest(file=title, window=window), Changed(tensorfmt, "WINDOW", window):
-                    self.check(load(data), wanted)
 
     def test_detect(self):
         for head, kind in [(data, kind) for kind, _, data, _ in FILES] + [
@@ -3542,7 +3353,7 @@ F32 = tensor([1.5], "float32")
 DEEP = [0]
 for _ in range(125):
     DEEP = [DEEP]
-REFUSED = [  # what each format refuses: format, tensors, options; why, accepted texts say
+REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py has the words
     ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
     ("mag", {"a": tensor([1.0], "bfloat16")}, {}), ("mag", {"a": tensor([1], "uint16")}, {}),
     ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}), ("mag", {"": F32}, {}),
@@ -3643,9 +3454,7 @@ class SaveTest(TestCase):
                          ({False}, {True}))
         self.assertTrue(gc.isenabled())
 
-    @accepts
     def test_refusals(self):
-        texts = []
         for kind, tensors, options in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
                 stream = io.BytesIO()
@@ -3653,10 +3462,6 @@ class SaveTest(TestCase):
                 self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
                 if "c" in tensors:
                     self.assertEqual(text.count("\n"), 2)  # one line for each of two tensors
-                texts.append((" ".join(["%s:" % kind] + [repr(name) for name in tensors] + [
-                    "%s=%r" % (key, options[key]) for key in sorted(options)]), text))
-        if CPYTHON:
-            self.assertAccepted(texts, "refusals")
         for count, words in ((100, "100 things"), (101, "101 things|1 more"), (1, "t0")):
             text = self.refuses(words.split("|"), dumps, [("t%d" % i, tensor([i])) for i in range(
                 count)], format="mag")
@@ -5950,7 +5755,7 @@ class BadFileTest(TestCase):
             self.assertTiles(tensorfmt.explain(far), len(far), True)
 
 
-# -- [10b] shortcuts -----------------------------------------------------------------------------
+# -- [10b] many tensors --------------------------------------------------------------------------
 
 
 def many_tensors(count):
@@ -5965,37 +5770,8 @@ NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.
        "head": [float(i % 5) for i in range(40)]}
 
 
-def described(attrs, metadata, tensors):
-    """Return all that an index says, in its order."""
-    return [list(attrs.items()), list(metadata.items())] + [
-        (name, item.name, item.dtype, item.shape, item.offset, item.nbytes, item.strides,
-         list(item.attrs.items()), item.format) for name, item in tensors.items()]
-
-
-def parse_plainly(kind, source, options):
-    """Parse a file without shortcuts."""
-    return kind.read(tensorfmt.Cursor(source), **options)
-
-
-def read_both(data):
-    """Return what load makes of a file, or its error; assert that it is the same by no shortcut."""
-    both = []
-    for parse, piece in ((tensorfmt.Format.parse, tensorfmt.PIECE), (parse_plainly, 1),
-                         (tensorfmt.Format.parse, 100)):
-        with Changed(tensorfmt.Format, "parse", parse), Changed(tensorfmt, "PIECE", piece):
-            try:
-                file = load(data)
-                both.append(described(file.attrs, file.metadata, file))
-            except FormatError as error:
-                both.append((type(error).__name__, error.what, error.field, error.offset,
-                             error.tensor))
-    TestCase().assertSame(both[0], both[1])
-    TestCase().assertSame(both[2], both[1], "an index in small pieces")
-    return both[0]
-
-
 def rich_files(count):
-    """Return rows (file of many alike tensors, most calls to load each); richer ones behind."""
+    """Return files of many alike tensors; richer ones behind."""
     items = many_tensors(count)
     alike = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
     steps, params, means = {}, {}, {}
@@ -6005,31 +5781,24 @@ def rich_files(count):
         if i % 3:
             means[name + ":m" * (i % 3 == 1)] = item
     means.update(items)
-    plain = [(dumps(items, format=name), row_of(name).calls[0] + 6) for name in MANY]
-    return plain + [(dumps(made, format=kind, **options), limit) for kind, made, options, limit in (
-        ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}, 22),
-        ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}, 22),
-        ("ztensor", steps, {}, 23), ("ztensor", alike, {}, 420),
-        ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}, 48),
-        ("burnpack", params, {"metadata": {"edtype": "eshape"}}, 48),
-        ("primitiv", means, {}, 52)) if chosen(kind)]
+    plain = [dumps(items, format=name) for name in MANY]
+    return plain + [dumps(made, format=kind, **options) for kind, made, options in (
+        ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}),
+        ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}),
+        ("ztensor", steps, {}), ("ztensor", alike, {}),
+        ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}),
+        ("burnpack", params, {"metadata": {"edtype": "eshape"}}),
+        ("primitiv", means, {})) if chosen(kind)]
 
 
-def opened_plainly(data):
-    """Return how many entries the plain reader opens; assert that both read the same."""
-    TestCase().assertEqual(type(read_both(data)), list)
-    owner = type(tensorfmt.kind_of(tensorfmt.Memory(data), None))
-    return calls_of(owner, "open_entry", load, data)
-
-
-class ShortcutTest(TestCase):
-    """What reads and writes the usual file in few steps agrees with what reads every file."""
+class ManyTensorsTest(TestCase):
+    """What is copied as it is; what thousands of tensors take."""
 
     @full
     def test_what_is_copied_is_not_looked_at_twice(self):
         """A stored checksum that goes with its bytes; bytes that verify knows to be the same."""
         never = staticmethod(lambda *args: False)
-        for data in [data for _, _, data, _ in WRITTEN] + [row[0] for row in rich_files(40)]:
+        for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
             usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
             if ("ok", "canonical") in [row[:2] for row in usual[0]]:
                 self.assertEqual(usual[1], data)
@@ -6060,85 +5829,7 @@ class ShortcutTest(TestCase):
 
     @about()
     @full
-    def test_which_names_and_shapes_are_usual(self):
-        """The plain reader opens one of those that are alike, and in JSON the first of all."""
-        lengths = dict([(("%d." % n + "x" * n)[:n], tensor(bytes(n), "uint8", (n,)))
-                        for n in range(1, 303)])
-        shapes = dict([("w%s" % (shape,), tensor(bytes(max(shape + (1,))), "uint8", shape))
-                       for shape in ((2,), (), (1,), (1, 3), (1, 1, 23), (24, 1, 1, 1), (255,),
-                                     (1, 1, 256, 1, 1), (65535,), (65536,), (4,))])
-        for kind, options in (("ztensor", {}), ("ztensor", {"version": "2"}), ("burnpack", {}),
-                              ("safetensors", {}), ("mag", {"version": 300})):
-            for tensors in lengths, shapes:
-                data = dumps(tensors, format=kind, **options)
-                with self.subTest(format=kind, **options), Changed(tensorfmt, "PIECE", 1 << 20):
-                    self.assertEqual(opened_plainly(data), 1 + (kind in ("safetensors", "mag")))
-        usual = {"shape": [2], "layout": "dense", "parts": {"data": {
-            "dtype": "f32", "blob": [4096, 8], "digest": "xxh3:" + "0" * 16}}}
-        objects = dict([("b%02d" % i, usual) for i in range(40)], a=dict(
-            usual, attributes={"odd": 1}))
-        self.assertEqual(opened_plainly(zt2_objects(objects, (bytes(8),))), 2)  # odd: in front
-        for names, count in (  # of primitiv: parts of 1 to 31 bytes, 1 to 15 parts
-                ([("%d" % n + "y" * 40)[:n] for n in range(1, 32)], 0), (["z" * 32, "y" * 32], 2),
-                ([".".join(["%d_%d" % (n, i) for i in range(n)]) for n in range(1, 16)], 0),
-                ([".".join("abcdefghijklmnop"), ".".join("abcdefghijklmnox")], 2)):
-            data = dumps(dict.fromkeys(names, F32), format="primitiv")
-            plain = calls_of(tensorfmt.Parameters, "key", load, data)
-            self.assertEqual(plain, count, [name[:20] for name in names])
-        shapes = [(1,) * rank + (n,) for n in (1, 63, 64, 16383, 16384) for rank in range(7)]
-        data = dumps([("%d" % i, tensor(bytes(4 * shape[-1]), "float32", shape))
-                      for i, shape in enumerate(shapes * 2)], format="primitiv")
-        self.assertEqual(calls_of(tensorfmt.Parameters, "open", load, data), len(shapes))
-
-    @about("burnrecord")
-    @full
-    def test_keys_that_come_again(self):
-        """Of a record: the plain reader reads the names, and each other key once."""
-        entry, plain = {"param": {"bytes": bytes(4), "shape": [1], "dtype": "F32"}}, []
-        for count in (10, 50):
-            data = record(dict([("t%d" % i, entry) for i in range(count)]))
-            plain.append(calls_of(tensorfmt.RecordTree, "key", load, data))
-        self.assertEqual(plain[1] - plain[0], 40)
-
-    @full
-    @unittest.skipUnless(not PYPY, "json of PyPy is Python: its calls count, too")
-    def test_number_of_calls(self):
-        items = many_tensors(1000)
-        for row in map(row_of, MANY):
-            data = dumps(items, format=row.name)
-            calls = count_calls(load, data), count_calls(dumps, items, format=row.name)
-            with self.subTest(format=row.name, calls=calls):
-                for count, limit in zip(calls, row.calls):
-                    self.assertTrue(count < 1000 * limit)
-        for data, limit in rich_files(400):
-            count = count_calls(load, data) / len(load(data))
-            self.assertTrue(count < limit, (data[:4], count, limit))
-
-    @full
-    @accepts
-    def test_calls_by_name(self):
-        """Which functions are called how often, where that is more often with more tensors."""
-        texts, many = [], many_tensors(2000)
-        for row in map(row_of, MANY):
-            data = dumps(many, format=row.name)
-            for title, found in (("load", calls_by_name(load, data)),
-                                 ("save", calls_by_name(dumps, many, format=row.name))):
-                rows = sorted([(name, count / 2000) for name, count in found.items()
-                               if count >= 1000])
-                texts.append(("%s: %s, calls for each tensor" % (row.name, title), "\n".join([
-                    "%s %.1f" % pair for pair in rows])))
-        self.assertAccepted(texts, "calls")
-
-    @about()
-    @full
-    def test_what_is_not_done_for_usual_keys(self):
-        for shape, wanted in (((32, 32), 0), ((25, 41), 1)):  # over 4096 bytes
-            item = tensor(bytes(4 * shape[0] * shape[1]), "float32", shape)
-            called = calls_of(tensorfmt, "transpose", tensorfmt.Primitiv.columns, item)
-            self.assertEqual(called, wanted)
-        cube = tensor(list(range(27)), "int8", (3, 3, 3))
-        for key, wanted in ((0, 0), (-3, 0), ((2, 2), 0), ((2, -1, 2), 0), (slice(1, 2), 2)):
-            self.assertEqual(calls_of(tensorfmt, "row_major", cube.__getitem__, key), wanted, key)
+    def test_texts_that_come_again_are_kept_once(self):
         texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
         texts = tensorfmt.cbor_loads(b"\x99\x10\x03" + b"".join(texts))
         self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
@@ -6148,41 +5839,6 @@ class ShortcutTest(TestCase):
             left = items.left  # at most 4,096 texts are kept
             self.assertEqual((items.text(text, 0), left - items.left),
                              (text.decode(), cost))
-
-    @full
-    @accepts
-    def test_number_of_requests(self):
-        """What load() reads of a stream, where each read may be a request: (offset, bytes)."""
-        texts = []
-        for window in (1, 7, 64, 4096):
-            with Changed(tensorfmt, "WINDOW", window):
-                for kind in READ:
-                    texts.append("%s, WINDOW %d" % (kind, window))
-                    for title, data in [row[1:3] for row in FILES if row[0] == kind]:
-                        stream = Counting(data)
-                        load(stream)
-                        texts[-1] += "\n%s: %s" % (title, stream.asked)
-        for kind in MANY:
-            texts.append(kind)
-            for count, values, requests, nbytes in (
-                    (10, 1, 2, 10000), (500, 1000, 4, 150000), (500, 20, 4, 150000),
-                    (1000, 100, 6, 300000), (40, 50000, 4, 100000), (4500, 1, 18, 1200000)):
-                data = dumps([("model.layers.%d.self_attn.q_proj.weight" % i,
-                               tensor(bytes(4 * values), "float32")) for i in range(count)],
-                             format=kind)
-                stream = Counting(data)
-                file = load(stream)
-                texts[-1] += "\n%d, %d: %s" % (count, values, stream.asked)
-                asked = len(stream.asked), sum([row[1] for row in stream.asked])
-                with self.subTest(format=kind, count=count, values=values, asked=asked):
-                    if not row_of(kind).index:  # it skips from tensor to tensor
-                        requests = 4 + min(count, len(data) // 3000)
-                        nbytes = max(nbytes, 1.3 * len(data), 4200 * requests)
-                    self.assertTrue(asked[0] <= requests and asked[1] <= nbytes)
-                    del stream.asked[:]
-                    file["model.layers.7.self_attn.q_proj.weight"].tobytes()
-                    self.assertEqual([row[1] for row in stream.asked], [4 * values])
-        self.assertAccepted([text.partition("\n")[::2] for text in texts], "requests")
 
     @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
@@ -6195,7 +5851,7 @@ class ShortcutTest(TestCase):
             peaks = peak_of(load, many), peak_of(tensorfmt.convert, big, folder + "/out.zt",
                                                  cast={"float32": "bfloat16"})
             with self.subTest(format=kind.NAME, peaks=peaks):
-                self.assertTrue(peaks[0] < 2000 * 600 and peaks[1] < 6 << 20)
+                self.assertTrue(peaks[0] < 2000 * 800 and peaks[1] < 6 << 20)
 
 
 def peak_of(call, *args, **options):
@@ -6210,22 +5866,7 @@ def peak_of(call, *args, **options):
 
 
 def count_calls(call, *args, **options):
-    """Return how many functions, of Python and of C, a call calls."""
-    return sum([row.callcount for row in profile_of(call, *args, **options)])
-
-
-def calls_by_name(call, *args, **options):
-    """Return {name: how often a call calls this function of tensorfmt}; not what has no name."""
-    seen = {}
-    for row in profile_of(call, *args, **options):
-        name = getattr(row.code, "co_name", "<")  # that of C is a text
-        if name[0] != "<" and "tensorfmt" in row.code.co_filename:
-            seen[name] = seen.get(name, 0) + row.callcount
-    return seen
-
-
-def profile_of(call, *args, **options):
-    """Return rows of the calls that a call makes, which C code counts: a fifth of the time."""
+    """Return how many functions, of Python and of C, a call calls; C code counts them."""
     from cProfile import Profile
     profile = Profile()
     profile.enable()
@@ -6233,7 +5874,7 @@ def profile_of(call, *args, **options):
         call(*args, **options)
     finally:
         profile.disable()
-    return profile.getstats()
+    return sum([row.callcount for row in profile.getstats()])
 
 
 # -- [10c] hostile bytes -------------------------------------------------------------------------
@@ -6427,7 +6068,7 @@ def fuzz_files():
     options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
     more = [make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index
             + bytes(64)] + [dumps(mixed, format="ztensor", **some) for some in options]
-    return [data for _, _, data, _ in FILES] + [row[0] for row in rich_files(12)] + [
+    return [data for _, _, data, _ in FILES] + rich_files(12) + [
         row[0] for row in of_chosen([(data,) for data in more + later_goods()], 0)]
 
 
@@ -6446,8 +6087,31 @@ def later_files(test):
     return files() if chosen("mag", "ztensor", "safetensors", "burnrecord") else []
 
 
+def broken_files(test):
+    """Return rows (name, bytes) of all files that are no usual ones, good or bad."""
+    odd = script(test, "variants.py")["odd_files"]()
+    return [row[:2] for row in bad_files(None)] + later_files(test) + odd + [
+        (row[2] or "of hostile sizes", row[0]) for row in wrong_files()]
+
+
 @full
 class FuzzTest(TestCase):
+    def test_what_must_hold_for_every_file(self):
+        fuzz, parsers = script(self, "fuzz.py"), parsers_kept()
+        for i, (name, data) in enumerate([row[1:3] for row in FILES] + broken_files(self)):
+            with self.subTest(file=name, begins=data[:40]), parsers:
+                fuzz["check_mutant"](sys.modules[__name__], data, fuzz["COMMANDS"][i % 3::3])
+
+    def test_what_must_hold_for_each_changed_byte(self):
+        """Of some it is all that must hold, as it takes long."""
+        check = script(self, "fuzz.py")["check_mutant"]
+        for data in changed_files():
+            with self.subTest(hex=tohex(data)):
+                if tensorfmt.crc32(data) % 8:
+                    outcome(load, data)
+                else:
+                    check(sys.modules[__name__], data, ())
+
     def test_what_must_hold_for_changed_files(self):
         read, fuzz = [], script(self, "fuzz.py")
         tests = sys.modules[__name__]
@@ -6657,33 +6321,11 @@ class VerifyTest(TestCase):
         self.assertEqual(notes("bounds", (0, 10), (5, 10), (5, 10)),
                          ["its bytes overlap those of 't0' in part"] * 2)
 
-    @full
-    @accepts
-    def test_all_that_is_said_of_later_generations(self):
-        texts, absent = [], []
-        for number, (name, data) in enumerate(later_files(self)):
-            text = "%s\n" % tensorfmt.verify(data)
-            try:
-                file = load(data)
-                text += "\n".join([ascii(row) for row in described(
-                    file.attrs, file.metadata, file)] + [
-                    tohex(item.tobytes()) for item in file.values() if item.stored.why is None
-                    and item.size < 1000 and not zstd_missing(item)] + [
-                    "".join([repr(tuple(field)) for field in tensorfmt.explain(data)])])
-            except FormatError as error:
-                text += str(error)
-            title = "%03d %s" % (number, name)
-            if not chosen(tensorfmt.detect(data)):
-                continue
-            if ZSTD or "zstd" not in name:
-                texts.append((title, text))
-            else:
-                absent.append(title)
+    def test_what_is_not_of_a_format(self):
         for kind in list(READ) + LATER:
             for data in (b"", b"\4" + bytes(7) + b"abcd", golden("up_head_ops.tbs")[:-1]):
-                texts.append((kind, str(tensorfmt.verify(data, format=kind))))
-        if sys.maxsize >> 32:  # else offsets over 2 GiB are Unsupported
-            self.assertAccepted(texts, "generations", absent)
+                report = tensorfmt.verify(data, format=kind)
+                self.assertEqual((bool(report), str(report).count("FAIL")), (False, 1), kind)
 
     def test_errors(self):
         good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
@@ -6807,8 +6449,6 @@ class ModuleTest(TestCase):
         skip = [(start, end) for start, end in zip(banners, banners[1:])
                 if re.match(r"# -- \[(7[a-z]\d*\]|\w+\] shards)", lines[start - 1])]
         self.assertEqual(len(skip), len(READ) + len(LATER))
-        skip += [(start, end) for start, end in zip(banners, banners[1:])
-                 if re.match(r"# -- \[\w+\] (.* )?shortcuts?", lines[start - 1])]  # of each format
         start = [i for i, line in enumerate(lines, 1) if re.match(r"FORMATS\b.*= \($", line)][0]
         skip.append((start, start + lines[start - 1:].index(")")))
         word = re.compile(r"(?i)(?<![a-z])(%s)(?![a-z])" % "|".join(READ))
@@ -6856,9 +6496,6 @@ class ModuleTest(TestCase):
                 label = rest[room:rest.index("]", room)]  # later generations have it and a digit
                 end = rest.index("\n# -- [", rest.rindex("\n" + label) + 1) + 1
                 rest = (rest[:room] + rest[end:]).replace("    %s(),\n" % type(one).__name__, "", 1)
-                if "] %s shortcut --" % one.NAME in rest:
-                    room = rest.rindex("# -- [", 0, rest.index("] %s shortcut --" % one.NAME))
-                    rest = rest[:room] + rest[rest.index("\n# -- [", room) + 1:]
             with self.subTest(without=kind.NAME):
                 self.works_with(module_of(rest), [one.name for one in EVERY if one.name not in [
                     one.NAME for one in gone + [kind]]])
@@ -6979,7 +6616,7 @@ class FloorsTest(TestCase):
                 ("functions over 40 lines", long, 6)):
             with self.subTest(what=what):
                 self.assertLessEqual(len(found), most, found)
-        self.assertLessEqual(round(sum(map(len, code)) / len(code), 1), 46, "letters of a line")
+        self.assertLessEqual(round(sum(map(len, code)) / len(code), 1), 47, "letters of a line")
 
 
 # -- [13] copies ---------------------------------------------------------------------------------
@@ -7037,8 +6674,8 @@ class CopyTest(TestCase):
     def rows(self):
         """Yield (format, formats, parts): of each format with load, and with each part besides."""
         for kind in [kind for kind in tensorfmt.FORMATS if chosen(kind.NAME)]:
-            parts = [["load", part] for part in tensorfmt.PARTS if part not in ("load", "tools")]
-            for parts in [["load"]] + parts + [list(tensorfmt.PARTS)]:
+            rows = [["load", part] for part in tensorfmt.PARTS if part not in ("load", "tools")]
+            for parts in [["load"]] + rows + [list(tensorfmt.PARTS)]:
                 yield kind.NAME, [kind.NAME] + list(kind.NEEDS), parts
 
     def test_every_copy_loads_shows_saves_and_refuses(self):
@@ -7089,7 +6726,7 @@ class CopyTest(TestCase):
                     self.assertIn(answer[0], ("FormatError", wanted[0]))
                     self.assertTrue(None in (answer[3], wanted[3]) or answer[3] == wanted[3])
         self.assertTrue(goldens and bad)
-        for title, data, kind, good, _ in known_answers():
+        for _, data, kind, good, _ in known_answers():
             if good and kind not in formats and (kind, parts) != ("safetensors", ["load"]):
                 what = error_of(copy.Unsupported, copy.load, data).what
                 self.assertEqual(what, REFUSES + kind)
@@ -7509,222 +7146,6 @@ class FlatBuffersTest(TestCase):
     def test_an_index_of_no_bytes(self):
         error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
         self.assertEqual((error.offset, error.field), (4, "root"))
-
-
-@about("json")
-@unittest.skipUnless(CPYTHON, "JSON is not read on boards")
-class UsualJsonTest(TestCase):
-    """Usual entries of an index in JSON are read by their kind, others one by one."""
-
-    ENTRY = '{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}'
-
-    def header(self, changes=()):
-        """Return the members of a header, ten tensors of two kinds; `changes`: number -> text."""
-        members = []
-        for i in range(10):
-            at, size = 3 * (i // 2) + 2 * (i % 2), 2 - i % 2
-            members.append('"t%d":%s' % (i, self.ENTRY % (size, at, at + size)))
-        for i, text in changes:
-            members[i] = text.replace("ENTRY", members[i][5:])
-        return members
-
-    def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
-        names = ["t%d" % i for i in range(10)]
-        for i, text, name in (
-                (0, '"\\u0074":ENTRY', "t"), (3, '"a\\"b":ENTRY', 'a"b'), (4, '"t4": ENTRY', "t4"),
-                (9, '"\u20ac\\n":ENTRY', "\u20ac\n"), (5, '"":{"x":{},%s' % self.ENTRY[1:] % (
-                    1, 8, 9), "")):
-            text = "{%s}" % ",".join(self.header([(i, text)]))
-            with self.subTest(text=text):
-                data = safetensors(text, bytes(range(15)))
-                self.assertEqual([row[0] for row in read_both(data)[2:]],
-                                 names[:i] + [name] + names[i + 1:])
-                start = len(data) - 15
-                for item in load(data).values():
-                    self.assertEqual(item.tolist(), list(range(
-                        item.offset - start, item.offset - start + item.size)))
-                # the first, one of the others, the odd one
-                self.assertEqual(opened_plainly(data), 3 if i else 2)
-        metadata = '"__metadata__":{"a":"%s"}' % self.header()[0].replace('"', '\\"')
-        for i in (0, 5, 9):
-            found = read_both(safetensors("{%s}" % ",".join(self.header([
-                (i, metadata + "," + self.header()[i])])), bytes(15)))
-            self.assertEqual(([row[0] for row in found[2:]], len(found[1])), (names, 1))
-
-    def test_nothing_passes_that_plain_json_refuses(self):
-        usual = ",".join(self.header())
-        self.assertEqual(len(read_both(safetensors("{%s} " % usual, bytes(15)))), 12)
-        for old, new in (
-                ("},", "}"), ("},", "},,"), ("},", "}.5,"), ("},", "}},"), ("},", "};"),
-                ('"t1"', ',"t1"'), ('"t1"', '0"t1"'), ('"t1"', '"t0"'), ('"t9"', '"t0"'),
-                ('"t1"', '"__metadata__"'), ('"t1"', '"t\t"'), ('"t1"', '"\\x"'),
-                ('"t9"', '"\\u00740"'), ('"t1"', '"t1":{},"t1"'), ("[2]", "[2,]"), ("[2]", "[02]"),
-                ("[0,2]", "[00,2]"), ("[0,2]", "[0,2.0]"), ("[1]", "[3]"), ('"U8"', '"U16"'),
-                ('"t1"', '"a":{},"t1"'), ('"t1"', '"a":0,"t1"'), ('"t1":{', '"a":0,"t1":{')):
-            for count in (1, 20):
-                text = usual.replace(old, new, count)
-                with self.subTest(old=old, new=new, count=count):
-                    found = read_both(safetensors("{%s}" % text, bytes(15)))
-                    self.assertEqual(type(found), tuple)
-        for text in ("[%s]", "{%s", "{{%s}}", "{%s,}", "{,%s}", '{"a":{%s}}', '{"x":"\\%s}',
-                     "{%s}x"):
-            with self.subTest(text=text):
-                found = read_both(safetensors(text % usual, bytes(15)))
-                self.assertEqual(type(found), tuple)
-        data = safetensors("{%s}" % usual, bytes(15)).replace(b"t1", b"\xff1")
-        self.assertEqual(error_of(FormatError, load, data).offset, data.index(b"\xff"))
-
-    def test_where_usual_entries_lie(self):
-        """Entries in another object than that of the tensors, in front, between and behind."""
-        usual = ",".join(self.header())
-        for text in ('{"__metadata__":{"a":"b",%s}}', '{"__metadata__":{"a":"b",%s},"t0":{}}',
-                     '{"x":{%s},"y":1}', '{"x":[{"a":1,%s}]}', '{"x":{"y":{"a":1,%s}}}',
-                     '{"x":{"y":1},%s}', '{"x":{"y":1,%s},"z":{"y":1}}', '{"x":{"y":1,%s}'):
-            self.assertEqual(type(read_both(safetensors(text % usual, bytes(15)))), tuple, text)
-        for old, new in ((',"t5"', '},"x":{"t5"'), (',"t5"', '},{"t5"'), (',"t5"', ',,"t5"'),
-                         (',"t5"', ', ,"t5"'), (',"t5"', ',{},"t5"'), (',"t5"', '},"t5"'),
-                         (',"t5"', ',"a":[],"t5"'), (',"t5"', ',"a":"b","t5"')):
-            data = safetensors("{%s}" % usual.replace(old, new), bytes(15))
-            self.assertEqual(type(read_both(data)), tuple, new)
-        for old, new, good in (  # of mag 300
-                (b'"name":', b'%s,"name":', True), (b"}}}", b'}},"more":{%s}}', True),
-                (b"}}}", b'}},"more":1}', True),
-                (b'"tensor_map":{', b'"x":{%s},"tensor_map":{', True),
-                (b'"tensor_map":{', b'"tensor_map":{"more":{%s},', False),
-                (b"}}}", b'},"more":{%s}}}', False)):
-            entry = b'"shape":[1],"dtype":"float32","dtype_id":0,"offset":0,"nbytes":4}'
-            new = new.replace(b"%s", b'"a":{%s,"b":{%s' % (entry, entry))
-            self.assertEqual(type(read_both(mag300((old, new)))) is list, good, new)
-
-    def test_mag300(self):
-        items = [("model.layers.%d.\u20ac" % i, tensor(bytes(4 * (i % 3 + 1)), "float32"))
-                 for i in range(30)]
-        for metadata in ({}, {"a": [None, {"tensor_map": {}}]}):
-            data = dumps(items, format="mag", version=300, metadata=metadata)
-            file = load(data)
-            self.assertEqual([(name, item.tobytes()) for name, item in file.items()],
-                             [(name, item.tobytes()) for name, item in items])
-            self.assertEqual(file.metadata, metadata)
-            self.assertEqual(opened_plainly(data), 2)
-            odd = items[:9] + [('a"b', tensor([1], "float32"))] + items[9:]
-            data = dumps(odd, format="mag", version=300, metadata=metadata)
-            self.assertEqual(opened_plainly(data), 3)
-            self.assertEqual(list(load(data)), [name for name, _ in odd])
-
-
-@about("cbor")
-@full
-class UsualCborTest(TestCase):
-    """Usual entries of an index in CBOR are read by their kind, others one by one."""
-
-    FORMATS = (("ztensor", {}), ("ztensor", {"checksum": "crc32c"}), ("ztensor", {"version": 2}),
-               ("burnpack", {}))
-
-    def test_a_usual_entry_of_what_is_no_data(self):
-        """The last of 40 is of data, the index, what is behind, the header, at an odd place."""
-        part = {"dtype": "f32", "blob": [4096, 8], "digest": "xxh3:" + "0" * 16}
-        usual = {"shape": [2], "layout": "dense", "parts": {"data": part}}
-        old = dumps([("%02d" % i, tensor([i], "int8")) for i in range(40)], format="ztensor")
-        for at in (1, 2, 3, 900, 0, 1.5):
-            last = dict(usual, parts={"data": dict(part, blob=[int(4096 * at), 8])})
-            places = [64] * 39 + [int(64 * at)]
-            for data in (
-                    old.replace(b"offset\x19\x0a\0", b"offset\x19" + struct.pack(
-                        ">H", int(64 * (39 + at)) * (at > 0))),
-                    zt1_file(bytes(64), **dict([("%02d" % i, ("dense", [1], {"data": (
-                        place, 4, "f32", {})})) for i, place in enumerate(places)])),
-                    zt2_objects(dict([("%02d" % i, usual) for i in range(39)], last=last),
-                                (bytes(8),))):
-                self.assertEqual(type(read_both(data)), list if at == 1 else tuple)
-
-    def test_an_odd_entry_goes_alone_to_the_plain_reader(self):
-        items = list(many_tensors(30).items())
-        for format, options in self.FORMATS:
-            data = dumps(items, format=format, **options)
-            with self.subTest(format=format, options=options):
-                usual = opened_plainly(data)
-                self.assertTrue(usual <= 2, usual)
-                name = "a\0b\xff" if format == "burnpack" else "\xff" * 200
-                for i in (0, 15, 30):
-                    odd = items[:i] + [(name, tensor([], "int8", (3, 0)))] + items[i:]
-                    count = opened_plainly(dumps(odd, format=format, **options))
-                    self.assertTrue(count <= usual + 2, (i, count))
-
-    def test_attrs_are_not_shared(self):
-        file = load(dumps([(name, tensor([1.0], x=[1])) for name in "abc"], format="ztensor"))
-        file["b"].attrs["x"].append(2)
-        self.assertEqual((file["a"].attrs["x"], file["c"].attrs["x"]), ([1], [1]))
-
-    def test_names_and_numbers_of_any_length(self):
-        for format, options in self.FORMATS:
-            items = dict([("n" * n, tensor(bytes(n % 300), "uint8")) for n in (
-                list(range(1, 27)) + [255, 256, 257, 300])])
-            with self.subTest(format=format, options=options):
-                self.assertTrue(opened_plainly(dumps(items, format=format, **options)) <= 8)
-
-    def test_a_head_that_is_longer_than_it_must_be(self):
-        name = "n" * 23
-        data = dumps(dict(many_tensors(30), **{name: tensor([1])}), format="ztensor")
-        index = data[:-8].replace(b"\x77n", b"\x78\x17n") + struct.pack(
-            "<Q", struct.unpack("<Q", data[-8:])[0] + 1)
-        self.assertSame(read_both(index), read_both(data))
-
-    def test_the_longest_name(self):
-        usual = dict([("%02d" % i, one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16))
-                      for i in range(39)])
-        for n in (1024, 1025):
-            found = read_both(zt2_objects(dict(usual, **{"n" * n: usual["00"]}), (bytes(8),)))
-            self.assertEqual(type(found), list if n == 1024 else tuple)
-
-    def test_what_looks_like_an_entry(self):
-        """Bytes of usual entries in names and values, where they are none."""
-        for format, options in self.FORMATS:
-            items = dict([(name, tensor([1], "int8")) for name in "abcd"])
-            data = dumps(items, format=format, **options)
-            if format == "burnpack":
-                first = data.index(b"\x65dtype") - 1
-            elif "version" in options:
-                first = data.index(b"\x65shape") - 20
-            else:
-                first = data.index(b"\x66offset") - 1
-            entry = data[first:first + 60]
-            for text in (entry, b"\x61a" + entry, b"\x64name\x61a" + entry):
-                name = "".join([chr(byte) for byte in text if byte < 128])
-                more = dict(items, **{"e" + name: tensor([2], "int8"), "f": tensor([3], "int8")})
-                with self.subTest(format=format, options=options, name=name):
-                    found = read_both(dumps(more, format=format, **options))
-                    self.assertEqual(sorted([row[0] for row in found[2:]]), sorted(more))
-        name = "\x65dtype\x62U8\x65shape\x65\x6cdata_offsets"
-        data = dumps(items, format="burnpack", metadata={name: name, "x": "a" + name})
-        self.assertEqual(type(read_both(data)), list)
-        whole = tensorfmt.cbor_dumps({"dtype": "I8", "shape": [1], "data_offsets": [0, 1]})
-        start = data.index(b"\x67tensors") + 9
-        for wrong in (b"\x61!" + b"\x7f\x61a\x6a" + whole[:10] + b"\xff",  # a text is no entry
-                      b"\x61!" + bytes([0x58, len(whole)]) + whole,  # nor bytes
-                      b"\x61!\x81\x82\x61a" + whole, b"\x61!\xc1\xa1\x61a" + whole):
-            again = (data[:start - 1] + bytes([data[start - 1] + 1]) + wrong + data[start:])
-            nbytes = struct.unpack_from("<I", again, 6)[0] + len(again) - len(data)
-            again = again[:6] + struct.pack("<I", nbytes) + again[10:]
-            self.assertEqual(type(read_both(again)), tuple)
-
-    def test_limits_of_a_map_hold_for_what_is_read_alone(self):
-        """Numbers as keys, keys twice: of a map where usual entries could be."""
-        numbers = b"".join([tensorfmt.cbor_dumps(7 * i) + b"\0" for i in range(100, 0, -1)])
-        with Changed(tensorfmt, "MAX_HARD_KEYS", 20):
-            for items, good in ((numbers[:50], True), (numbers, False)):
-                count = 100 if items is numbers else items.count(b"\0")
-                data = burnpack(b"\xa2\x67tensors\xa0\x61x" + tensorfmt.cbor_head(5, count) + items)
-                self.assertEqual(type(read_both(data)), list if good else tuple)
-        self.assertEqual(type(read_both(burnpack(
-            b"\xa2\x67tensors\xa0\x61x\xa2\x61a\0\x61a\0"))), tuple)
-
-    def test_counts_that_do_not_agree(self):
-        data = dumps(many_tensors(20), format="burnpack")
-        at = data.index(b"\x67tensors") + 8
-        for byte, good in ((-1, True), (1, False), (0xBF, False), (0xA0, True)):
-            byte = data[at] + byte if abs(byte) == 1 else byte
-            found = read_both(patched(data, (at, "%02x" % byte)))  # bytes behind are not used
-            self.assertEqual(type(found) is list, good, byte)
 
 
 @about("ztensor")
@@ -8299,8 +7720,6 @@ def add_tests(name):
         print("skipped: its tests, no .ci/%s.py" % name, file=sys.stderr)
 
 
-BESIDE = "test_all_outputs_have_been_looked_at", "test_numpy_sees_every_tensor"
-
 
 def load_tests(loader, tests, pattern):
     """Return the tests of a module; with `--format NAME` those that are about the format."""
@@ -8308,16 +7727,9 @@ def load_tests(loader, tests, pattern):
         name, kind = test._testMethodName, type(test)
         topics = getattr(getattr(kind, name), "about", getattr(kind, "about", None))
         return (topics is None or chosen(*topics)) and (kind.__module__ == __name__ or (
-            name in BESIDE + ("test_" + ONLY,)))  # of those in .ci
+            name in ("test_numpy_sees_every_tensor", "test_" + ONLY)))  # of those in .ci
     return unittest.TestSuite([test for kind in tests for test in kind if wanted(test)]) if (
         ONLY) else tests
-
-
-def accepting_tests():
-    """Return the names of the tests whose texts stand in .ci/accepted."""
-    kinds = [kind for kind in globals().values() if isinstance(kind, type)]
-    return sorted(set(["%s.%s" % (kind.__name__, name) for kind in kinds for name in vars(kind)
-                       if hasattr(vars(kind)[name], "accepts")]))
 
 
 @full
@@ -8353,20 +7765,6 @@ class SmallWorkTest(TestCase):
                 few, many = [count_calls(look, call, data) for data in files]
                 with self.subTest(pair=title, few=few, many=many):
                     self.assertTrue(many < 4.5 * few)
-
-    @about("ztensor")
-    def test_many_maps_that_may_hold_usual_entries(self):
-        """Of each, the shortcut looked for entries up to the end of the file."""
-        seen, split = [], tensorfmt.Usual.split
-        maps = dict([("%d" % i, {"a": 0}) for i in range(5000)])
-        data = zt1_objects(dict(maps, objects={}, attributes={"a" * 50000: 1}), ())
-
-        def look(usual, text):
-            seen.append(len(text))
-            return split(usual, text)
-        with Changed(tensorfmt.Usual, "split", look):
-            self.assertEqual(len(load(data)), 0)
-        self.assertTrue(0 < sum(seen) < 60 * len(data), sum(seen))
 
     @about("ztensor")
     def test_names_of_parts_are_short(self):
@@ -8676,8 +8074,7 @@ if __name__ == "__main__":
         os.fsync = os.fstat  # no test sees a disk; that it may fail or be missing is tested
         ACCEPT = "--accept" in sys.argv
         add_tests("shell")  # commands, terminals, pages
+        add_tests("texts")  # what people read, as accepted texts
         add_tests("peers")  # beside other libraries
-        if ACCEPT:  # of the tests that are named, or of all
-            sys.argv.remove("--accept")
-            sys.argv += [] if sys.argv[1:] else accepting_tests()
+        sys.argv = ["TextsTest" if word == "--accept" else word for word in sys.argv]
         unittest.main()

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Files and commands of which the tests keep what is said: see the accepted texts beside this.
+"""Files that are not usual, good or bad: what must hold for every file must hold for them.
 
-Most are a good file with one change; the builders are those of test_tensorfmt.py, [10].
+Most are a good file with one change; the builders are those of test_tensorfmt.py, [10]. The file
+errors.txt of .ci/accepted has a line for each.
 
     [1] generations        later generations and records, usual and odd, good and bad
     [2] odd files          that can be read, with much that is not usual
-    [3] commands           lines of our command, and the files that they name
 """
 import struct
 
 import tensorfmt
 from test_tensorfmt import (
-    burnpack, COO, CSR, dumps, F32, flat_file, golden, INF, mag300, make_burnpack, many_tensors,
-    Map, NAN, NET, odd_record, of_chosen, one2, one_burnpack, ONLY, part1, part2, primitiv,
-    QUANTIZED, read_file, record, safetensors, scheme, small_mag, snapshot, spans, spec_mag,
-    tensor, tohex, U32, unhex, write_file, zt1, zt1_file, zt1_objects, zt2, zt2_objects,
-    zt2_of_all_kinds, zt2_parts, ztensor, ztensor_raw)
+    burnpack, COO, CSR, dumps, F32, flat_file, golden, INF, mag300, make_burnpack, Map, NAN,
+    odd_record, of_chosen, one2, one_burnpack, part1, part2, primitiv, QUANTIZED, record,
+    safetensors, scheme, small_mag, snapshot, spans, spec_mag, tensor, tohex, U32, unhex, zt1,
+    zt1_file, zt1_objects, zt2, zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor, ztensor_raw)
 
 # -- [1] generations ----------------------------------------------------------------------------
 
@@ -394,98 +393,3 @@ def upstream_files():
         burnpack(tiny.replace(b"\x67tensors", b"\x47tensors")),
         burnpack(tiny.replace(b"\x68param", b"\x48param")),
         dumps({"e": []}, format="burnpack")[:206], dumps({}, format="burnpack")[:206]]
-
-
-# -- [3] commands -------------------------------------------------------------------------------
-
-COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | diff new.bpk old.zt
-    diff old.zt old.zt | diff --quiet old.zt old.zt | diff seed_basic.mag m012_meta_only.mag
-    diff seed_basic.mag v021_tiny.bpk | diff dtypes.bpk dtypes.bpk | diff dtypes.bpk head_quant.bpk
-    diff seed_basic.mag many.mag | ls --limit 0 large.zt | ls --sort name --limit 1 seed_basic.mag
-    ls seed_empty.mag m012_mixed.mag | get large.zt w | get large.zt s --rows 1
-    get large.zt w --rows 1: | get seed_basic.mag x --rows 0:3:2 | get seed_basic.mag y --stats
-    get seed_basic.mag y --rows -1 | explain --limit 3 seed_basic.mag
-    explain --limit 14 v021_tiny.bpk | explain --limit 13 v021_tiny.bpk
-    explain cut.zt | diff a.zt b.zt | diff b.zt a.zt | diff b.zt c.mag | diff d.zt e.zt
-    diff d.zt f.zt | diff f.zt d.zt
-    ls --sort bytes --limit 2 model_nested.primitiv | ls seed_basic.mag sorted_one.tbs
-    verify --quiet broken.zt sorted_one.tbs | verify sorted_one.tbs broken.zt --json
-    explain --tensor y seed_basic.mag | explain --tensor z seed_basic.mag
-    explain --html seed_basic.mag seed_basic.mag | explain --html page.html large.zt
-    explain --html page.html large.bpk
-    convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
-    convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
-    convert custom_fields.zt new.zt --only a
-    convert names.zt new.primitiv --set flat=True --drop | convert v021_basic.bpk new.tbs --drop
-    convert v021_basic.bpk new.tbs --drop --cast float32 --only decoder.* --set sort=False
-    ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
-    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
-    convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
-    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
-    ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
-    verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
-    diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
-    explain --from 48 --html page.html seed_basic.mag | explain --from -1 a.zt
-    explain --html page.html --tensor z seed_basic.mag | convert a.zt new.tbs --only x
-    ls --limit 2 seed_basic.mag | ls --limit 1 seed_basic.mag | get seed_basic.mag y --rows ::2
-    get seed_basic.mag y --rows 0 | get seed_basic.mag y --rows 1: | get seed_basic.mag y --rows :
-    get g.zt w | get h.zt w | get h.zt w --rows 1:1001 | ls --limit 0x1 g.zt
-    get seed_basic.mag x --rows 1:9:2 --stats
-    ls long.bpk | diff h.zt i.zt | diff i.zt h.zt | diff g.zt h.zt | diff j.zt k.zt
-    lss | verfy | explian | explain --tensor layer.1.v mega.bpk | explain cut.mag
-    explain cut.primitiv | explain part.bpk | verify part.bpk | get part.bpk head
-    get part.bpk head.bias --partial | get part.bpk head.b --partial
-    convert part.bpk new.zt --partial | ls new.zt | convert a.zt e.zt all.zt | ls mega.bpk
-    convert part.bpk mega.bpk all.zt --partial | ls all.zt | convert old.zt mega.bpk all.zt
-    ls mega.bpk --only *.1.* --only b
-    ls mega.bpk --only c | convert stars.zt new.zt --only a* | convert stars.zt new.zt --only a?
-    convert model_nested.primitiv new.zt --only enc.* | ls new.zt
-    convert model_nested.primitiv new.zt --only z --only enc? | ls new.zt
-    convert model_nested.primitiv new.zt --only z --only none*
-    convert v021_basic.bpk no.mag | convert custom_fields.zt no.bpk | convert head_scalars.bpk no.zt
-    convert up_head_ops.tbs no.zt | convert sorted_model.tbs no.zt | convert head_quant.bpk no.zt
-    convert optim_sgd_set.primitiv no.zt | convert shape_batch5.primitiv no.zt
-    convert head_quant.bpk no.zt --drop | ls no.zt no.mag no.bpk | get types.safetensors F4 --raw
-    get types.safetensors F8_E4M3 --raw | get types.safetensors C64 --raw
-    get types.safetensors F4 | ls types.safetensors""" + "".join([
-    "|get seed_basic.mag x --rows=" + rows
-    for rows in "3 0:4 -4: 1:9:2 7: -4 0:3 3: -3: 2 -1 :".split()]) + "".join([
-        "|ls columns%d.safetensors" % i for i in range(4)])
-COMMANDS = [line.strip() for line in COMMANDS.replace("\n", "|").split("|") if not ONLY]
-
-
-def write_files():
-    """Write the files that commands name into the folder where we are."""
-    write_file("cut.zt", golden("mixed.zt")[:-1])
-    write_file("long.bpk", make_burnpack(("a", [4], {"QFloat": {"value": "x" * 300}}, "00")))
-    tensorfmt.save("w.tbs", {"w": F32})
-    write_file("cut.mag", golden("seed_basic.mag")[:321])
-    write_file("cut.primitiv", golden("param_3x2x2_stat.primitiv")[:-1])
-    for i, dtype in enumerate(("F4", "F8_E5M2FNUZ", "x" * 20, "x" * 21)):
-        entry = {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}
-        write_file("columns%d.safetensors" % i, safetensors(
-            {"w": entry, "v": dict(entry, dtype=dtype)}, b""))
-    entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": [at, at + nbytes]})
-                    for name, n, at, nbytes in (("F8_E4M3", 2, 0, 2), ("F4", 4, 2, 2),
-                                                ("C64", 1, 4, 8))])
-    entries["w"] = {"data_offsets": [12, 20]}
-    write_file("types.safetensors", safetensors(entries, bytes(range(65, 85))))
-    for path, rows in (
-            ("large.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
-            ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int32")}),
-            ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": 1}),
-            ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
-            ("d.zt", {"w": [NAN, 0.0]}), ("e.zt", {"w": [NAN, -0.0]}),
-            ("f.zt", {"w": [1, 2.0]}), ("g.zt", {"w": list(range(1000))}),
-            ("h.zt", {"w": list(range(9001))}),
-            ("i.zt", {"w": list(range(4097)) + [7] * 4903 + [9000]}),
-            ("j.zt", {"w": tensor([0, 2], "int8"), "v": tensor([NAN, INF, 1], "float32")}),
-            ("k.zt", {"w": tensor([0, 2.0], "float32"), "v": tensor([1, INF, 4], "float16")}),
-            ("stars.zt", {"a*": F32, "ab": F32}), ("part.bpk", dict(NET, **{
-                "head.bias": [1.0], "head.b": [2.0]})), ("mega.bpk", {
-                    "layer.0.w": tensor(bytes(1 << 20), "uint8"), "b": [1.0],
-                    "layer.1.w": tensor(bytes(1 << 20), "uint8")}),
-            ("large.bpk", many_tensors(500)), ("old.zt", many_tensors(12)),
-            ("new.bpk", dict(many_tensors(11), more=[True]))):
-        tensorfmt.save(path, rows)
-    write_file("part.bpk", read_file("part.bpk")[:-24])
