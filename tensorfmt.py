@@ -117,7 +117,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
+                        NoReturn, Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -664,9 +664,14 @@ class Stream:
 
 
 def open_path(path: str, mapped: bool) -> Any:
-    about = os.stat(path)
+    try:
+        about = os.stat(path)
+    except FileNotFoundError as error:
+        if os.path.islink(path):
+            error.strerror = f"a symbolic link to {plain(os.readlink(path))}, which is not there"
+        raise
     if about[0] >> 12 == 1:  # to open one may wait for ever
-        raise ValueError(f"{plain(path)} is a pipe: load(stream.read()), ls -, verify -")
+        raise ValueError(f"{plain(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     stamp = where, mapped and not BOARD, getattr(about, "st_mtime", 0)
     return Stream(open(path, "rb"), path, stamp)
@@ -3384,7 +3389,7 @@ class Plan:
 
 
 DEQUANTIZE = FEATURES["dequantize"] = \
-    '; .dequantize() or convert(cast="float32"), --cast float32'
+    '; .dequantize() or convert(cast="float32")'
 
 
 class Quantized(Tensor):
@@ -3642,6 +3647,8 @@ class Format:
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
+    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
+    OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     MARKED = True  # every file begins with one of the MAGICS
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
@@ -3674,7 +3681,13 @@ class Format:
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
+        """Raise unless the file begins with its magic; refuse other generations by name."""
         head = cursor.head(len(magic))
+        digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
+        for start, name in self.OTHERS if head != magic else ():  # 0000 stands for any digits
+            if start in (head[:len(start)], digits[:len(start)]):
+                raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
+                                   check="magic", error=Unsupported)
         if not head or head != magic[:len(head)]:
             what = f"not a {self.NAME} file: it begins with {quote(head)}"
             raise cursor.error(what, "magic", offset=0, check="magic")
@@ -3768,7 +3781,7 @@ class Format:
         for name, item in items:
             key = type(item), item.dtype, item.shape
             if key not in fine or item.stored.why:
-                wrong = [(name, why) for why in self.misfits(item)]
+                wrong = [(name, why + self.remedy(item)) for why in self.misfits(item)]
                 problems += wrong
                 if not wrong and item.dtype in self.DTYPES and len(fine) < 256:
                     fine[key] = True
@@ -3789,15 +3802,23 @@ class Format:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         why = item.stored.why
         if is_sparse(item) and "sparse" not in self.USES:
-            yield "sparse; .todense() or convert(dense=True)"
+            yield "sparse"
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
-            held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
-            yield why or held + (FEATURES.get("dequantize", "") if item.dtype == "qfloat" else
-                                 "; .astype() or convert(cast=) to one of them")
+            yield why or f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
+
+    def remedy(self, item: Tensor) -> str:
+        """Return the end of a message that a tensor cannot be saved as it is."""
+        if is_sparse(item) and "sparse" not in self.USES:
+            return "; .todense() or convert(dense=True)"
+        if item.dtype is None or item.dtype in self.DTYPES or item.stored.why:
+            return ""
+        if item.dtype == "qfloat":
+            return str(FEATURES.get("dequantize", ""))
+        return "; .astype() or convert(cast=) to one of them"
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -3917,6 +3938,8 @@ class Mag(Format):
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
+    MARKS = {"end": "padding data"}
+    OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
@@ -4556,6 +4579,10 @@ class ZTensor(ZFamily):
     NAME = "ztensor"
     TITLE = "zTensor 0.1"
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
+    MARKS = {"S": "index"}
+    OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
+              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
+              (b"ZTEN0000", "another version of zTensor"))
     CHOICES = Schema(
         ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
@@ -5119,6 +5146,7 @@ class ZTensor2(ZObjects):
     and dense, equal contents once.
     """
 
+    MARKS = {"4096 k": "data", "4096 m": "manifest"}
     NAME = "ztensor2"
     TITLE = "zTensor 2"
     VERSION = "2"
@@ -5874,6 +5902,7 @@ class Burnpack(Format):
     padding is packed), never written. Tensors of unknown dtypes are listed.
     """
 
+    MARKS = {"DS": "data"}
     NAME = FAMILY = "burnpack"
     TITLE = "Burnpack"
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
@@ -6139,6 +6168,7 @@ class TensorBuffers(Format):
     Tensors are sorted by id, a hash of the name and ff; by the real library not (sort=False).
     """
 
+    MARKS = {"M": "root"}
     NAME = FAMILY = "tensorbuffers"
     TITLE = "TensorBuffers TBS1"
     HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
@@ -6317,6 +6347,7 @@ class Safetensors(Format):
     errors here, as in every official reader. Tensors of a type without a name here are listed.
     """
 
+    MARKS = {"8 + n": "data"}
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
     SUFFIXES, MAGICS = (".safetensors",), ()
@@ -6340,8 +6371,14 @@ class Safetensors(Format):
     TOP = Schema(("__metadata__", Schema(other=(TEXT, "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
 
-    def detect(self, head: bytes) -> bool:
-        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
+    def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
+        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
+
+    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        for item in tensors:
+            if item.attrs.get("st_dtype") not in (None, *self.TYPES):
+                yield (f"tensor {quote(item.name)}: no dtype of {self.NAME} is called "
+                       f"{quote(item.attrs['st_dtype'])}: its readers refuse the file")
 
     def read(self, cursor: Cursor) -> Any:
         nbytes, = cursor.record(self.HEADER)
@@ -6815,7 +6852,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     first = " ".join(["%02x" % byte for byte in head[:8]])
     error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
                         source.path, "magic")
-    raise FEATURES["guess"](head, error) if "guess" in FEATURES else error
+    raise FEATURES["guess"](source, error) if "guess" in FEATURES else error
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6945,7 +6982,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
-    raise ValueError("which format? give format= (--format) or a suffix: " + names)
+    raise ValueError("which format? give format= or a suffix: " + names)
 
 
 def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
@@ -6998,8 +7035,13 @@ def write_out(target: Any, chunks: Any) -> int:
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
         raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
     if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-        with open(path, "wb") as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-            return write_all(stream, chunks)
+        try:  # a device, a pipe, /dev/fd/N of a deleted file
+            with open(path, "wb") as stream:
+                return write_all(stream, chunks)
+        except OSError as error:
+            if error.errno in FULL:
+                error.filename = path
+            raise
     return _write_beside(real, chunks, path)
 
 
@@ -7018,6 +7060,9 @@ def write_all(stream: Any, chunks: Chunks) -> int:
             left -= count
             chunk = memoryview(chunk)[count:]
     return total
+
+
+FULL = (27, 28, 122)  # EFBIG, ENOSPC, EDQUOT: no source raises these
 
 
 def _write_beside(path: str, chunks: Chunks, target: str) -> int:
@@ -7046,7 +7091,8 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                 undo()
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
-        if isinstance(error, OSError) and error.filename in (temporary, path):
+        if isinstance(error, OSError) and (
+                error.filename in (temporary, path) or error.errno in FULL):
             text = f"{error.strerror}"
             if os.name == "nt" and error.errno == 13:
                 text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
@@ -7763,15 +7809,16 @@ def preview(item: Tensor) -> str:
 
 
 def dtype_of(item: Tensor) -> str:
-    """Return the dtype for a person, perhaps one that is not known here, as the file calls it."""
-    keys = ("type", "dtype", "st_dtype", "burn_dtype") if item.dtype is None else ()
-    words = [item.attrs[key] for key in keys if item.attrs.get(key) is not None]
-    word = (words + [item.dtype or "?"])[0]
-    return plain(word) if isinstance(word, str) else show(word)
+    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    if item.dtype is not None:
+        return item.dtype
+    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
+             if item.attrs.get(key) is not None]
+    return show(words[0]) if words else "?"
 
 
 def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it; what JSON lacks as text."""
+    """Return a value as JSON has it; what JSON lacks as text, bytes as hex digits."""
     if isinstance(value, dict):
         if all(isinstance(key, str) for key in value):
             return {key: json_ready(item) for key, item in value.items()}
@@ -7779,7 +7826,7 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [json_ready(item) for item in value]
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"bytes_hex": bytes(value).hex()}
+        return bytes(value).hex()
     if isinstance(value, int) and abs(value) >> 128:
         return show(value)
     if isinstance(value, float) and not abs(value) < INFINITY:
@@ -7790,6 +7837,28 @@ def json_ready(value: Any) -> Any:
 def to_json(value: Any) -> str:
     from json import dumps
     return dumps(json_ready(value))
+
+
+class Result:
+    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
+
+    def facts(self) -> Facts:
+        """Return what to_json() writes."""
+        return vars(self)
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON, as `--json` prints it."""
+        return to_json(self.facts())
+
+
+def nearest(name: Any, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    try:
+        from difflib import get_close_matches
+    except ImportError:  # on boards
+        return ""
+    near = get_close_matches(str(name)[:200], [one[:200] for one in names][:5000], 1)
+    return f"; did you mean {quote(near[0])}?" if near else ""
 
 
 def same_stored(a: Tensor, b: Tensor) -> bool:
@@ -7866,7 +7935,18 @@ class FileShown:
             return self._tensors[name]
         if name in self.attrs.get("missing", ()):
             raise KeyError(f"{quote(name)} does not lie whole in the file, which is cut short")
-        raise KeyError(f"no tensor {show(name)} ({count_of(len(self), 'tensor')})")
+        number = count_of(len(self), "tensor")
+        raise KeyError(f"no tensor {show(name)} ({number}){nearest(name, self)}")
+
+    def _repr_html_(self: Any) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
+        rows = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
+                for name, item in list(self.items())[:MAX_SHOWN]]
+        rows += [("", "", "", f"{len(self) - MAX_SHOWN} more")] * (len(self) > MAX_SHOWN)
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows:
+            text += "<tr>" + "".join([f"<td>{to_html(fact)}" for fact in row])
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
 
 
 if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
@@ -8556,16 +8636,17 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 # Explained, as rows of texts by rows_of().
 
 
-def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -> "Iterator[Field]":
+def explain(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+            **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError.
+    one (its kind is "fault") and what was not reached, then the FormatError. `mmap`: as in load().
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
     """
-    opened = open_source(source, True)
+    opened = open_source(source, mmap)
     try:
         fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None)
     finally:
@@ -8772,23 +8853,51 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
     return [field for field in out if field.nbytes]
 
 
-NOT_OURS = (  # how a file begins, what it is and what to do
-    (b"PK\3\4", "a zip archive: save() takes dict(numpy.load(path)), or torch.load(path)"),
-    (b"\x93NUMPY", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x1f\x8b", "a gzip file: load(gzip.open(path).read())"),
-    (b"<", "an HTML page, perhaps of an error: download the file itself"),
-    (b"version https://git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
 
 
-def guess(head: bytes, error: FormatError) -> FormatError:
-    """Return the error of a file that begins so, with what it looks like."""
-    looks = [text for start, text in NOT_OURS if head.startswith(start)]
-    what = error.what if head else "the file is empty"
-    return FormatError(what + "".join(["; it looks like " + text for text in looks]),
-                       *error.args[1:])
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
+    noun = "JSON" if text[:1] in ("{", "[") else "the text"
+    return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
+
+
+def guess(source: Any, error: FormatError) -> FormatError:
+    """Return the error of a source of no known format, with what it looks like."""
+    head = source.read(0, min(512, source.nbytes))
+    looks = looks_like(head)
+    what = f"not a tensor file known here; {looks}" if looks else error.what
+    made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
+    return made(what if head else "the file is empty", *error.args[1:])
 
 
 FEATURES["guess"] = guess
@@ -8797,7 +8906,7 @@ FEATURES["guess"] = guess
 # -- [9c] verify ---------------------------------------------------------------------------------
 
 
-class Report:
+class Report(Result):
     """What verify() found: true when nothing failed, str() of it is for a person.
 
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
@@ -8813,6 +8922,11 @@ class Report:
 
     def __bool__(self) -> bool:
         return not self.errors
+
+    def facts(self) -> Facts:
+        keys = "status", "check", "tensor", "text", "offset"
+        return {"file": self.path, "format": self.format, "version": self.version,
+                "valid": bool(self), "rows": [dict(zip(keys, row)) for row in self.rows]}
 
     def add(self, status: str, check: str, text: str, tensor: Any = None,
             offset: Any = None) -> None:
@@ -8849,18 +8963,18 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False, watch: Any = None,
-           **options: Any) -> Report:
+def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+           deep: bool = False, watch: Any = None, **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts,
-    their bytes, size) yields the parts, and may tell how far it is.
+    It comes for broken files too, and is true when nothing failed; OSError passes. `mmap`: as in
+    load(). `deep`: XXH3 (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module
+    xxhash. `watch`(parts, their bytes, size) yields the parts, and may tell how far it is.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
     """
-    opened = open_source(source, True)
+    opened = open_source(source, mmap)
     try:
         return verify_source(opened, kind_of(opened, format), options, deep, watch)
     except FormatError as error:
@@ -9001,8 +9115,10 @@ class Checks:
         for text in kind.notes(self.file.attrs, tensors) if few else ():
             report.add("note", "canonical", text)
         if sound and "checksums" not in [error.check for error in report.errors]:
-            report.add(*self.save_again() if self.complete and few else (
-                "-", "canonical", "not saved again"))
+            if not self.complete or not few:
+                report.add("-", "canonical", "not saved again")
+            elif self.kind.write is not None and self.kind.NAME != "shards":
+                report.add(*self.save_again())
 
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
         if cost > most or not self.budget.covers(cost):
@@ -9026,7 +9142,7 @@ class Checks:
         cost, slow = self.kind.hash_cost(nbytes, digest)
         if slow > self.slow:
             return "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
-                         "deep=True (--deep) computes all")
+                         "deep=True computes all")
         if again and not self.budget.covers(cost):
             return "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
         self.slow -= slow
@@ -9064,8 +9180,6 @@ class Checks:
         at, source, items = 0, self.source, in_order(self.file)
         rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
         places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
-        if self.kind.write is None:
-            return "-", "canonical", "it cannot be saved again: its version is only read"
         try:
             check_work(self.kind, items)
             chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
@@ -9113,41 +9227,83 @@ class Opened:
 # -- [9d] convert --------------------------------------------------------------------------------
 
 
-class Summary:
+class Summary(Result):
     """What convert() did; str() of it is for a person."""
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, now NaN)
         self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
-        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, number, number stored)
+        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
         self.nbytes, self.files = 0, 1  # of the target
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines(False))
-
-    def lines(self, each: bool) -> "List[str]":
-        """Return what was done; casts of a kind and renames one by one only if `each`."""
-        lines, alike = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"], {}
-        for name, old, new, exact in self.cast:
-            how = f"{old} -> {new} ({'exact' if exact else 'rounded'})"
-            alike.setdefault(how, []).append(quote(name))
-        for how, names in alike.items():
-            shown = names if each or len(names) == 1 else [count_of(len(names), "tensor")]
-            lines += [f"cast: {name} {how}" for name in shown]
-        renamed = [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        few = renamed if each else renamed[:5]
-        lines += few + [f"renamed: {len(renamed) - 5} more"] * (len(few) < len(renamed))
-        for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
-            lines += [f"{title}: {list_names(names)}"] if names else []
+        lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
+        lines += self.casts()
+        lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed[:5]]
+        if len(self.renamed) > 5:
+            lines.append(f"renamed: {len(self.renamed) - 5} more")
+        if self.missing:
+            lines.append(f"missing: {list_names(self.missing)}")
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
-        lines += [f"metadata {show(key)}: {old!r} -> {new!r}" for key, old, new in self.changed]
+        for key, old, new in self.changed:
+            change = "removed" if new is None else (
+                f"added: {show(new)}" if old is None else f"{show(old)} -> {show(new)}")
+            lines.append(f"metadata {show(key)}: {change}")
         lines += [f"dropped: {text}" for text in self.dropped]
-        return lines + [f"wrote {self.nbytes} bytes"]
+        return "\n".join(lines + [f"wrote {count_of(self.nbytes, 'byte')}"])
+
+    def casts(self) -> "List[str]":
+        """Return a line for the casts of each kind: how many, and what they lost."""
+        alike, lost = Map(), dict([row[:1] + (row[1:],) for row in self.lost])
+        for name, old, new, exact in self.cast:
+            alike.setdefault((old, new, exact), []).append(name)
+        lines = []
+        for (old, new, exact), names in alike.items():
+            infinite, nan = [sum(counts) for counts in zip(*[lost.get(name, (0, 0))
+                                                             for name in names])]
+            how = "exact" if exact else "rounded"
+            if infinite:
+                how += f"; {count_of(infinite, 'value')} became infinite"
+            if nan:
+                how += f", {nan} NaN" if infinite else f"; {count_of(nan, 'value')} became NaN"
+            who = quote(names[0]) if len(names) == 1 else count_of(len(names), "tensor")
+            lines.append(f"cast: {who} {old} -> {new} ({how})")
+        return lines
+
+
+class Reasons:
+    """Collects why a conversion is refused; equal reasons become one."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.rows = title, Map()  # (noun, why, option, its value) -> names
+
+    def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
+        self.rows.setdefault((noun, why, option, value), []).append(name)
+
+    def check(self) -> None:
+        """Raise what was collected, as a ValueError that has it as `.reasons`."""
+        if self.rows:
+            error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
+            error.reasons = self
+            raise error
+
+    def text(self, remedy: Any) -> str:
+        """Return a line for each reason; of an option and its value `remedy` makes a text."""
+        lines = []
+        for (noun, why, option, value), names in self.rows.items():
+            who = f"{noun} " + ", ".join([show(name, 200) for name in names[:10]])
+            who += f", {len(names) - 10} more" if len(names) > 10 else ""
+            if noun == "tensor" and len(names) > 1:
+                who = count_of(len(names), noun)
+            way = f": {remedy(option, value)}" if option else ""
+            lines.append(f"{clip(who, MAX_LINE // 2)}: {clip(why, MAX_LINE // 4)}{way}")
+        return f"{self.title} cannot hold\n  {join_lines(lines)}"
 
 
 def merged(file: File) -> "Tuple[Facts, Any]":
@@ -9155,43 +9311,14 @@ def merged(file: File) -> "Tuple[Facts, Any]":
     return file.merged() if isinstance(file, Joined) else (file.metadata, {})
 
 
-def load_several(sources: Any, **options: Any) -> File:
-    """Open a source, or several of one format as one File; ValueError where they do not agree."""
-    if not isinstance(sources, (list, tuple)):
-        return load(sources, **options)
-    if not sources:
-        raise ValueError("convert needs a source")
-    files = [load(source, **options) for source in sources]
-    paths = [plain(file.path or f"source {i}") for i, file in enumerate(files, 1)]
-    first, places, differ = files[0], Map(), Map()
-    for i, file in enumerate(files):
-        if file.kind is not first.kind:
-            raise ValueError(f"{paths[i]} is {file.kind.TITLE}, the first file "
-                             f"{first.kind.TITLE}: convert it to that first")
-        for key in sorted(set(first.attrs).union(file.attrs)):
-            if first.kind.is_content(key, True) and first.attrs.get(key) != file.attrs.get(key):
-                differ["attr", key] = f"file attribute {show(key)}"
-        for name in file:
-            if name in places:
-                other = paths[int(places[name])]
-                raise ValueError(f"tensor {quote(name)} is in {other} and in {paths[i]}")
-            places[name] = f"{i:09}"
-    attrs = Map([pair for pair in first.attrs.items() if ("attr", pair[0]) not in differ])
-    attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
-    parts = [(f"{i:09}", file) for i, file in enumerate(files)]
-    joined = Joined(first.kind, first._source, attrs, places, {}, parts)
-    joined.differ = differ
-    return joined
-
-
-def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
+def convert(source: "Union[Source, File]", target: Target, *,
             format: "Optional[str]" = None, cast: Any = None, only: Any = None,
             exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
             metadata: Any = None, meta: Any = None, partial: bool = False, watch: Any = None,
             **options: Any) -> Summary:
-    """Write the tensors of a source (a File, a list of files) in a format; return what was done.
+    """Write the tensors of a source, or a File, in a format; return what was done.
 
-    Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
+    Nothing changes silently: what the target cannot hold is a ValueError with all reasons. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
     shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
@@ -9203,11 +9330,10 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
-    not needed there: data_endianness, encoding, layout, version
     wrote 264 bytes
     """
     if not isinstance(source, File):
-        with load_several(source, partial=partial) as file:
+        with load(source, partial=partial) as file:
             return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
@@ -9220,16 +9346,22 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    summary, chosen = Summary(), _select(in_order(source), only, exclude)
+    summary, reasons = Summary(), Reasons(kind.TITLE)
+    chosen = _select(in_order(source), only, exclude)
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(kind, chosen, bool(cast))
-    items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
+    items = [(name, _fit(kind, name, item, dense, cast, summary, reasons))
+             for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, summary)
-    _leave_out(kind, source, attrs, items, drop, summary)
+    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, drop, summary, reasons)
+    _leave_out(kind, source, attrs, items, drop, summary, reasons)
+    for name, _ in items:
+        for why in kind.check_name(named[name]):
+            reasons.add("tensor", name, why, "rename", "OLD=NEW")
+    reasons.check()
     names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
@@ -9248,18 +9380,21 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     return summary
 
 
-def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts,
-                  summary: Summary) -> Any:
+def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts, drop: bool,
+                  summary: Summary, reasons: Reasons) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
     found, differ = merged(file)
     metadata = Map(found.items())
     for key, value in meta.items():
-        fresh = differ.pop(("metadata", key), None) is None
-        if value is not None:
-            metadata[key] = value
-        elif metadata.pop(key, meta) is meta and fresh:
+        fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
+        if value is None and key not in metadata and fresh:
             raise ValueError(f"meta: there is no metadata {show(key)}")
-    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ.values()]
+        if value is None:
+            metadata.pop(key, None)
+        else:
+            metadata[key] = value
+        summary.changed.append((key, old, value))
+    lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None
@@ -9272,8 +9407,12 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
         if key in file.kind.IDLE_KEYS:
             summary.left_behind.append(f"metadata {key}")
         else:
-            why += "; metadata='text' (--metadata text) writes it as text" if fits else ""
+            lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
+    for key, why, option, choice in lost:
+        if drop:
             summary.dropped.append(f"metadata {show(key)} ({why})")
+        else:
+            reasons.add("metadata", key, why, option, choice)
     for key, value in metadata.items():
         if type(value) in kind.HELD_AS:
             stored = kind.HELD_AS[type(value)](value)
@@ -9282,25 +9421,28 @@ def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: 
 
 
 def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: bool,
-               summary: Summary) -> None:
-    """Note the attributes that the target does not store; ValueError for content without `drop`."""
+               summary: Summary, reasons: Reasons) -> None:
+    """Note the attributes that the target does not store; content needs `drop`."""
     origin = file.kind
-    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key, True))
+    found: Any = [(None, key, value not in (None, {}) and origin.is_content(key, True))
              for key, value in file.attrs.items() if key not in attrs and key != "missing"]
     for name, item in items if kind is not origin else ():
         own = kind.own_attrs(item)
         for key in [key for key in item.attrs if key not in own]:
             content = origin.is_content(key)
             if not content or origin.NAME not in kind.CARRIES:
-                found.append((f"tensor {show(name, 200)}: attribute ", key, content))
+                found.append((name, key, content))
     summary.missing = file.attrs.get("missing", [])
-    summary.dropped += [where + show(key) for where, key, content in found if content]
     behind = [key for _, key, content in found if not content]
     summary.left_behind = sorted(set(summary.left_behind + behind))
-    if summary.dropped and not drop:
-        lines = join_lines(summary.dropped)
-        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
-                         "  drop=True (--drop) leaves it out")
+    for owner, key, content in found:
+        if content and drop:
+            where = "" if owner is None else f"tensor {show(owner, 200)}: "
+            summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
+        elif content and owner is None:
+            reasons.add("file attribute", key, "there is no place for it", "drop")
+        elif content:
+            reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
 
 
 def _select(items: Items, only: Any, exclude: Any = None) -> Items:
@@ -9349,13 +9491,14 @@ def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
     return made
 
 
-def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
+def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary,
+         reasons: Reasons) -> Any:
     """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
-    old, made_dense = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
-    if made_dense:
-        if not dense:
-            raise ValueError(f"{kind.TITLE} has no sparse tensors: {quote(name)}; "
-                             "dense=True (--dense) writes the zeros")
+    old, sparse = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
+    if sparse and not dense:
+        reasons.add("tensor", name, "sparse", "dense")
+        return item
+    if sparse:
         summary.cast.append((name, "sparse", "dense", True))
         item = Cast(item, old)  # made dense when it is written, one at a time
     new = cast.get(old) if isinstance(cast, dict) else cast
@@ -9363,80 +9506,145 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
     if new is None or new == old:
-        summary.copied += [] if made_dense else [name]
-        return item
-    if old == "qfloat":
-        summary.cast.append((name, old, new, False))
-        return Cast(item.floats(), new)
-    try:
+        summary.copied += [] if sparse else [name]
+    else:
+        try:
+            item = _cast(name, item, new, summary)
+        except FormatError:
+            raise
+        except ValueError as error:
+            reasons.add("tensor", name, f"cast to {new}: {error}")
+            return item
+    for why in kind.misfits(item):
+        reasons.add("tensor", name, why, *_way_for(kind, item))
+    return item
+
+
+def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
+    """Return the option that lets a format hold a tensor, and its value."""
+    old = item.dtype
+    if old == "qfloat" and "float32" in kind.DTYPES:
+        return "cast", "float32"
+    if item.stored.why is not None or old is None:
+        return "exclude", "NAME"
+    exact = [new for new in ITEMSIZE if old in ITEMSIZE and cast_is_exact(old, new)]
+    rounding = ["int32", "float32"] if old in FLOAT_DIGITS else ["float32", "int32"]
+    for new in reversed(rounding + exact) if old not in kind.DTYPES else ():
+        if new in kind.DTYPES:
+            return "cast", new
+    return "", ""
+
+
+def _cast(name: str, item: Any, new: str, summary: Summary) -> Any:
+    """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+    if item.dtype == "qfloat":
+        values, made, exact = item.floats(), Cast(item.floats(), new), False
+    else:
         values = item.components["values"] if is_sparse(item) else item
         values.check_readable()
-        made = item.with_values(new) if is_sparse(item) else Cast(item, new)
-        exact = cast_is_exact(old, new) or _round_trips(values, old, new)
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
-    summary.cast.append((name, old, new, exact))
+        made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
+    infinite = nan = 0
+    if not cast_is_exact(values.dtype, new):
+        same, infinite, nan = _losses(values, values.dtype, new)
+        exact = exact and same
+    summary.cast.append((name, item.dtype, new, exact))
+    summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
     return made
 
 
-def _round_trips(item: Tensor, old: str, new: str) -> bool:
-    """Return whether casting there and back gives the same; to integers all are: so all fit."""
-    same = True
+def _losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
+    """Return whether a cast there and back gives the same; how many become infinite, and NaN."""
+    same, infinite, nan = True, 0, 0
     for part in item.parts():
         data = bytes(part)
         if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
             tops, zeros = data[3::4], bytes(len(data) // 4)
             if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
                 continue
-        there = cast_block(data, old, new)
+        there = cast_block(data, old, new)  # an error of integers that do not fit
         try:
             same = same and bytes(cast_block(there, new, old)) == data
         except ValueError:
             same = False
-        if not same and new not in INT_RANGE:
-            return False
-    return same
+        values = unpack_values(new, there) if new in FLOAT_DIGITS else ()
+        if not -INFINITY < sum(values) < INFINITY:
+            for x, y in zip(unpack_values(old, data), values):
+                if x == x and y != y:
+                    nan += 1
+                elif abs(y) == INFINITY and abs(x) != INFINITY:
+                    infinite += 1
+    return same, infinite, nan
 
 
 # -- [9e] diff -----------------------------------------------------------------------------------
 
 
-def diff(a: Any, b: Any, *, watch: Any = None) -> Facts:
-    """Return what differs between two sources or Files, of any formats.
+class Diff(Result):
+    """What diff() found: true when something differs, str() of it is for a person.
 
-    "tensors": how many there are; "differences": a map for each, its "sign" - (only in a), + (only
-    in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a person, and where
-    values changed their "count", "max_abs", "max_rel". `watch`: as in verify().
+    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each, its
+    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
+    "changes" for a person, and where values changed their "count", "max_abs" and "max_rel", of NaN
+    against a number both infinite, and "not_finite", how many NaN and infinities are among them.
+    """
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b, self.tensors = a.path, b.path, len(set(a).union(b))
+        self.differences: "List[Facts]" = []
+
+    def __bool__(self) -> bool:
+        return bool(self.differences)
+
+    def __repr__(self) -> str:
+        lines = []
+        for row in self.differences:
+            tensor = row["kind"] == "tensor"
+            changes = [text if tensor else show(text) for text in row["changes"]]
+            what = plain(row["name"]) if tensor else f"{row['kind']} {plain(row['name'])}"
+            lines.append(f"{row['sign']} {what}: {(', ' if tensor else ' -> ').join(changes)}")
+        number = count_of(len(self.differences), "difference")
+        return "\n".join(lines + [f"{count_of(self.tensors, 'tensor')}, {number}"])
+
+    def note(self, noun: str, name: str, x: Any, y: Any, row: Facts) -> None:
+        sign = "~" if name in x and name in y else "-" if name in x else "+"
+        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+
+
+def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
+         watch: Any = None) -> Diff:
+    """Return what differs between two sources or Files, of any formats: a Diff.
+
+    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity.
+    `mmap`: as in load(). `watch`: as in verify().
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
-    >>> diff(one, two)["differences"][0]["changes"]
-    ['1 value changed, by 0.5 at most']
+    >>> diff(one, two)
+    ~ w: 1 value changed, by 0.5 at most
+    1 tensor, 1 difference
+    >>> bool(diff(one, two, rtol=0.5))
+    False
     """
-    a, b = [one if isinstance(one, File) else load(one) for one in (a, b)]
+    if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
+        raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
+    a, b = [one if isinstance(one, File) else load(one, mmap=mmap) for one in (a, b)]
     for file in (a, b):
         check_work(None, list(file.items()))
-    rows, names = [], Map.fromkeys(list(a) + list(b))
-
-    def note(noun: str, name: str, x: Any, y: Any, row: Facts) -> None:
-        sign = "~" if name in x and name in y else "-" if name in x else "+"
-        rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+    found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
         names = watch(names, sum([item.nbytes for item in a.values()]),
                       lambda name: a[name].nbytes if name in a else 0)
     for name in names:
-        row = diff_tensor([file[name] for file in (a, b) if name in file])
+        row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
         if row:
-            note("tensor", name, a, b, row)
+            found.note("tensor", name, a, b, row)
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     for noun, (x, y) in ("metadata", (all_metadata(a), all_metadata(b))), ("scalar", scalars):
         for key in Map.fromkeys(list(x) + list(y)):
             both = [data[key] for data in (x, y) if key in data]
             if key not in idle if len(both) == 1 else to_json(both[0]) != to_json(both[1]):
-                note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
-    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)), "differences": rows}
+                found.note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
+    return found
 
 
 def all_metadata(file: File) -> Facts:
@@ -9448,40 +9656,48 @@ def all_metadata(file: File) -> Facts:
     return found
 
 
-def diff_tensor(both: "List[Tensor]") -> Facts:
+def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
     """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
     texts = [f"{dtype_of(item)} {show(item.shape)}" for item in both]
     if len(both) == 1 or both[0].shape != both[1].shape:
         return {"changes": [" -> ".join(texts)]}
     row: Facts = {"changes": [] if texts[0] == texts[1] else [" -> ".join(texts)]}
     try:
-        diff_values(*both, row)
+        diff_values(both[0], both[1], row, rtol, atol)
     except Unsupported as error:
         if not same_stored(*both):
             row["changes"].append(f"not known to be the same: {error.what}")
     return row if row["changes"] else {}
 
 
-def diff_values(a: Tensor, b: Tensor, row: Facts) -> None:
+def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
     """Compare in constant memory: bytes first, numbers where they differ; note what is found."""
     old, new = str(a.dtype), str(b.dtype)
-    count, largest, most, same = 0, 0.0, 0.0, True
+    count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
     for part, other in zip(groups_of(a), groups_of(b)):
         if old == new and part == other:
             continue
         same = False
         for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
-            if x != y and (x == x or y == y):
-                gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
-                count, largest = count + 1, max(largest, gap)
-                most = max(most, gap / abs(y) if y else INFINITY)
+            if x == y or (x != x and y != y):
+                continue
+            gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
+            if gap <= atol + rtol * abs(y) and gap < INFINITY:
+                continue
+            count += 1
+            if not gap < INFINITY:  # NaN or infinity against another value
+                odd, gap = odd + 1, INFINITY
+            most = max(most, gap)
+            ratio = max(ratio, gap / abs(y) if y and gap < INFINITY else INFINITY)
+    near = rtol or atol
     if count:
-        by = f", by {largest!r} at most" if largest else ""  # not of NaN
+        by = "" if odd else f", by {most!r} at most"
+        by += f", {odd} of them from or to NaN or infinity" if odd else ""
         row["changes"].append(f"{count_of(count, 'value')} changed{by}")
-        row.update(count=count, max_abs=largest, max_rel=most)
-    elif not same:
+        row.update(count=count, not_finite=odd, max_abs=most, max_rel=ratio)
+    elif not same and (old != new or not near):
         bits = ", other bits (-0.0 or NaN)" if old == new else ""
-        row["changes"].append("same values" + bits)
+        row["changes"].append("close values" if near else "same values" + bits)
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -9523,9 +9739,9 @@ a{color:inherit}
 .key i,.banner{background:var(--t);border-left:6px solid var(--c)}
 .key i{display:inline-block;width:1.2em;height:.9em;margin-right:.4em}
 .banner{padding:.6rem 1rem;overflow-wrap:anywhere}
-nav{position:sticky;top:0;display:flex;gap:1px;height:44px;padding:3px 0;background:var(--paper)}
+nav{position:sticky;top:0;display:flex;height:44px;padding:3px 0;background:var(--paper)}
 nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--t);
-border-bottom:4px solid var(--c);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
+border-bottom:4px solid var(--c);border-right:1px solid var(--paper);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
 pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
 table{border-collapse:collapse}
@@ -9541,7 +9757,8 @@ tr:target{background:light-dark(#fff2ad,#3b3516)}
 .name{padding-left:calc(var(--d)*1.2em)}
 .fault .name{color:var(--c);font-weight:700}
 </style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key">{{key}}</p>{{banner}}
-<nav>{{strip}}</nav><details><summary>How {{kind}} is built</summary><pre>{{layout}}</pre></details>
+<nav>{{strip}}</nav><details><summary>How {{kind}} is built, and where it is here</summary>
+<pre>{{layout}}</pre></details>
 <details open><summary>{{count}}</summary><section class="scroll"><table><tr><th>name</th>
 <th>dtype, shape</th><th>bytes</th><th>at</th><th>first values</th></tr>
 {{tensors}}</table></section></details>
@@ -9558,7 +9775,7 @@ class Explained:
         self.source, self.kind = source, kind_of(source, None)
         fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
         aim_offsets(fields)
-        self.attrs = parsed[0] if parsed else {}
+        self.fields, self.attrs = fields, parsed[0] if parsed else {}
         self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
         self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
         reach = 0
@@ -9602,7 +9819,6 @@ def hex_of(data: bytes) -> str:
 def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
     import re
-    from html import escape
     rows, kind, total = found.rows, found.kind, found.source.nbytes
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
     summary, facts = count_of(len(picked), "field"), f"{kind.TITLE}, {total:,} bytes"
@@ -9619,7 +9835,7 @@ def make_page(found: Explained) -> "Tuple[str, str]":
         f", {PAGE_ROWS} shown" if len(data) > PAGE_ROWS else "")
     parts = {"title": title, "facts": to_html(facts, MAX_LINE), "key": key, "kind": kind.TITLE,
              "banner": page_banner(found), "strip": page_strip([row[0] for row in rows]),
-             "layout": escape(doc_of(kind)), "count": count,
+             "layout": page_layout(found), "count": count,
              "tensors": page_tensors(data[:PAGE_ROWS]), "rows": page_rows(found.source, picked)}
     page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
@@ -9640,6 +9856,30 @@ def page_banner(found: Explained) -> str:
 
 def link(offset: int) -> str:
     return f'<a href="#0x{offset:x}">0x{offset:x}</a>'
+
+
+def page_layout(found: Explained) -> str:
+    """Return the drawn layout; in front of each row where it is in this file, if it is there."""
+    import re
+    lines = []
+    for line in doc_of(found.kind).split("\n"):
+        label = re.match(r"(\S.{0,11}?)(?:  +| +(?==))", line)
+        at = place_of(label.group(1), found) if label else None
+        place = " " * 12 if at is None else link(at) + " " * (12 - len(f"0x{at:x}"))
+        lines.append(place + to_html(line, MAX_LINE) if line else "")
+    return "\n".join(lines)
+
+
+def place_of(label: str, found: Explained) -> "Optional[int]":
+    """Return where a label of a drawn layout is in a file: a number, or by a field or its value."""
+    nbytes, marks = found.source.nbytes, found.kind.MARKS
+    names = str(marks.get(label, label)).split(" ")
+    at: Any = [field.offset if label in marks else field.value for field in found.fields
+               if field.name in names or field.kind in names][:1]
+    at = at[0] if at else int(label) if label.isdigit() else None
+    if label[:4] == "end-" and label[4:].isdigit():
+        at = nbytes - int(label[4:])
+    return at if isinstance(at, int) and 0 <= at < nbytes else None
 
 
 def page_tensors(data: "List[Field]") -> str:
@@ -9926,14 +10166,34 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
 
 # -- [11] command line ---------------------------------------------------------------------------
 
+MAX_TREE = 30  # lines of `ls --tree`
+SHELL_WORDS = (  # words of Python in messages, those of the command line
+    ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
+    ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
+    ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
+    ("load(partial=True) and --partial take", "--partial takes"),
+    ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
+    ("deep=True computes all", "--deep computes all"),
+    ("give format= or a suffix", "give --format or a suffix"))
+
 
 def describe(error: BaseException, path: str = "") -> str:
-    """Return the message of an error, which names the file."""
-    if not isinstance(error, OSError):
-        return error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
-    path = str(error.filename or path)
-    hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
-    return (plain(path) + ": " if path else "") + (error.strerror or str(error)) + hint
+    """Return the message of an error, which names the file, in words of the command line."""
+    if isinstance(error, OSError):
+        path = str(error.filename or path)
+        hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
+        return (plain(path) + ": " if path else "") + (error.strerror or str(error)) + hint
+    reasons: "Optional[Reasons]" = getattr(error, "reasons", None)
+    if reasons is not None:
+        return reasons.text(lambda option, value: f"--{option}" + (
+            "" if value is True else f" {value}"))
+    return shell_words(error.__str__("utf-8") if isinstance(error, FormatError) else str(error))
+
+
+def shell_words(text: str) -> str:
+    for python, shell in SHELL_WORDS:
+        text = text.replace(python, shell)
+    return text
 
 
 def open_input(path: str) -> Any:
@@ -10031,13 +10291,13 @@ def each_file(args: Any, call: Any) -> int:
         for path in args.files:
             try:
                 facts = call(path, args)
+                code = code or int(facts.get("valid") is False)
             except BrokenPipeError:
                 raise
-            except (ValueError, OSError) as error:
-                facts = {"file": path, "error": describe(error, path)}
+            except (OSError, ValueError) as error:
+                code, facts = 1, {"file": path, "error": describe(error, path)}
                 sys.stdout.flush()
-                print(f"error: {facts['error']}", file=sys.stderr)
-            code |= "error" in facts or not facts.get("valid", True)
+                print("error: " + facts["error"], file=sys.stderr)
             yield facts
     if args.json:
         write_json(results())
@@ -10051,45 +10311,62 @@ def show_ls(args: Any) -> int:
     return each_file(args, list_file)
 
 
+ORDERS: Any = {  # of the rows of ls, by (name, tensor)
+    "bytes": lambda pair: -pair[1].stored.nbytes,
+    "name": lambda pair: pair[0],
+    "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
+
+
 def list_file(path: str, args: Any) -> Facts:
     with load(open_input(path), **args.options) as file:
         items = _select(list(file.items()), args.only)
+        if args.sort:
+            items.sort(key=ORDERS[args.sort])
         metadata, differ = merged(file)
         facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
                  "bytes": file.nbytes, "attrs": file.attrs, "metadata": metadata,
-                 "differ": list(differ.values()), "tensors": []}
-        if args.stats:
-            check_work(None, items)
-        for name, item in items:
-            row = {"name": name, "dtype": dtype_of(item), "shape": item.shape,
-                   "size": item.size, "encoding": item.stored.encoding, "offset": item.offset,
-                   "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
-            row.update(stats_of(item) if args.stats else {})
-            facts["tensors"].append(row)
+                 "differ": list(differ.values())}
+        if args.tree is not None:
+            facts["tree"] = tree_of(items, args.tree)
+        else:
+            facts["tensors"] = [
+                {"name": name, "dtype": dtype_of(item), "shape": item.shape, "size": item.size,
+                 "encoding": item.stored.encoding, "offset": item.offset,
+                 "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
+                for name, item in items[:args.limit]]
         if not args.json:
-            print_file(facts, file.kind.TITLE, args.stats)
+            print_file(facts, file.kind.TITLE)
+            print()
+            print_tensors(facts, items, args.limit)
         return facts
 
 
-def stats_of(item: Tensor) -> Facts:
-    """Return min, max and mean of the finite elements (or None), and how many others there are."""
-    count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
-    try:
-        for part in progress(item.parts(), item.nbytes * bool(item.check_readable())):
-            values = unpack_values(str(item.dtype), part)
-            if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
-                nans += len([value for value in values if value != value])
-                values = [value for value in values if -INFINITY < value < INFINITY]
-            low, high = min([low] + list(values)), max([high] + list(values))
-            count, total = count + len(values), total + sum(values)
-    except Unsupported as error:
-        return {"error": error.what}
-    ends = (low, high, total / count) if count else (None, None, None)
-    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
+def tree_of(items: Items, depth: int) -> "List[Facts]":
+    """Return sums of tensors whose names begin alike, up to so many dots; numbers are one: #.
+
+    Depth 0 is the deepest that has at most MAX_TREE lines.
+    """
+    rows: Any = None
+    for parts in range(depth or 1, (depth or 16) + 1):
+        sums: Any = Map()
+        for name, item in items:
+            steps = ["#" if step.isdigit() else step for step in name.split(".", parts)[:parts]]
+            row = sums.setdefault(".".join(steps), {
+                "name": ".".join(steps), "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
+            row["tensors"] += 1
+            row["elements"] += item.size
+            row["bytes"] += item.stored.nbytes
+            dtype = dtype_of(item)
+            row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
+        if rows is not None and len(sums) > MAX_TREE:
+            break
+        rows = sums.values()
+    return list(rows)
 
 
-def print_file(facts: Facts, title: str, stats: bool) -> None:
-    rows, attrs = facts["tensors"], facts["attrs"]
+def print_file(facts: Facts, title: str) -> None:
+    """Print what is said of a file: its size, attributes and metadata."""
+    attrs = facts["attrs"]
     own = [f"{plain(key)} {plain(str(value))}" for key, value in attrs.items()
            if key != "version" and isinstance(value, (str, int))]
     print(clip(", ".join([f"{plain(facts['file'])}: {title}", count_of(facts["bytes"], "byte")
@@ -10101,62 +10378,152 @@ def print_file(facts: Facts, title: str, stats: bool) -> None:
             print(f"{len(pairs) - 20} more, see --json")
     if facts["differ"]:
         print("the files do not agree on " + list_names(facts["differ"], 20))
-    keys = ["min", "max", "mean", "nan", "infinite"] if stats else []
-    lines: Any = [["bytes", "offset", "dtype", "shape"] + keys + ["name"]]
-    for row in rows:
-        coding = "" if row["encoding"] == "raw" else " " + plain(row["encoding"])
-        lines.append([row["bytes"], row["offset"], row["dtype"] + coding, show(row["shape"])]
-                     + [row.get(key) for key in keys] + [plain(row["name"]) + (
-                         f" ({plain(row['error'], 80)})" if "error" in row else "")])
-    elements = sum([row["size"] for row in rows])
-    lines.append([sum([row["bytes"] for row in rows]), "", count_of(len(rows), "tensor"),
-                  f"{elements} elements"] + [""] * (len(keys) + 1))
-    print()
+
+
+def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
+    """Print a row for each tensor, or for each part of names, and their sums."""
+    nbytes = sum([item.stored.nbytes for _, item in items])
+    size = sum([item.size for _, item in items])
+    lines: Any = []
+    if "tree" in facts:
+        limit = MAX_TREE if limit is None else limit
+        rows = facts["tree"][:limit]
+        more = len(facts["tree"]) - len(rows)
+        lines.append(["bytes", "elements", "tensors", "dtype", "name"])
+        for row in rows:
+            kinds = [f"{dtype} {count}" for dtype, count in row["dtypes"].items()]
+            lines.append([row["bytes"], row["elements"], row["tensors"],
+                          list_names(kinds if kinds[1:] else list(row["dtypes"]), 3),
+                          plain(row["name"])])
+        lines.append([nbytes, size, len(items), "", "total"])
+    else:
+        rows, more = facts["tensors"], len(items) - len(facts["tensors"])
+        lines.append(["bytes", "offset", "dtype", "shape", "name"])
+        for row in rows:
+            coding = "" if row["encoding"] == "raw" else " " + plain(row["encoding"])
+            lines.append([row["bytes"], row["offset"], row["dtype"] + coding, show(row["shape"]),
+                          plain(row["name"])])
+        lines.append([nbytes, "", count_of(len(items), "tensor"), count_of(size, "element"), ""])
+    lines[-1:-1] = [[""] * (len(lines[0]) - 1) + [f"{more} more"]] if more else []
     table(lines)
-    for name in attrs.get("missing", ()):
+    for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {plain(name)}")
 
 
-def no_tensor(name: str, names: Any) -> ValueError:
-    from difflib import get_close_matches
-    near = get_close_matches(name, list(names)[:10000], 1)
-    return ValueError(f"no tensor {quote(name)}" + (
-        f"; did you mean {quote(near[0])}?" if near else " (`ls` lists them)"))
+def no_tensor(path: str, name: str, names: Any) -> ValueError:
+    hint = nearest(name, names) or " (`ls` lists them)"
+    return ValueError(f"{plain(path)}: no tensor {quote(name)}{hint}")
 
 
-def show_get(args: Any) -> None:
+def show_get(args: Any) -> int:
     with load(open_input(args.file), **args.options) as file:
-        if args.name not in file:
-            raise no_tensor(args.name, file)
-        item = file[args.name] if args.at is None else file[args.name][args.at]
-        if args.raw:
-            blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
-            parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
-            write_all(open_output("-")[0], progress(parts, item.nbytes))
-        elif args.json:
-            write_json({"name": args.name, "dtype": item.dtype, "shape": item.shape,
-                        "values": item.tolist()})
-        else:
+        items, one = pick(file, args.name, args.file)
+        if args.stats:
+            return show_stats(items, one and args.name is not None, args.json)
+        if args.name is None or args.raw and not one:
+            raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
+                            + ("" if args.raw else ", or --stats"))
+        facts = [{"name": name, "dtype": item.dtype, "shape": item.shape, "values": item.tolist()}
+                 for name, item in items if args.json]
+        if args.json:
+            write_json(facts[0] if one else iter(facts))
+        for name, item in items if not args.json else ():
+            if args.raw:
+                write_raw(item)
+                continue
+            if not one:
+                print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
             print(preview(item))
             if item.size > MAX_SHOWN:
-                print(f"{count_of(item.size, 'element')}: --json prints all, --at a part")
+                print(f"{count_of(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+    return 0
+
+
+def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
+    """Return the tensors that NAME means, NAME[0:2] or a pattern; and whether it is one by name."""
+    from fnmatch import fnmatchcase
+    if name is None or name in file:
+        return list(file.items()) if name is None else [(name, file[name])], name is not None
+    owner, _, keys = name.rpartition("[")
+    if owner in file and keys.endswith("]"):
+        try:
+            return [(name, file[owner][index(keys[:-1])])], True
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{plain(path)}: {error}")
+    found = [pair for pair in file.items() if fnmatchcase(pair[0], name)]
+    if not found:
+        raise no_tensor(path, owner if keys.endswith("]") else name, file)
+    return found, False
 
 
 def index(text: str) -> Any:
     """Return what stands in the brackets of t[0:2, ..., -1]."""
-    keys: Any = [Ellipsis if part.strip() == "..." else int(part) if ":" not in part else slice(
-        *[int(end) if end.strip() else None for end in part.split(":")])
-        for part in text.split(",")]
+    try:
+        keys: Any = [Ellipsis if part.strip() == "..." else int(part) if ":" not in part else slice(
+            *[int(end) if end.strip() else None for end in part.split(":")])
+            for part in text.split(",")]
+    except (ValueError, TypeError):  # TypeError: more than three in a slice
+        raise ValueError(f"[{plain(text)}] is not an index, as in Python: [0, 2:8:2, ..., -1]")
     return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
 
 
+def write_raw(item: Tensor) -> None:
+    """Write the row-major little-endian bytes to standard output."""
+    blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
+    parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
+    write_all(open_output("-")[0], progress(parts, item.nbytes))
+
+
+def show_stats(items: Items, one: bool, json: bool) -> int:
+    """Print statistics of tensors, a row each; a damaged one does not stop the others."""
+    check_work(None, items)
+    errors: "List[FormatError]" = []
+
+    def rows() -> Chunks:
+        for name, item in items:
+            row = {"name": name, "dtype": dtype_of(item), "shape": item.shape}
+            try:
+                row.update(stats_of(item))
+            except FormatError as error:
+                row["error"] = error.what
+                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
+            yield row
+    if json:
+        write_json(next(rows()) if one else rows())
+    else:
+        keys = "min", "max", "mean", "nan", "infinite"
+        lines: Any = [list(keys) + ["name"]]
+        lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
+            f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
+        table(lines)
+    for error in errors:
+        raise error
+    return 0
+
+
+def stats_of(item: Tensor) -> Facts:
+    """Return min, max and mean of the finite elements (or None), and how many others there are."""
+    count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
+    for part in progress(item.parts(), item.nbytes * bool(item.check_readable())):
+        values = unpack_values(str(item.dtype), part)
+        if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
+            nans += len([value for value in values if value != value])
+            values = [value for value in values if -INFINITY < value < INFINITY]
+        low, high = min([low] + list(values)), max([high] + list(values))
+        count, total = count + len(values), total + sum(values)
+    ends = (low, high, total / count) if count else (None, None, None)
+    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
+
+
 def show_explain(args: Any) -> None:
-    source = open_source(open_input(args.file), True)
+    source = open_source(open_input(args.file), args.options.get("mmap", True))
     try:
-        found = Explained(source, args.options, args.tensor, getattr(args, "from"))
+        found = Explained(source, {}, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            raise no_tensor(args.tensor, found.names)
+            raise no_tensor(args.file, args.tensor, found.names)
         if args.html:
+            if found.error is not None:
+                found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
             write_json({key: getattr(row[0], key) for key in Field.__slots__}
@@ -10197,9 +10564,7 @@ def verify_file(path: str, args: Any) -> Facts:
         print(report)
     elif not args.json and report.errors:
         print("\n".join(map(describe, report.errors)))
-    keys = "status", "check", "tensor", "text", "offset"
-    return {"file": path, "format": report.format, "version": report.version,
-            "valid": bool(report), "rows": [dict(zip(keys, row)) for row in report.rows]}
+    return dict(report.facts(), file=path)
 
 
 def show_convert(args: Any) -> None:
@@ -10211,56 +10576,43 @@ def show_convert(args: Any) -> None:
         try:
             summary = convert(file, target, format=args.format, cast=cast, only=args.only,
                               exclude=args.exclude, rename=Map(args.rename), dense=args.dense,
-                              drop=args.drop, metadata="text" if args.text else None,
-                              meta=Map(args.meta), watch=progress, **dict(args.set))
+                              drop=args.drop, metadata=args.metadata, meta=Map(args.meta),
+                              watch=progress, **dict(args.set))
         except ValueError as error:
-            hint = ""
-            if " cannot hold " in str(error) and not isinstance(error, FormatError):
-                hint = "\n  --cast DTYPE converts values, --exclude NAME leaves tensors out"
-            raise ValueError(f"{describe(error)}{hint}\nnothing written")
+            raise ValueError(f"{describe(error)}\nnothing written")
     if args.json:
-        report.write(to_json(vars(summary)) + "\n")
+        report.write(summary.to_json() + "\n")
         return
-    kind = find_format(args.format) if args.format else target_format(None, target, None)
-    lines = str(summary).split("\n")[:-1]
-    if kind.VERSION and kind.NAME != file.format and "version" not in dict(args.set):
-        lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
-    report.write("".join([f"  {line}\n" for line in lines])
-                 + f"wrote {plain(args.target)}, {count_of(summary.nbytes, 'byte')}\n")
+    lines = [f"  {line}\n" for line in str(summary).split("\n")[:-1]]
+    report.write("".join(lines) + f"wrote {plain(args.target)}, "
+                 f"{count_of(summary.nbytes, 'byte')}\n")
 
 
 def show_diff(args: Any) -> bool:
     try:
-        found = diff(open_input(args.a), open_input(args.b), watch=progress)
+        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
+                     watch=progress, **args.options)
     except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
         raise TypeError(describe(error))
-    rows = found["differences"]
-    if args.json:
-        write_json(found)
-        return bool(rows)
-    for row in rows:
-        what = "" if row["kind"] == "tensor" else row["kind"] + " "
-        changes = [text if not what else show(text) for text in row["changes"]]
-        print(f"{row['sign']} {what}{plain(row['name'])}: {' -> '.join(changes)}")
-    print(f"{count_of(found['tensors'], 'tensor')}, {count_of(len(rows), 'difference')}")
-    return bool(rows)
+    print(found.to_json() if args.json else found)
+    return bool(found)
 
 
 def show_formats(args: Any) -> None:
     kinds: Any = FORMATS if args.name is None else [find_format(args.name)]
     if args.json:
         write_json({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-                    "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
-                    "load": kind.READ_OPTIONS} for kind in kinds)
+                    "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS}
+                   for kind in kinds)
     elif args.name is None:
-        table([[kind.NAME, kind.SUFFIXES[0], kind.HOLDS] for kind in kinds])
+        table([["format", "suffix", "holds, besides tensors"]]
+              + [[kind.NAME, kind.SUFFIXES[0], kind.HOLDS] for kind in kinds])
         print(f"\n`formats {kinds[0].NAME}` shows its layout, dtypes and options")
     else:
         for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
             print(f"{doc_of(kind)}\n\n  dtypes: {' '.join(kind.DTYPES)}")
-            for title, options in ("save", kind.OPTIONS), ("load", kind.READ_OPTIONS):
-                for pair in options.items():
-                    print(f"  option of {title}: " + "%s: %s" % pair)
+            for pair in kind.OPTIONS.items():
+                print("  --set %s: %s" % pair)
             print()
 
 
@@ -10317,76 +10669,97 @@ def words(text: str) -> "List[str]":
     return [word for word in text.split(",") if word]
 
 
+def key_value(text: str) -> "Tuple[str, Optional[str]]":
+    """Return (A, B) of A=B; B is None where there is none."""
+    from argparse import ArgumentTypeError
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise ArgumentTypeError(f"{quote(text)} has no `=`")
+    return key, value or None
+
+
 def setting(text: str) -> "Tuple[str, Any]":
     """Return (key, value) of KEY=VALUE: a Python literal, else text."""
     from ast import literal_eval
-    key, value = text.split("=", 1)
+    key, value = key_value(text)
     try:
-        return key, literal_eval(value)
+        return key, literal_eval(value or "")
     except (ValueError, SyntaxError):
-        return key, value
+        return key, value or ""
 
 
-def text_pair(text: str) -> "Tuple[str, Optional[str]]":
-    """Return (A, B) of A=B; B is None where there is none."""
-    key, value = text.split("=", 1)
-    return key, value or None
+def natural(text: str) -> int:
+    """Return a number from 0 on: 12, 0x1f40."""
+    from argparse import ArgumentTypeError
+    try:
+        number = int(text, 0)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ArgumentTypeError(f"{quote(text)} is not a number (a FILE goes in front of options)")
+    return number
 
 
 OPTIONS: Any = {  # what add_argument() takes, for each argument
     "file": {"metavar": "FILE", "help": "`-` is standard input"},
     "files": {"metavar": "FILE", "nargs": "+", "help": "`-` is standard input"},
-    "name": {"metavar": "NAME"},
+    "name": {"metavar": "NAME", "nargs": "?"},
     "a": {"metavar": "A"},
     "b": {"metavar": "B", "help": "`-` is standard input"},
     "source": {"metavar": "FROM", "help": "`-` is standard input"},
     "target": {"metavar": "TO", "help": "its suffix is the format; `-` is standard output"},
     "out": {"metavar": "OUT.py"},
     "folder": {"nargs": "?", "help": "keeps the files"},
-    "--at": {"metavar": "INDEX", "type": index, "help": "a part, as in Python: 0:2,...,-1"},
     "--raw": {"help": "row-major little-endian bytes to stdout"},
     "--json": {"help": "for programs"},
-    "--stats": {"help": "min, max and mean of each tensor, its NaN and infinities"},
+    "--stats": {"help": "min, max and mean, how many NaN and infinities; of all without NAME"},
     "--color": {"choices": ["auto", "always", "never"], "default": "auto"},
     "--only": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
     "--exclude": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
+    "--sort": {"choices": sorted(ORDERS), "help": "order of the rows, the largest first"},
+    "--limit": {"metavar": "N", "type": natural, "help": "that many rows at most"},
+    "--tree": {"metavar": "DEPTH", "type": natural, "nargs": "?", "const": 0,
+               "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
     "--tensor": {"metavar": "NAME", "help": "only the rows of this tensor"},
-    "--from": {"metavar": "OFFSET", "type": lambda text: int(text, 0), "default": 0,
+    "--from": {"metavar": "OFFSET", "type": natural, "default": 0,
                "help": "only the rows from this byte on (0x1f40, 8000)"},
     "--html": {"metavar": "OUT", "help": "write a page to look at instead"},
     "--quiet": {"help": "only what is bad"},
     "--deep": {"help": "XXH3 of large files, too (slow)"},
     "--partial": {"help": "the tensors that are whole in a file that was cut short"},
-    "--option": {"metavar": "KEY=VALUE", "type": setting, "action": "append", "default": [],
-                 "help": "option of load for this format, see `formats NAME`"},
+    "--no-mmap": {"help": "read files, do not map them: of network disks, or that may shrink"},
+    "--rtol": {"metavar": "X", "type": float, "default": 0.0,
+               "help": "values are the same up to atol + rtol * |b|"},
+    "--atol": {"metavar": "X", "type": float, "default": 0.0},
     "--set": {"metavar": "KEY=VALUE", "type": setting, "action": "append", "default": [],
               "help": "option of the format that is written, see `formats NAME`"},
     "--format": {"metavar": "NAME", "help": "format of TO, instead of its suffix"},
     "--cast": {"metavar": "DTYPE or OLD=NEW,...",
                "help": "for what the target cannot hold, or of each dtype"},
-    "--rename": {"metavar": "OLD=NEW", "type": text_pair, "action": "append", "default": [],
+    "--rename": {"metavar": "OLD=NEW", "type": key_value, "action": "append", "default": [],
                  "help": "names, or patterns with one `*`: 'model.*=*'"},
-    "--meta": {"metavar": "KEY=TEXT", "type": text_pair, "action": "append", "default": [],
+    "--meta": {"metavar": "KEY=TEXT", "type": key_value, "action": "append", "default": [],
                "help": "metadata to set; KEY= removes"},
-    "--text": {"help": "numbers in metadata as text where only that fits"},
+    "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
     "--dense": {"help": "write sparse tensors with their zeros"},
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
                "help": "only these parts: " + " ".join(PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
-    (show_ls, "list the tensors of each file (`| sort -n` by size)",
-     "files --only --stats --partial --option --json"),
-    (show_get, "print a tensor's values",
-     "file name --at --raw --partial --option --json"),
+    (show_ls, "list the tensors of each file",
+     "files --only --sort --limit --tree --partial --no-mmap --json"),
+    (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
+     "file name --stats --raw --partial --no-mmap --json"),
     (show_explain, "name every byte of a file; in front of bytes `..` is the key, behind: more",
-     "file --tensor --from --color --html --option --json"),
+     "file --tensor --from --color --html --no-mmap --json"),
     (show_verify, "check structure, bounds, sizes and checksums",
-     "files --quiet --deep --option --json"),
+     "files --quiet --deep --no-mmap --json"),
     (show_convert, "write the tensors in the format named by TO's suffix",
-     "source target --format --cast --only --exclude --rename --meta --text --dense --drop "
-     "--partial --option --set --json"),
-    (show_diff, "compare two files tensor by tensor, whatever their formats", "a b --json"),
+     "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
+     "--partial --set --no-mmap --json"),
+    (show_diff, "compare two files tensor by tensor, whatever their formats",
+     "a b --rtol --atol --no-mmap --json"),
     (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
     (show_vendor, "write a copy of this file with only what is asked for",
@@ -10398,7 +10771,7 @@ def make_parser() -> Any:
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
-            raise TypeError(f"{plain(message)} (`{plain(self.prog)} -h`)")
+            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`)")
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
@@ -10411,15 +10784,14 @@ def make_parser() -> Any:
             settings = dict(OPTIONS[key])
             if set(settings) == {"help"}:
                 settings["action"] = "store_true"
-            if call is show_formats and key == "name":
-                settings["nargs"] = "?"
             one.add_argument(key, **settings)
     return parser
 
 
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    for stream in sys.stdout, sys.stderr:
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
         if hasattr(stream, "reconfigure"):  # letters that the encoding lacks are escaped
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -10428,9 +10800,8 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         if not hasattr(args, "call"):
             parser.print_help()
             return 0
-        args.options = dict(getattr(args, "option", ()))
-        if getattr(args, "partial", False):
-            args.options["partial"] = True
+        given = ("partial", "partial", True), ("no_mmap", "mmap", False)
+        args.options = {key: value for name, key, value in given if getattr(args, name, False)}
         code = int(args.call(args) or 0)
         sys.stdout.flush()
         return code

@@ -462,12 +462,12 @@ def chosen(*topics):
 
 
 def parsers_kept():
-    """Let many commands of a `with` block use one parser of each command; it is slow to make."""
-    parsers, make = {}, tensorfmt.make_parser
+    """Let many commands of a `with` block use one parser; it is slow to make."""
+    parsers, make = [], tensorfmt.make_parser
 
-    def made(name):
-        parsers[name] = parsers.get(name) or make(name)
-        return parsers[name]
+    def made():
+        parsers.extend([] if parsers else [make()])
+        return parsers[0]
     return Changed(tensorfmt, "make_parser", made)
 
 
@@ -1572,22 +1572,12 @@ class GoldenTest(FolderCase):
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
             self.assertIn("did you mean 'x'?", str(error))
-        for count, near in ((19999, True), (20000, False)) if CPYTHON else ():
-            names = ["some name"] + ["%d" % i for i in range(count)]
-            made = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys(names, F32))
-            self.assertEqual("did you mean 'some name'?" in made.say_missing("some nome"), near)
 
     @about()
     @full
     def test_streams_of_text_are_refused(self):
         for stream in (io.StringIO("MAG!"), io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))):
             self.assertIn('open(path, "rb")', str(error_of(TypeError, load, stream)))
-
-    @about()
-    @full
-    def test_dir_has_the_public_names(self):
-        if PYTHON >= (3, 7):
-            self.assertEqual(set(dir(tensorfmt)), set(tensorfmt.__all__) | {"__version__"})
 
     @about()
     @full
@@ -1809,18 +1799,17 @@ class FileTest(FolderCase):
                 error_of(TypeError, pickle.dumps, file)
             else:
                 self.assertIn("member.mag: no seeking", str(error_of(ValueError, load, stream)))
-        remedy = "no seeking", "load(stream.read())", "verify -"
         if hasattr(os, "mkfifo"):
             path = os.path.join(self.folder, "pipe")
             os.mkfifo(path)
             keep = os.open(path, os.O_RDWR)
             self.addCleanup(os.close, keep)
-            self.refuses((path,) + remedy[1:], load, path)
+            self.refuses((path, "load(stream.read())"), load, path)
             with open(path, "rb") as pipe:
-                self.refuses((path,) + remedy, load, pipe)
+                self.assertRaises(OSError, load, pipe)  # it does not seek
         stream = io.BytesIO(b"closed")
         stream.close()
-        self.refuses(remedy, load, stream)
+        self.refuses(["closed"], load, stream)
 
     def test_errors_pickle_and_are_one_line(self):
         import pickle
@@ -1998,20 +1987,6 @@ class FileTest(FolderCase):
             stream.write(golden("seed_basic.mag"))
         with gzip.open(self.path, "rb") as stream:  # read as what it holds
             GoldenTest.check(self, load(stream), FILES[0][3])
-
-        class Member(gzip.GzipFile):
-            def seek(self, *place):
-                seen.append(place)
-                return super().seek(*place)
-        for most, again in ((tensorfmt.MAX_KEPT, False), (9, True)):  # to go back inflates all anew
-            seen = []
-            with Member(self.path) as stream, Changed(tensorfmt, "MAX_KEPT", most):
-                stream.read(3)
-                items = list(load(stream).values())[:2]
-                del seen[:]
-                for item in items:
-                    item.tobytes()
-                self.assertEqual((bool(seen), stream.tell()), (again, 3))
 
 
 # -- [5] round trips -----------------------------------------------------------------------------
@@ -2447,13 +2422,12 @@ class TensorTest(TestCase):
                 ({"b": 1, 2: 3, "c": 4}, "cannot make a tensor of dict; flatten it: "
                  '{"NAME.b": ..., "NAME.2": ...}'),
                 ({"dtype": "a"}, 'cannot make a tensor of dict; flatten it: {"NAME.dtype": ...}'),
-                ("text", "cannot make a tensor of str; text goes to metadata=, or as bytes: "
-                 "tensor(text.encode())")):
+                ("text", "cannot make a tensor of str")):
             self.assertEqual(str(error_of(TypeError, tensor, value)), text)
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
-        self.refuses(["str among the numbers; text goes to metadata="], tensor, [1, "a"])
+        self.refuses(["str among the numbers"], tensor, [1, "a"])
         self.assertEqual(str(error_of(ValueError, tensor, [1, None])),
                          "NoneType among the numbers")
         for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
@@ -2511,7 +2485,6 @@ class TensorTest(TestCase):
         self.assertEqual((huge.tobytes(), list(huge.flat), huge.size), (b"", [], 0))
         self.refuses(["too many lists"], huge.tolist)
         self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
-        self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
         for shape in ((1 << 40, 0), ((1 << 17) + 1, 0), (1,) * 65):
             self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
         nested = tensor([1.0], "float32", (1,) * 64).tolist()
@@ -2540,17 +2513,16 @@ class TensorTest(TestCase):
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
                 (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, "),
-                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, 5, 5, 5, 5],\n  [5, "),
+                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, ..., 5, 5, 5],\n  [5, "),
                 (tensor([5, 6], "int8", (1,) * 39 + (2,)), "[" * 40 + "5,\n" + " " * 40 + "6]"),
                 (tensor(7, "int8", (1,) * 64), "[" * 64 + "7" + "]" * 64 + ">"),
                 (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
-                (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
                 (tensor([5] * 900, "int8", (1, 1, 900))[:, :, :30],
                  "[[[" + ", ".join("5" * 24) + ",\n   5, 5, 5, 5, 5, 5]]]"),
                 (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
                 (tensor([5] * 1200, "int8", (6, 200)),
                  "[" + ",\n ".join(["[5, 5, 5, ..., 5, 5, 5]"] * 6) + "]"),
-                (tensorfmt.Cast(tensor([5] * 1000), "int8"), "[5, 5")):
+                (tensorfmt.Cast(tensor([5] * 200), "int8"), "[5, 5")):
             self.assertIn(":\n" + text, repr(item) + "\n")
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
         item = closed["w"]
@@ -2559,12 +2531,10 @@ class TensorTest(TestCase):
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
         self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
-        row = html.split("<tr>")[-2].replace("<td style=text-align:left>", "|")
-        self.assertEqual(row, "|int64|[1]<td style=text-align:right>8|w")
-        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table>"))
-        self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
+        self.assertTrue(html.endswith("<tr><td>int64<td>[1]<td>8<td>w</table>"))
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
         many = dumps([("w%d" % i, [1.0]) for i in range(1003)], format="ztensor")
-        self.assertIn(">1003 tensors, 3 more than are shown<", load(many)._repr_html_())
+        self.assertIn("<td>%d more<" % (1003 - tensorfmt.MAX_SHOWN), load(many)._repr_html_())
 
     @full
     def test_types_whose_bytes_alone_are_read(self):
@@ -2576,20 +2546,12 @@ class TensorTest(TestCase):
             again = load(data)["w"]
             for one in (item, again, tensor(again)):
                 self.assertEqual([bytes(one.raw), one.tobytes()], [make_bytes(nbytes)] * 2)
-                self.assertIn(" %s %s of" % (code, list(shape)), repr(one))  # and its dtype is None
+                self.assertIn(" '%s' %s of" % (code, list(shape)), repr(one))
                 for call in (one.tolist, lambda one=one: one.data, lambda one=one: list(one.flat),
                              lambda one=one: one.astype("uint8")):
                     self.assertTrue(error_of(Unsupported, call).what)
                 self.assertEqual(dumps({"w": one}, format="safetensors"), data)
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": again}, format="mag")
-
-    @full
-    def test_one_element_as_a_number(self):
-        self.assertSame([float(tensor([5])), int(tensor(2.5))], [5.0, 2])
-        self.assertEqual(("{:.2f}|{}".format(tensor([2.345]), tensor(1))),
-                         "2.35|" + repr(tensor(1)))
-        for call in (float, int, "{:d}".format):
-            self.assertIn("this one has 2", str(error_of(ValueError, call, tensor([1, 2]))))
 
     @full
     def test_long_rows_are_wrapped(self):
@@ -2729,19 +2691,15 @@ class CastTest(TestCase):
                  "uint16 float16, uint32 float32, float16 bool")):
             for pair in pairs.split(", "):
                 self.assertEqual(tensorfmt.cast_is_exact(*pair.split()), wanted, pair)
-        for dtype, others, new, sure in (("int8", "float32 int32", "int32", ""), (
-                "int64", "int32 bool", "int32", " if the values fit"), (
-                "int64", "float32 int32", "int32", " if the values fit"), (
-                "float64", "float32 int32", "float32", ""), ("float64", "int32", "int32", "")):
+        for dtype, others, new in (
+                ("int8", "float32 int32", "int32"), ("int64", "int32 bool", "int32"),
+                ("int64", "float32 int32", "int32"), ("float64", "float32 int32", "float32"),
+                ("float64", "int32", "int32"), ("float8_e5m2", "float16 bfloat16", "bfloat16"),
+                ("int8", "", ""), ("int8", "int8 int16", "")):
             kind = tensorfmt.Format()
             kind.DTYPES = others.split()
-            self.assertEqual(kind.remedy(dtype), (
-                '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format'
-                % (new, new, new, sure)))
-        kind.DTYPES = ()
-        self.assertEqual(kind.remedy("int8"), "")
-        kind.DTYPES = DTYPES
-        self.assertEqual(kind.remedy("u"), "")
+            self.assertEqual(tensorfmt._way_for(kind, tensor([0], dtype)),
+                             ("cast", new) if new else ("", ""))
 
     def test_buffer_protocol(self):
         for item, code in ((tensor([[1.0, 2.0]]), "d"), (tensor([[1, 2]], "uint8"), "B"),
@@ -2833,7 +2791,7 @@ class Float8Test(TestCase):
         for kind, new in (("burnpack", "bfloat16"), ("ztensor", "bfloat16"), ("mag", "float16"),
                           ("tensorbuffers", "float32"), ("primitiv", "float32")):
             if CPYTHON:  # copies for boards name no remedies
-                self.refuses(['convert(cast="%s")' % new], dumps, made, format=kind)
+                self.refuses([".astype() or convert(cast=)"], dumps, made, format=kind)
                 data = dumps(made, format="safetensors")
                 file, summary = converted(data, kind, cast=new)
                 self.assertEqual(file["w"].tolist(), made["w"].tolist())
@@ -2869,12 +2827,7 @@ class EqualTest(TestCase):
                       tensor([[1, 2]]), None, "text", load(data)):
             self.assertTrue(one != other and not one == other)
         self.assertFalse(tensor([0.0]) == tensor([-0.0]))  # other bytes
-        for number in (tensor([3]), tensor(3.0), tensor([[3]], "uint8")):
-            self.assertTrue(number == 3 and 3.0 == number and number != 4)
-            self.assertEqual({number: "a"}[3], "a")
-        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0]), 1}), 2)
-        self.assertEqual(hash(tensor([NAN])), hash(tensor([NAN])))  # equal, the number is not
-        self.assertEqual(len({tensor([True]), True, 2}), 2)
+        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0])}), 2)
         for other in (5, 1.0, [[1.0, NAN]], (1,)):
             for call in (lambda other=other: one == other, lambda other=other: one != other):
                 self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
@@ -2896,53 +2849,6 @@ class EqualTest(TestCase):
         parts = [load(zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
             "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})))["w"] for i in (0, 0, 1)]
         self.assertEqual([item == parts[0] for item in parts], [True, True, False])
-
-    @full
-    def test_what_numpy_does_is_said(self):
-        item = tensor([[1.0, 2.0]])
-        for name in ("numpy", "T", "reshape", "transpose", "sum", "mean", "min", "max"):
-            self.assertFalse(hasattr(item, name))
-            message = str(error_of(AttributeError, getattr, item, name))
-            self.assertEqual(message, "a Tensor is no array; numpy.asarray(t) is one")
-        for call in (lambda: item + 1, lambda: 1 + item, lambda: item * item, lambda: 2 / item,
-                     lambda: item - [1], lambda: item ** 2, lambda: sum([item, item])):
-            self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
-
-    @full
-    def test_completion_shows_what_is_public(self):
-        plain = "astype attrs components contiguous data dtype flat format item itemsize name " \
-                "nbytes ndim offset raw scheme shape size strides tobytes todense tolist zero_copy"
-        data = golden("head_quant.bpk")
-        self.assertEqual(" ".join(dir(tensor([1]))), plain)
-        quantized = set("dequantize scales values".split())
-        self.assertEqual(set(dir(load(data)["q"])), quantized.union(plain.split()))
-        self.assertEqual(" ".join(dir(load(data))),
-                         "attrs close format get items keys metadata nbytes path values")
-        for thing in (tensor([1]), load(data)):
-            for name in dir(thing):
-                self.assertTrue(hasattr(thing, name), name)
-
-    @full
-    def test_completion_by_python_itself(self):
-        from rlcompleter import Completer
-
-        class Counted(io.BytesIO):
-            count = 0
-
-            def read(self, nbytes=-1):
-                self.count += 1
-                return super().read(nbytes)
-        for data in (golden("head_quant.bpk"), V111_SPARSE, dumps(
-                {"w": F32}, format="ztensor", data_endianness="big")):
-            stream = Counted(data)
-            file, done = load(stream), stream.count
-            for thing in [file] + list(file.values()):
-                found = Completer({"t": thing}).attr_matches("t.")
-                names = set([match[2:].rstrip("()") for match in found])
-                self.assertEqual(set(dir(thing)) - names, set())
-                self.assertEqual([name for name in names if name[0] == "_"], [])
-            if PYTHON >= (3, 10):  # older ones ask each property for its value
-                self.assertEqual(stream.count, done)
 
     @full
     @documented
@@ -3328,7 +3234,7 @@ class QuantizedTest(TestCase):
         import pickle
         row = QUANTIZED[1]
         item = pickle.loads(pickle.dumps(load(make_burnpack(row))[row[0]]))
-        self.assertIn("--cast float32", error_of(Unsupported, item.tolist).what)
+        self.assertIn('convert(cast="float32")', error_of(Unsupported, item.tolist).what)
         self.assertEqual(list(item.dequantize().flat), row[6])
         for data, name, words, options, wanted, line in (
                 (dumps({"s": tensor(dtype="float32", shape=(3, 5), components=CSR)},
@@ -3337,7 +3243,7 @@ class QuantizedTest(TestCase):
                 (make_burnpack(QUANTIZED[0]), QUANTIZED[0][0], "qfloat", {"cast": "float32"},
                  QUANTIZED[0][6], "qfloat -> float32")):
             error = self.refuses([words], tensorfmt.convert, data, io.BytesIO(), format="mag")
-            self.assertEqual(".dequantize() or convert(cast=" in str(error), name != "s")
+            self.assertEqual("cast='float32'" in str(error), name != "s")
             file, summary = converted(data, "mag", **options)
             self.assertEqual(file[name].tolist(), wanted)
             self.assertIn(line, str(summary))
@@ -3708,7 +3614,7 @@ class SavePathTest(FolderCase):
                     left[0] = -1  # once
                     raise error
             return step
-        for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(28, "no space")),
+        for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(5, "no disk")),
                                    (sys.setprofile, sys.getprofile(), ctrl_c),
                                    (sys.settrace, sys.gettrace(), ctrl_c)):
             n, left = 0, [0]
@@ -4220,12 +4126,10 @@ class ShardTest(FolderCase):
         self.assertEqual(tensorfmt.detect(path), "safetensors")
         self.assertTiles(tensorfmt.explain(path), os.path.getsize(path), True)
         target = os.path.join(self.folder, "whole.safetensors")
-        for source in (path, [path], [os.path.join(self.folder, f"m-{i}-of-2.safetensors")
-                                      for i in (1, 2)]):
-            summary = tensorfmt.convert(source, target)
-            self.assertEqual((len(summary.copied), load(target).metadata), (4, {"format": "pt"}))
-            self.assertEqual([load(target)[name].tolist() for name in "abcd"],
-                             [[ord(name), 1] for name in "abcd"])
+        summary = tensorfmt.convert(path, target)
+        self.assertEqual((len(summary.copied), load(target).metadata), (4, {"format": "pt"}))
+        self.assertEqual([load(target)[name].tolist() for name in "abcd"],
+                         [[ord(name), 1] for name in "abcd"])
         summary = tensorfmt.convert(path, io.BytesIO(), format="ztensor")
         self.assertEqual(summary.left_behind, ["index", "metadata format", "shards"])
         tensorfmt.save(target, load(path))
@@ -4376,18 +4280,6 @@ class ShardTest(FolderCase):
         self.assertEqual(len(tensorfmt.verify(path).errors), count)
         with Changed(tensorfmt, "MAX_FAULTS", 10):
             self.assertEqual(len(tensorfmt.verify(path).errors), 10)
-
-    def test_the_page_of_an_index_has_its_tensors(self):
-        import re
-        path = self.write_model()
-        for count in 4, 2, 0:
-            page = tensorfmt.explain(path)._repr_html_().replace("&quot;", '"')
-            page = page.replace("&lt;", "<").replace("&gt;", ">")
-            rows = re.findall('<tr class="data"><td><a>(.)</a></td><td>int16</td>', page)
-            self.assertEqual((len(rows), "4 tensors" in page), (count, True))
-            self.assertEqual(page.count('<td colspan="6">the shard is missing'), 4 - count)
-            if count:
-                os.unlink(os.path.join(self.folder, f"m-{count // 2}-of-2.safetensors"))
 
     def test_an_index_after_chdir(self):
         self.write_model()
@@ -4709,7 +4601,7 @@ class RecordTest(TestCase):
                 self.refuses([".bpk"], call, *args)
             self.refuses([".bpk"], dumps, {"w": F32}, format="burnrecord")
         for call in (converted, lambda *args: converted(*args, cast="float64")):
-            self.refuses(["scalars", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
+            self.refuses(["'scalars'", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
         packed = io.BytesIO(gzip.compress(golden("v021_quant.mpk")))
         self.assertIn("gzip.open", error_of(Unsupported, load, packed).what)
         self.assertEqual(list(load(gzip.open(packed))), ["w"])
@@ -4757,56 +4649,6 @@ class ConvertTest(TestCase):
                             back, _ = converted(there, old, drop=True, **options)
                             self.assertEqual(content(back), wanted)
 
-    @about("burnpack")
-    def test_several_sources(self):
-        one, two = ({"a": tensor([1], "int8")}, {"b": tensor([2], "int8")})
-        sources = [dumps(one, format="burnpack", metadata={"k": "v"}),
-                   dumps(two, format="burnpack", metadata={"l": "w"})]
-        target = io.BytesIO()
-        self.assertEqual(tensorfmt.convert(sources, target, format="burnpack").copied, ["a", "b"])
-        self.assertEqual((sorted(load(target)), load(target).metadata),
-                         (["a", "b"], {"k": "v", "l": "w"}))
-        summary = tensorfmt.convert([sources[0], sources[1][:-1]], io.BytesIO(), format="burnpack",
-                                    partial=True)
-        self.assertEqual((summary.copied, summary.missing), (["a"], ["b"]))
-        named = [dumps(dict.fromkeys(names, [1, 2]), format="burnpack") for names in ("zb", "ya")]
-        self.assertEqual(tensorfmt.convert(named, io.BytesIO(), format="ztensor").copied,
-                         list("zbya"))
-        other = [sources[0], dumps(two, format="burnpack", metadata={"k": "x", "m": "y"})]
-        scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
-                   for i, items in enumerate((one, two))]
-        same = "A" * 80  # as messages show them, two keys are one
-        keys = [dumps(items, format="burnpack", metadata={same + "1": v, same + "2": v})
-                for items, v in ((one, "x"), (two, "y"))]
-        error = self.refuses(["agree on it", "--drop"], tensorfmt.convert, keys, target,
-                             format="burnpack", meta={same + "1": "z"})
-        self.assertEqual(error.count("metadata 'A"), 1)
-        made = io.BytesIO()
-        summary = tensorfmt.convert(keys, made, format="burnpack", meta={same + "1": "z"},
-                                    drop=True)
-        self.assertEqual((len(summary.dropped), load(made).metadata), (1, {same + "1": "z"}))
-        for clash, fact in ((other, "metadata 'k'"), (scalars, "file attribute 'scalars'")):
-            fact += " (the files do not agree on it)"
-            self.refuses([fact, "--drop"], tensorfmt.convert, clash, target, format="burnpack")
-            summary = tensorfmt.convert(clash, target, format="burnpack", drop=True)
-            self.assertEqual(summary.dropped, [fact])
-        alike = scalars[:1] + [dumps(two, format="burnpack", scalars={"s": {"Int": 0}})]
-        file = load(dumps(tensorfmt.load_several(alike), format="burnpack"))
-        self.assertEqual(file.attrs["scalars"], {"s": {"Int": 0}})
-        self.assertEqual(load(dumps(tensorfmt.load_several(sources), format="burnpack")).metadata,
-                         {"k": "v", "l": "w"})
-        self.refuses(["agree on metadata 'k'"], dumps, tensorfmt.load_several(other),
-                     format="burnpack")
-        long = [os.path.join(folder_for(self), "x" * 100 + word + "y" * 120) for word in "ab"]
-        for path, data in zip(long, sources):  # messages cut them to the same text
-            write_file(path, data)
-        self.assertEqual(tensorfmt.convert(long, target, format="burnpack").copied, ["a", "b"])
-        for wrong, word in ((sources[:1] * 2, "tensor 'a' is in source 1 and in source 2"),
-                            ([sources[0], dumps(two, format="ztensor")], "source 2 is zTensor 0.1"),
-                            ([], "needs a source")):
-            self.assertIn(word, str(error_of(ValueError, tensorfmt.convert, wrong, io.BytesIO(),
-                                             format="ztensor", drop=True)))
-
     @about("burnpack", "safetensors")
     def test_names_change_only_if_asked(self):
         names = ["model.a", "model.b", "m.x.m", "head"]
@@ -4852,13 +4694,10 @@ class ConvertTest(TestCase):
         self.assertEqual((list(file.metadata.items()), summary.dropped), (
             [("b", "x"), ("c", "3"), ("d", "4")], []))
         self.refuses(["there is no metadata 'e'"], converted, data, "burnpack", meta={"e": None})
-        self.refuses(["metadata 'e'", "--drop"], converted, dumps({}, format="burnpack"), "ztensor",
-                     meta={"e": "x"})
+        self.refuses(["metadata 'e'", "drop=True"], converted, dumps({}, format="burnpack"),
+                     "ztensor", meta={"e": "x"})
         self.assertEqual(converted(data, "mag", meta={"a": 5}, drop=True)[0].metadata["a"], 5)
-        both = [data, dumps({"v": F32}, format="burnpack", metadata={"a": "2"})]
-        for value in "3", None:  # they do not agree, and need not
-            file, summary = converted(both, "burnpack", meta={"a": value})
-            self.assertEqual((file.metadata.get("a"), summary.dropped), (value, []))
+        self.assertEqual(summary.changed, [("b", "2", "x"), ("a", "1", None), ("d", None, "4")])
 
     @about("burnpack")
     def test_a_summary_is_short(self):
@@ -4870,14 +4709,6 @@ class ConvertTest(TestCase):
             "0 tensors copied, 10 cast", "cast: 6 tensors float32 -> bfloat16 (rounded)",
             "cast: 3 tensors float32 -> bfloat16 (exact)", "cast: 'x' float16 -> float32 (exact)",
             ] + [f"renamed: 'w{i}' -> 'v{i}'" for i in range(5)] + ["renamed: 4 more"])
-        self.assertEqual(len([line for line in summary.lines(True) if "->" in line]), 19)
-        self.assertNotIn("more", " ".join(summary.lines(True)))
-
-    @about()
-    def test_other_formats_have_their_own_way(self):
-        for suffix, word in (".npz", "numpy.savez"), (".PT", "torch.save"), (".gguf", "gguf"):
-            error = error_of(ValueError, tensorfmt.convert, golden("sorted_one.tbs"), "x" + suffix)
-            self.assertIn(word, str(error))
 
     @about()
     def test_cast(self):
@@ -4907,7 +4738,7 @@ class ConvertTest(TestCase):
                             (0x7F800001, False), (0x7F810000, False), (0xFF810000, False)):
             item = tensor(struct.pack("<2I", 0, bits), "float32")
             if bits >> 24 not in (0x7F, 0xFF):  # at once, without a cast
-                self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt._round_trips, item,
+                self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt._losses, item,
                                           "float32", "bfloat16"), 0 if exact else 2, bits)
             summary = converted(dumps({"w": item}, format="mag"), "burnpack",
                                 cast={"float32": "bfloat16"})[1]
@@ -4936,14 +4767,15 @@ class ConvertTest(TestCase):
     def test_numbers_as_text(self):
         data = dumps({}, format="mag", metadata={"a": -1, "b": 0.5, "c": NAN})
         for kind in ("safetensors", "burnpack"):
-            self.refuses(["'a'", "'b'", "metadata='text'"], converted, data, kind)
+            self.refuses(["'a', 'b', 'c': ", "metadata='text'"], converted, data, kind)
             file, summary = converted(data, kind, metadata="text")
             self.assertSame((file.metadata, summary.as_text, summary.dropped), (
                 {"a": "-1", "b": "0.5", "c": "nan"}, ["a", "b", "c"], []))
             self.assertIn("metadata as text: 'a'", str(summary))
             self.assertSame(converted(data, kind, drop=True)[0].metadata, {})
         self.refuses(["no place"], converted, data, "ztensor", metadata="text")
-        self.refuses(["'a' (TensorBuffers"], converted, data, "tensorbuffers", metadata="text")
+        self.refuses(["'a', 'b', 'c': TensorBuffers"], converted, data, "tensorbuffers",
+                     metadata="text")
         self.refuses(["metadata is None or 'text'"], converted, data, "mag", metadata="json")
         file, summary = converted(data, "mag", metadata="text")  # they fit as they are
         self.assertSame((file.metadata, summary.as_text), (load(data).metadata, []))
@@ -6696,7 +6528,8 @@ class CopyTest(TestCase):
         self.assertEqual(("save" in copy.__all__, hasattr(copy, "main")),
                          ("save" in parts, "tools" in parts))
         lines = text.split("\n")
-        self.assertEqual([line for line in lines if len(line) > 100], [])
+        if "tools" not in parts:
+            self.assertEqual([line for line in lines if len(line) > 100], [])
         listed = [line.split("]")[0].strip(" [") for line in text.split('"""')[1].split("\n")
                   if line.startswith("    [")]
         self.assertEqual([line.split("]")[0][6:] for line in lines if line[:6] == "# -- ["], listed)
@@ -7345,6 +7178,11 @@ class ArraysAndDigestsTest(PeerCase):
             self.assertEqual(file[items[3][0]].attrs["attributes"], attributes)
             self.assertEqual(file["same"].offset, file["w"].offset)
 
+    def changes(self, a, b):
+        row = {"changes": []}
+        tensorfmt.diff_values(a, b, row, 0.0, 0.0)
+        return row["changes"]
+
     def test_diff_of_two_float_dtypes(self):
         values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
         floats = [dtype for dtype in tensorfmt.FLOAT_DIGITS  # that hold these
@@ -7352,22 +7190,20 @@ class ArraysAndDigestsTest(PeerCase):
         for old in floats:
             for new in floats:
                 a, b = tensor(values, old), tensor(values, new)
-                self.assertEqual(tensorfmt.diff_values(a, b).get("changes", []),
-                                 [] if old == new else ["same values"])
+                self.assertEqual(self.changes(a, b), [] if old == new else ["same values"])
                 for i, value, said in (
                         (0, -0.0, "same values"), (2, -2.5, "1 value changed, by 4.0"),
                         (5, 1.0, "1 value changed"), (3, NAN, "1 value changed")):
                     b = tensor(values[:i] + [value] + values[i + 1:], new)
-                    found, = tensorfmt.diff_values(a, b)["changes"]
+                    found, = self.changes(a, b)
                     self.assertEqual(found[:len(said)], said, (old, new, i))
         for new, values, said in (("int8", [1, 2, 0], []), ("int64", [1, 2, 0], ["same values"]),
                                   ("float32", [1.0, 3.0, 0.0], ["1 value changed, by 1.0 at most"]),
                                   ("bool", [True] * 3, ["2 values changed, by 1.0 at most"])):
-            found = tensorfmt.diff_values(tensor([1, 2, 0], "int8"), tensor(values, new))
-            self.assertEqual(found.get("changes", []), said)
+            self.assertEqual(self.changes(tensor([1, 2, 0], "int8"), tensor(values, new)), said)
         for old, new, by in (("float64", "float32", "1.49"), ("float32", "float64", "1.49"),
                              ("float32", "bfloat16", "9.76")):
-            found, = tensorfmt.diff_values(tensor([0.1], old), tensor([0.1], new))["changes"]
+            found, = self.changes(tensor([0.1], old), tensor([0.1], new))
             self.assertEqual(found[:24], "1 value changed, by " + by)
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
@@ -7376,10 +7212,6 @@ class ArraysAndDigestsTest(PeerCase):
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
         self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
-        for array, words in ((numpy.array(["a"]), "metadata="), (numpy.array([b"a"]), "metadata="),
-                             (numpy.array([1, None]), '.astype("float64")'),
-                             (numpy.ones(2, "M8[s]"), '.astype("int64")')):
-            self.assertIn(words, str(self.error(TypeError, array)))
         item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
         self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
         self.assertEqual(bytes(item.raw), struct.pack("<4f", 3, 0, 1, 2))
@@ -7404,8 +7236,8 @@ EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>
         "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000, "</script>{{rows}}%s\"'&")
 
 
-PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
-             "table tr td th script br").split()
+PAGE_TAGS = ("html head meta title style body h1 p nav details summary pre section b i span a "
+             "table tr td th").split()
 
 
 def check_page(test, text):
@@ -7418,16 +7250,16 @@ def check_page(test, text):
         found.add(tag)
         odd.extend([key for key, _ in attrs if key.startswith("on")])
     test.assertEqual(re.findall("[^ -~\n]", text), [])
-    for word in ('src="', "http", "url(", "@import", "<link"):
+    for word in ('src="', "http", "url(", "@import", "<link", "<script"):
         test.assertNotIn(word, text)
-    first, last = text.index("<h1>"), text.index("<script>")  # what is made of a file: plain tags
-    parts = re.split('(</?[a-z]\\w*(?:\\s[a-z-]+(?:="[^"<>]*")?)*>)', text[first:last])
+    first = text.index("<h1>")  # what is made of a file: plain tags
+    parts = re.split('(</?[a-z]\\w*(?:\\s[a-z-]+(?:="[^"<>]*")?)*>)', text[first:])
     test.assertEqual([part for part in parts[::2] if "<" in part], [])
     parser.handle_starttag = start
-    parser.feed(text[:first] + "".join(sorted(set(parts[1::2]))) + text[last:])
+    parser.feed(text[:first] + "".join(sorted(set(parts[1::2]))))
     test.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
-    test.assertTrue({"input", "section", "td", "script"}.issubset(found))
-    test.assertEqual((text.count("</script>"), text.count('id="fields"')), (1, 1))
+    test.assertTrue({"nav", "section", "td"}.issubset(found))
+    test.assertEqual(text.count('id="fields"'), 1)
 
 
 def re_sub(json):
@@ -7497,7 +7329,7 @@ class TrustTest(FolderCase):
         self.assertHarmless(text, "")
         attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
         file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
-        text = self.refuses(["--drop"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
+        text = self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
         self.assertLess(len(text), 32000)
         self.assertHarmless(text, "")
         self.assertHarmless(str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000)), "")
@@ -7513,11 +7345,11 @@ class TrustTest(FolderCase):
                     (numpy.asarray,) if numpy else ()):
                 try:
                     call(item)
-                except ValueError:
+                except (ValueError, OverflowError):
                     pass
             path = os.path.join(self.folder, "m.zt")
             tensorfmt.save(path, {"w": item})
-            for words in ("ls", "get %s w", "get %s w --stats", "verify", "explain"):
+            for words in ("ls", "ls %s --tree", "get %s w --stats", "verify", "explain"):
                 args = (words if "%s" in words else words + " %s").split()
                 self.assertIn(run(*[word.replace("%s", path) for word in args])[0], (0, 1))
         self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
@@ -7697,12 +7529,6 @@ class TrustTest(FolderCase):
         self.assertGreater(number, 100)
         self.assertEqual(printed, [])
 
-    def test_a_missing_name_among_chosen_ones(self):
-        wanted = "model.layers.0.self_attn.q_proj.weight"
-        names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
-        file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
-        text = file.say_missing(wanted)
-        self.assertIn("; did you mean 'model.layers.0.self_attn.q_proj.weight0'?", text)
 
 
 def add_tests(name):
@@ -7816,7 +7642,7 @@ class SmallWorkTest(TestCase):
         back = io.BytesIO()
         tensorfmt.convert(data, back, format="ztensor", version=2)
         self.assertEqual(dict(load(back)["w"].attrs["attributes"]), {"version": 3, "author": "me"})
-        self.refuses(["'version'", "--drop"], tensorfmt.convert, data, io.BytesIO(),
+        self.refuses(["'version'", "drop=True"], tensorfmt.convert, data, io.BytesIO(),
                      format="burnpack")
 
     @about("ztensor")
@@ -7825,35 +7651,16 @@ class SmallWorkTest(TestCase):
                      (ztensor(dtype="new", data_endianness=order) for order in ("little", "big")),
                      (ztensor(dtype="new", encoding=code) for code in ("lz4", "brotli"))):
             a, b = [load(data) for data in pair]
-            found = tensorfmt.diff(a, b)["differences"]
-            self.assertEqual([row["changes"] for row in found], [["stored in another way"]])
+            found = tensorfmt.diff(a, b).differences
+            self.assertEqual([row["changes"][0][:26] for row in found],
+                             ["not known to be the same: "])
             self.assertFalse(list(a.values())[0] == list(b.values())[0])
-
-    @about("safetensors")
-    def test_sums_of_types_and_names_are_bounded(self):
-        rows = dict([("." * 31 + "%d" % i, {"dtype": "T%x" % i, "shape": [],
-                                            "data_offsets": [0, 0]}) for i in range(3000)])
-        path = os.path.join(folder_for(self), "m.safetensors")
-        head = tensorfmt.json_text(rows).encode()
-        write_file(path, struct.pack("<Q", len(head)) + head)
-        with Changed(tensorfmt, "MAX_BOXES", 1 << 20):
-            self.assertIn("MAX_BOXES", run("ls", "--tree", path)[2])
-        out = run("ls", "--tree", "1", path)[1]
-        self.assertIn("2992 more", out)
-        self.assertLess(len(out), 2000)
-
-    def test_values_of_metadata_are_compared_with_their_types(self):
-        values = (1, 1.0, True, "1", b"1", [1], {"a": 1}, {"a": 1.0}, (1 << 20000) - 1,
-                  float("nan"), -0.0, 0.0, None, [[1.0]], [[1]])
-        for i, a in enumerate(values):
-            for j, b in enumerate(values):
-                self.assertEqual(tensorfmt.is_same(a, b), i == j, (i, j))
 
     @about("burnpack")
     def test_integers_of_any_size_are_saved_and_compared(self):
         big = {"Int": (1 << 20000) - 1}
         data = burnpack({"tensors": {}, "scalars": {"x": big}}, b"")
-        self.assertEqual(tensorfmt.diff(data, data)["differences"], [])
+        self.assertEqual(tensorfmt.diff(data, data).differences, [])
         entry = {"dtype": {"New": big["Int"]}, "shape": [1], "data_offsets": [0, 1]}
         data = burnpack({"tensors": {"w": entry}}, b"\7")
         again = dumps(load(data), format="burnpack")
@@ -7885,7 +7692,7 @@ class SmallWorkTest(TestCase):
         foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
         data = data[:start] + text + foot + data[:8]
         with Changed(tensorfmt, "MAX_COPIES", 1):
-            self.assertEqual(tensorfmt.diff(data, data)["differences"], [])
+            self.assertEqual(tensorfmt.diff(data, data).differences, [])
             self.refuses(["checksums of the same bytes"], tensorfmt.convert, data, io.BytesIO(),
                          format="safetensors")
 
@@ -7952,12 +7759,12 @@ class SmallWorkTest(TestCase):
                      (sparse(sparse_format="bsr", indices=[1]),
                       sparse(sparse_format="bsr", indices=[2])),
                      (ztensor(layout="tiled", order=1), ztensor(layout="tiled", order=2))):
-            self.assertEqual(tensorfmt.diff(a, a)["differences"], [])
-            self.assertEqual(len(tensorfmt.diff(a, b)["differences"]), 1)
+            self.assertEqual(tensorfmt.diff(a, a).differences, [])
+            self.assertEqual(len(tensorfmt.diff(a, b).differences), 1)
         for more in ({"layout": "tiled"}, {"layout": "sparse", "sparse_format": "bsr"}):
             data = ztensor(size=8, shape=[2], order={"offset": 72, "size": 8}, **more)
-            row, = tensorfmt.diff(data, data)["differences"]
-            self.assertEqual(row["changes"], ["bytes that attributes place are not compared"])
+            row, = tensorfmt.diff(data, data).differences
+            self.assertIn("not known to be the same: ", row["changes"][0])
             self.refuses(["'a'"], dumps, load(data), format="ztensor")  # it would lose those bytes
 
     @about("mag", "primitiv", "ztensor")
@@ -7988,33 +7795,6 @@ class SmallWorkTest(TestCase):
             name = "w" if "w" in file else "new"
             wanted = dict(step, output=file[name].attrs["id"])
             self.assertEqual(file.attrs["operations"], [wanted])
-
-    @about("ztensor")
-    def test_damaged_archives(self):
-        import bz2
-        import gzip
-        import lzma
-        data = dumps({"w": tensor(bytes(range(256)) * 40, "uint8")}, format="ztensor")
-        for module in gzip, bz2, lzma:
-            whole = module.compress(data)
-            for packed in (whole[:-20], whole[:60] + b"\xff" * 20 + whole[80:]):
-                for most in (tensorfmt.MAX_KEPT, 0):
-                    with Changed(tensorfmt, "MAX_KEPT", most):
-                        for call in load, tensorfmt.verify, tensorfmt.detect:
-                            stream = module.open(io.BytesIO(packed))
-                            self.assertIn("the stream is damaged",
-                                          error_of(FormatError, call, stream).what)
-
-    @about("ztensor")
-    def test_a_page_of_a_file_after_chdir(self):
-        go_to(self, folder_for(self))
-        for folder, name in (("a", "alpha"), ("b", "beta")):
-            os.mkdir(folder)
-            tensorfmt.save(folder + "/m.zt", {name: F32})
-        os.chdir("a")
-        fields = tensorfmt.explain("m.zt")
-        os.chdir("../b")
-        self.assertIn("data alpha", fields._repr_html_())
 
     @about("ztensor")
     def test_fields_deep_inside_count_more(self):
