@@ -35,6 +35,7 @@ Contents (the banners of the sections below; search for a number)
 
     [1] platform           what this Python offers; registries; limits of no one format
     [2] errors, text       FormatError, Unsupported; what messages are made of
+    [2b] left out          what stands in a copy for the parts that it lacks
     [3] dtypes             element types, values <-> bytes, byte order
     [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
@@ -126,7 +127,7 @@ if TYPE_CHECKING:
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
-BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
+BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
@@ -292,8 +293,6 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if BOARD and [c for c in text if "\ud800" <= c <= "\udfff"]:  # it encodes them
-            raise UnicodeError
         return text.encode("utf-8", errors)
     except UnicodeError:
         raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
@@ -332,6 +331,20 @@ def path_of_keys(keys: Any, path: str = "") -> str:
         text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
         path = clip(path + text, MAX_PATH)
     return path
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part: str) -> Any:
+    """Return what stands in a copy for a name that it was made without: a call of it raises.
+
+    It is a class: isinstance() may ask for it.
+    """
+    class LeftOut:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise Unsupported(f"this copy was made without {part}")
+    return LeftOut
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -513,7 +526,7 @@ def as_dtype(dtype: Any) -> str:
     if dtype is float or dtype is int:
         dtype = dtype.__name__ + "64"
     name: Any = dtype
-    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
         word = name.rstrip("0123456789")
@@ -890,8 +903,8 @@ def _xxh3_sums(data: bytes, keys: bytes) -> Any:
     words = unpack_from(f"<{nbytes // 8}Q", data)
     sums = []
     for j in range(8):
-        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
-        added = [a * b + c for a, b, c in zip(lows, highs, every(words, j ^ 1, 8))]
+        lows, highs = halves[2 * j::16], halves[2 * j + 1::16]
+        added = [a * b + c for a, b, c in zip(lows, highs, words[j ^ 1::8])]
         sums.append([sum(added[i:i + 16]) for i in range(0, len(added), 16)])
     return sums
 
@@ -902,11 +915,6 @@ def _xxh3_sums_numpy(numpy: Any, data: bytes) -> Any:
     mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
     return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).T.tolist()
-
-
-def every(items: Any, start: int, step: int) -> Any:
-    """Return items[start::step]; boards have no slices with steps."""
-    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
 
 
 def _fold128(a: int, b: int) -> int:
@@ -1857,8 +1865,6 @@ class Json:
         return error("JSON: " + what, self.base + at, self.name)
 
     def read(self) -> Any:
-        if BOARD:
-            raise self.error("it is not read on boards", 0, Unsupported)
         try:
             text = self.data.decode()
             keys, arrays, maps = count_marks(self.data)
@@ -3412,7 +3418,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[Any]":
     if "coords" in parts:
         coords, nnz = parts["coords"].data, parts["values"].size
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return [tuple(every(coords, i, nnz)) for i in range(nnz)]
+            return [tuple(coords[i::nnz]) for i in range(nnz)]
         places = [0] * nnz
         for numbers, n in zip(pieces(coords, nnz or 1), shape):
             places = [place * n + i for place, i in zip(places, numbers)]
@@ -3620,20 +3626,13 @@ BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
 
 def _from_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has no format there: other buffers as numbers
-        memoryview(data)  # a TypeError for what is not a buffer
-        if not isinstance(data, (bytes, bytearray)):
-            return _from_lists(list(data), dtype)
-        view: Any = bytes(data)
-        given, raw = "uint8", dtype or "uint8"
-    else:
-        if hasattr(data, "mask") and hasattr(data, "filled"):
-            raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-        view, given = view_of(data, dtype)
-        if isinstance(view, Tensor):
-            return view
-        raw = dtype if given == "uint8" and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")) else None
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, given = view_of(data, dtype)
+    if isinstance(view, Tensor):
+        return view
+    raw = dtype if given == "uint8" and view.ndim == 1 and not (
+        hasattr(data, "dtype") or hasattr(data, "typecode")) else None
     if raw is not None:  # little-endian elements
         if len(view) % ITEMSIZE[raw]:
             raise ValueError(f"{len(view)} bytes are not a whole number of {raw}")
@@ -3730,7 +3729,6 @@ class Format:
     MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     MARKED = True  # every file begins with one of the MAGICS
-    BOARDS = True  # in copies for boards that name no formats
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
@@ -4582,14 +4580,12 @@ class ZFamily(Format):
         text = str(item.attrs.get(self.DIGEST))
         return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
 
-    # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-    # </ztensor1 ztensor2>
 
 
 def is_digest(algorithm: str, text: str) -> bool:
@@ -4831,7 +4827,6 @@ class ZTensor(ZFamily):
         if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
-    # <sparse>
     # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
     # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
     # real library: see split_blob().
@@ -4914,7 +4909,6 @@ class ZTensor(ZFamily):
         custom["sparse_format"] = "coo" if "coords" in parts else "csr"
         blobs = [(parts.pop("values"), entry)]
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-    # </sparse>
 
 
 class ZObjects(ZFamily):
@@ -6112,12 +6106,10 @@ class Burnpack(Format):
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    # <burnrecord>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
-    # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -6396,7 +6388,7 @@ class Safetensors(Format):
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
     SUFFIXES, MAGICS = (".safetensors",), ()
-    MARKED = BOARDS = False
+    MARKED = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
@@ -6640,7 +6632,7 @@ class RecordTree(Msgpack):
         cursor, start = self.cursor, self.cursor.pos
         kind, n, low, high, stop = "", 0, 0, 0, start
         code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
-        if step and step * count <= cursor.end - start and not BOARD:  # floats: all at once
+        if step and step * count <= cursor.end - start:  # floats: all at once
             heads = bytes(cursor.source.view(start, step * count)[::step])
             if heads.count(heads[:1]) == count:
                 kind, n, stop = code, count, start + step * count
@@ -6681,7 +6673,7 @@ class BurnRecord(Format):
     HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
     SUFFIXES = (".mpk",)
     MAGICS = (b"\x82\xa8metadata", b"\x83\xa8metadata")  # from 82 to 8f: detect()
-    WRITES = BOARDS = False
+    WRITES = False
     NEEDS = ("burnpack",)
     DTYPES = Burnpack.DTYPES
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
@@ -7053,8 +7045,8 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
-    bare = not BOARD and (not hasattr(pairs, "__iter__")
-                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    bare = (not hasattr(pairs, "__iter__") or hasattr(pairs, "shape")
+            or hasattr(pairs, "state_dict"))
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
@@ -7166,7 +7158,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
 
 def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
     chunks = encode_file(kind, tensors, metadata, attrs, options)
-    return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
+    return b"".join(chunks)
 
 
 def write_out(target: Any, chunks: Any) -> int:
@@ -7174,23 +7166,13 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD:
-        real = os.path.realpath(path)
-        if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
-            raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
-        if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-            with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-                return write_all(stream, chunks, path)
-        return _write_beside(real, chunks, path)
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as stream:
-        total = write_all(stream, chunks)
-    try:
-        os.rename(temporary, path)
-    except OSError:  # FAT does not rename over a file
-        os.remove(path)
-        os.rename(temporary, path)
-    return total
+    real = os.path.realpath(path)
+    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+        raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
+    if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+        with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+            return write_all(stream, chunks, path)
+    return _write_beside(real, chunks, path)
 
 
 def of_target(error: OSError, target: Any) -> OSError:
@@ -7219,7 +7201,7 @@ def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
             if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
-            chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
+            chunk = memoryview(chunk)[count:]
     return total
 
 
@@ -7660,7 +7642,7 @@ def open_folder(path: str, mapped: bool) -> Any:
     raise IsADirectoryError(21, f"is a directory; it has {inside}", path)
 
 
-if not BOARD and OneFile is not Format:
+if OneFile is not Format:
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -9870,138 +9852,234 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 
 # -- [10b] vendor --------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms, and without the definitions that nothing in it
-# names. Few lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose.
+# A copy is this file's text without the sections of other formats and parts, and without what then
+# nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
+# class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-SECTIONS = {  # what `--with` takes: the rooms of it; a later generation is a room of its own
-    "save": "quick sums|values|save", "casts": "casts", "float8": "float8", "zstd": "zstd",
-    "sparse": "sparse", "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "fast": r"shortcuts|\w+ shortcut", "shards": "shards",
-    "tools": "work|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
-SECTIONS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in SECTIONS])
-OF_SOME = {"zstd", "sparse", "quantized"}.union([kind.NAME for kind in LATER])  # formats
-NEED = {"save": ["casts"], "arrays": ["casts"], "quantized": ["casts"],
-        "tools": ["shards"] + [name for name in SECTIONS if name not in OF_SOME]}
-ROOTS = """__version__ __all__ name dtype shape strides ndim size itemsize nbytes offset attrs
-    format raw data zero_copy tobytes tolist item flat astype contiguous components todense scheme
-    values scales dequantize path metadata get keys items close what field tensor check main"""
-CODECS = "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c".split()
-
-
-def sections_of(kinds: "List[Format]", wanted: "List[str]") -> Any:
-    """Return the sections that a copy has: those wanted, and what they need."""
-    have = set(wanted)
-    if not wanted:  # all that these formats can use
-        have = set(SECTIONS).difference(OF_SOME).union(["shards"], *[kind.USES for kind in kinds])
-    have -= {kind.NAME for kind in LATER if BY_NAME.get(kind.FAMILY) not in kinds}
-    for name in sorted(have):
-        have.update(NEED.get(name, ()))
-    return have
+PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
+    "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
+    "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
+    "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
+    "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
+PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+CALLS = {  # what users call of a part
+    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
+        get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
+        item flat contiguous astype todense components scheme scales dequantize""",
+    "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
-def make_copy(text: str, names: "List[str]", wanted: "List[str]") -> str:
-    """Return this file's text with only some formats and sections; of an empty list, all."""
+TABLES = {"FORMATS", "LATER"}  # of which a copy has only some: an object of each class in a line
+
+
+class Piece:
+    """A statement of the module or of a class: its lines, the names it defines and those it uses.
+
+    A class uses what its bases and decorators do; what stands in it are pieces of their own.
+    `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
+    """
+
+    lacks = ""
+
+    def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
+        import ast
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_constant = {ast.Name} == {
+            type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
+        outer = list(getattr(node, "decorator_list", ()))
+        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
+            self.first -= 1  # comments in front of it
+        self.defines = defined_names(node)
+        self.members: "List[Piece]" = []
+        if isinstance(node, ast.ClassDef) and not inner:
+            self.members = [Piece(one, lines, True) for one in node.body]
+            self.is_code = not outer  # else it adds to another class
+            self.defines = self.defines * self.is_code
+            outer += node.bases
+        self.names: Any = set()
+        self.attributes: Any = set()
+        for one in outer if self.members else [node]:
+            find_names(one, self.names, self.attributes)
+
+    def is_reached(self, names: Any) -> bool:
+        """Return whether it is kept: also what defines nothing, or what Python calls."""
+        return not self.defines or bool([name for name in self.defines if name in names
+                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+
+    def stub(self) -> str:
+        """Return the line that stands for a function or class that was left out."""
+        return f'{self.defines[0]} = left_out("{self.lacks}")'
+
+
+def bound_name(node: Any) -> "Optional[str]":
+    """Return the name that a node of a syntax tree gives to something."""
+    import ast
+    if isinstance(node, ast.alias):
+        return str(node.asname or node.name.split(".")[0])
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+
+
+def defined_names(node: Any) -> "List[str]":
+    """Return the names that a statement defines, also in its branches."""
+    import ast
+    name = bound_name(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = getattr(node.value, "id", None)  # what a table holds goes with the table
+    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
+        return [name] if name else []
+    return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
+
+
+def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and the attributes of any object."""
+    import ast
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+        names.add(node.id)
+    elif isinstance(node, ast.Attribute):
+        attributes.add(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        attributes.add(getattr(node.args[1], "value", None))
+    for child in ast.iter_child_nodes(node):
+        find_names(child, names, attributes, local)
+
+
+class Section:
+    """The text from one banner to the next: its first line, its title, its pieces."""
+
+    def __init__(self, first: int, lines: "List[str]") -> None:
+        self.first, self.lines = first, lines
+        self.title = lines[0].strip("# -").partition("] ")[2]
+        self.pieces: "List[Piece]" = []
+
+    def text(self, kept: Any) -> str:
+        """Return the lines of what is kept; in a class, one for each name that was left out."""
+        lines = dict(enumerate(self.lines, self.first))
+        members = [one for piece in self.pieces for one in piece.members]
+        for piece in members + self.pieces:
+            if piece not in kept or piece.lacks and piece.is_code:
+                for at in range(piece.first, piece.last + 1):
+                    lines.pop(at, None)
+            if piece in kept and piece.lacks and piece in members:
+                lines[piece.last] = "    " + piece.stub()
+            elif piece in kept and piece.members and not (
+                    piece.lacks or kept.intersection(piece.members)):
+                lines[piece.last] = "    pass"
+        shown = [lines[at] for at in sorted(lines)]
+        if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
+            shown = [line for line in shown if line and line[0] != "#"]  # constants
+            shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
+        return "".join([line + "\n" for line in shown])
+
+
+def split_source(text: str) -> "List[Section]":
+    """Return the sections of a source text; the first is what stands before any banner."""
+    import ast
+    lines = text.rstrip("\n").split("\n")
+    starts = [0] + [i for i, line in enumerate(lines) if line[:6] == "# -- ["] + [len(lines)]
+    sections = [Section(start + 1, lines[start:end]) for start, end in zip(starts, starts[1:])]
+    for node in ast.parse(text).body:
+        section = [one for one in sections if one.first <= node.lineno][-1]
+        section.pieces.append(Piece(node, lines))
+    return sections
+
+
+def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> Any:
+    """Mark the pieces that a copy lacks; return the names of the formats and parts it lacks."""
     import re
-    kinds = [find_format(name) for name in names] or list(FORMATS)
-    kinds += [find_format(name) for kind in kinds for name in kind.NEEDS]
-    left_out = [kind for kind in FORMATS if kind not in kinds]
-    have = sections_of(kinds, wanted)
-    gone = [name for name in SECTIONS if name not in have]
-    later = [kind for kind in LATER if kind.NAME in gone and BY_NAME.get(kind.FAMILY) in kinds]
-    text = drop_rooms(text, gone + [kind.NAME for kind in left_out]
-                      + [kind.NAME + " shortcut" for kind in left_out])
-    text = set_value(text, "FORMATS", "(%s,)" % ", ".join(
-        [f"{type(kind).__name__}()" for kind in FORMATS if kind in kinds]))
-    text = set_value(text, "LEFT_OUT", {
-        magic: kind.NAME for kind in later + left_out for magic in kind.MAGICS})
-    text = set_value(text, "WITHOUT", sorted(OF_SOME.intersection(gone)))
-    tools = "tools" in have
-    text = drop_unnamed(text, ROOTS.split() + [
-        name for name in __all__ if tools or name not in CODECS])
-    known = re.findall(r"(?m)^(?:def |class )?(\w+)", text)
-    text = set_value(text, "__all__", [name for name in __all__ if name in known])
-    return text if tools else describe_copy(text, kinds)
+    others = [kind for kind in FORMATS if kind not in kinds]
+    others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
+    words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
+    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+
+    def lacking(*titles: str) -> str:
+        return "".join([word for word, pattern in words for title in titles
+                        if re.fullmatch(pattern, title)][:1])
+    for section in sections:
+        for piece in section.pieces:
+            names = [f"{section.title}.{name}" for name in piece.defines]
+            piece.lacks = lacking(section.title, *names)
+            for one in piece.members:
+                one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
+                                      for name in one.defines])
+    return sorted({word for word, _ in words})
 
 
-def drop_rooms(text: str, names: "List[str]") -> str:
-    """Return the text without sections and formats: their rooms, and lines of others marked so."""
-    import re
-    rooms = "|".join([SECTIONS.get(name, name) for name in names]) or "none"
-    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
-                    if not re.match(rf"# -- \[\w+\] ({rooms}) -", room)])
-    text = re.sub(rf"(?m)^    \[\w+\] ({rooms})  .*\n", "", text)  # of the contents
-    return re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
-        found.group(1).split()).issubset(names) else found.group(), text)
+def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
+    """Return the pieces that are reached from the names that are wanted."""
+    pieces = [piece for section in sections for piece in section.pieces]
+    gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
+    kept: Any = set()
+    names, attributes = set(wanted), set(wanted)
+    waiting = [(piece, names) for piece in pieces
+               if not piece.lacks or piece.is_code or piece.is_constant]
+    found = waiting
+    while found:
+        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        waiting = [pair for pair in waiting if pair not in found]
+        for piece, _ in found:
+            if not piece.defines and gone.intersection(piece.names):
+                continue  # it registers something that was left out
+            kept.add(piece)
+            if not (piece.lacks and piece.is_code):
+                table = TABLES.intersection(piece.defines)
+                names.update(piece.names.difference(gone if table else ()))
+                attributes.update(piece.attributes, piece.names)
+                waiting += [(member, attributes) for member in piece.members]
+    return kept
 
 
-def describe_copy(text: str, kinds: "List[Format]") -> str:
-    """Return the text of a copy without tools, with a docstring of its own."""
-    import re
-    text = re.sub(r'(?s)\n\n +>>> .*?(?=\n +""")', "", text)  # examples: they ask for tools
-    text = re.sub(r"(?m)^# -- \[.*\n(?:(?:#(?! --).*)?\n)*(?=# -- |\Z)", "", text)  # empty rooms
-    titles = ", ".join([kind.TITLE for kind in kinds])
-    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
-             '        print(list(file.values()))\n"""')
-    return re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1).rstrip("\n") + "\n"
+def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with some formats and parts."""
+    lacks = mark_left_out(sections, kinds, parts)
+    kept = find_kept(sections, [
+        name for part in parts if part in CALLS for name in CALLS[part].split()])
+    pieces = [piece for section in sections for piece in section.pieces]
+    stubs = "".join([piece.stub() + "\n" for piece in pieces
+                     if piece in kept and piece.lacks and piece.is_code])
+    text = "".join([section.text(kept) + ("\n" + stubs + "\n\n") * (
+        section.title == "left out" and bool(stubs)) for section in sections])
+    known = [name for piece in pieces if piece in kept for name in piece.defines]
+    others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
+    for kind in others:
+        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of TABLES
+    for name, value in (
+            ("__all__", [name for name in __all__ if name in known]),
+            ("LEFT_OUT", {magic: kind.NAME for kind in others for magic in kind.MAGICS}),
+            ("WITHOUT", lacks)):
+        text = set_value(text, name, value)
+    return describe_copy(text, kinds, parts)
 
 
 def set_value(text: str, name: str, value: Any) -> str:
     """Return the text with another value of a constant."""
     import re
-    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*",
-                  lambda found: found.group(1) + str(value), text)
+    from textwrap import fill
+    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+        found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
-def drop_unnamed(text: str, roots: "List[str]") -> str:
-    """Return the text without the definitions, also those in classes, that nothing kept names."""
-    import ast
+def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what is there."""
     import re
-    lines = dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    needed, waiting, inside = set(roots), ast.parse(text).body, {}
-    while True:
-        found = [node for node in waiting if not (
-            defined(node) and needed.isdisjoint(defined(node)))]
-        if not found:
-            break
-        waiting = [node for node in waiting if node not in found]
-        for node in found:
-            parts: Any = [node]
-            if isinstance(node, ast.ClassDef):  # what it defines waits, but for __init__ and such
-                inside[node] = [one for one in node.body if defined(one)
-                                and defined(one)[0][:2] != "__"]
-                waiting += inside[node]
-                parts = [one for one in node.body if one not in inside[node]]
-                parts += node.bases + node.decorator_list
-            for one in [one for part in parts for one in ast.walk(part)]:
-                needed.update([getattr(one, "id", ""), getattr(one, "attr", "")])
-                if isinstance(one, ast.alias):
-                    needed.add(one.name)
-    bare = [node for node, inner in inside.items() if inner == node.body  # with nothing left
-            and not [one for one in inner if one not in waiting]]
-    for node in waiting + bare:
-        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
-        while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
-            start -= 1
-        for number in range(start, node.end_lineno + 1):
-            lines.pop(number, None)
-    return re.sub("\n{4,}", "\n\n\n", "\n".join(lines.values()))
-
-
-def defined(node: Any) -> "List[str]":
-    """Return the names that a mere definition defines; a class that adds to another is more."""
-    import ast
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        adds = isinstance(node, ast.ClassDef) and node.decorator_list
-        return [] if adds else [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [one.asname or one.name for one in node.names]
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return []
-    targets: Any = node.targets if isinstance(node, ast.Assign) else [node.target]
-    if isinstance(targets[0], ast.Subscript):  # of a registry: it goes with who asks that
-        targets = [targets[0].value]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    titles = ", ".join([kind.TITLE for kind in kinds])
+    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
+             "        print(list(file.values()))\n\nContents")
+    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
+    text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
+        found.group(1) in sections), text)
+    if not {"save", "tools"}.issubset(parts):
+        text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    return text.rstrip("\n") + "\n"
 
 
 # -- [11] command line ---------------------------------------------------------------------------
@@ -10484,15 +10562,25 @@ def show_vendor(args: Any) -> None:
     from hashlib import sha256
     with open(__file__, "rb") as stream:
         source = stream.read()
-    if os.path.exists(args.out) and os.path.realpath(args.out) == os.path.realpath(__file__):
+    if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    if set(getattr(args, "with")).difference(SECTIONS, ["load"]):
-        raise TypeError(f"--with takes load and some of {' '.join(SECTIONS)}")
-    text = make_copy(source.decode(), args.formats, getattr(args, "with"))
-    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n"
-            f"# {sha256(source).hexdigest()}\n# made by: vendor --formats "
-            f"{','.join(args.formats)} --with {','.join(getattr(args, 'with'))}\n")
-    write_text(args.out, text.replace("\n", made, 1), count_of(text.count("\n"), "line"))
+    formats, parts = args.formats, getattr(args, "with")
+    for word in parts:
+        if word not in PARTS:
+            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+    text = source.decode()
+    if formats or parts:
+        wanted = [find_format(name) for name in formats] or list(FORMATS)
+        wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
+        text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
+                         ["load"] + parts if parts else list(PARTS))
+    options = ["--formats " + ",".join(formats)] * bool(formats)
+    options += ["--with " + ",".join(parts)] * bool(parts)
+    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+            f"# {sha256(source).hexdigest()}\n"
+            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+    text = text.replace("\n", made, 1)
+    write_text(args.out, text, count_of(text.count("\n"), "line"))
 
 
 def words(text: str) -> "List[str]":
@@ -10575,7 +10663,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
-               "help": "only these parts besides load: " + " ".join(SECTIONS)}}
+               "help": "only these parts: " + " ".join(PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),

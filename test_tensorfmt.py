@@ -369,7 +369,6 @@ class Row:
     README shows, then `--accept`; every list and every limit comes from here. `--format NAME` tests
     it alone, but for README, the form of the text and what names all formats: run all in the end.
     """
-    boards = True  # read and written on boards, too
     dtypes, rank = (), 70  # what it holds, as its document lists it; 70: any rank
     options = ({},)  # of save: every dtype and shape is tested with each
     empty = scalars = True  # it holds dimensions of 0, tensors of none
@@ -429,13 +428,13 @@ ROWS = [
         limits=[(("int8", ((1 << 32) - 1, 0)), ("int8", (1 << 32, 0))),
                 (("int16", ((1 << 31) - 1,)), ("int16", (1 << 31,)))],
         metadata=[{"model": ""}, {"model": "m"}]),
-    Row("safetensors", dtypes=DTYPES, boards=False, sorted_index=True, sorted_data=True,
+    Row("safetensors", dtypes=DTYPES, sorted_index=True, sorted_data=True,
         codecs=("json",),
         later=[("shards", b'{"weight_map":{')],
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0\u2028\"\\\n"}]),
     Row("burnrecord", more_dtypes=("qfloat",), codecs=("msgpack",))]  # read only: it holds nothing
-EVERY = ROWS = [row for row in ROWS if CPYTHON or row.boards]
+EVERY = ROWS
 ONLY = None  # the one format that is tested, if not all are: `--format NAME`
 if __name__ == "__main__" and "--format" in sys.argv[1:-1]:
     ONLY = sys.argv.pop(sys.argv.index("--format") + 1)
@@ -449,7 +448,6 @@ READ = tuple([row.name for row in ROWS])
 WRITES = [row for row in ROWS if row.dtypes]
 FORMATS = tuple([row.name for row in WRITES])  # that are written
 LATER = sorted(set([name for row in ROWS for name, _ in row.later]))
-BOARDS = tuple([row.name for row in WRITES if row.boards])
 MANY = tuple([row.name for row in WRITES if row.most_tensors is None])
 STORED = [(row.name, options) for row in WRITES for options in row.options]
 
@@ -1106,8 +1104,6 @@ class CodecTest(TestCase):
     def test_codecs_of_boards(self):
         with Changed(tensorfmt, "BOARD", True):
             self.test_crc32c()
-            self.test_cbor_encoder_options_and_refusals()
-            ZTensor2Test.test_xxh3(self)
 
     @about("cbor", "flat")
     def test_limits_of_heads_and_fields(self):
@@ -4869,7 +4865,7 @@ class ConvertTest(TestCase):
             self.assertEqual([word for word in words if word not in error.what], [])
         self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
-        for kind in BOARDS:
+        for kind in [row.name for row in WRITES if row.name != "safetensors"]:
             self.refuses(["'w'", "F4"], tensorfmt.convert, data, stream, format=kind,
                          cast="float32")
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
@@ -6553,14 +6549,19 @@ class FloorsTest(TestCase):
 
 # -- [13] copies ---------------------------------------------------------------------------------
 
+REFUSES = "this copy was made without "
+SOURCE = {}  # the module as sections, made once; answers of the whole; copies by their text
 
-def in_copy(copy, data):
-    """Return whether a copy has the room of the format, or later generation, of a file."""
-    kinds = [name for row in ROWS for name, head in row.later if data[:len(head)] == head]
-    try:
-        copy.load(b"", format=(kinds or [tensorfmt.detect(data)])[0])
-    except ValueError as error:
-        return isinstance(error, copy.FormatError)  # else there is no such format
+
+def make_copy(formats, parts):
+    """Return (text, module) of a copy with some formats and parts."""
+    if not SOURCE:
+        SOURCE["sections"] = tensorfmt.split_source(text_of("tensorfmt.py"))
+    kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in formats]
+    text = tensorfmt.make_copy(SOURCE["sections"], kinds, parts)
+    if text not in SOURCE:
+        SOURCE[text] = module_of(text)
+    return text, SOURCE[text]
 
 
 def answer_of(module, source):
@@ -6568,311 +6569,349 @@ def answer_of(module, source):
     try:
         file = module.load(source)
     except module.FormatError as error:
-        what = error.what.split("tensors are whole; ")[0]  # the rest only tools have
-        what += "tensors are whole" if what != error.what else ""
-        return type(error).__name__, error.field, error.offset, error.tensor, what
+        return type(error).__name__, error.field, error.offset, error.tensor, error.what
     rows = [file.format, list(file.attrs.items()), list(file.metadata.items())]
     for name, item in file.items():
-        plain = item.dtype not in (None, "qfloat") and item.attrs.get("encoding") != "zstd" and (
-            item.attrs.get("layout") != "sparse")
-        rows.append((name, item.dtype, item.shape, item.offset, list(item.attrs.items()), tohex(
-            item.raw), item.tobytes() if plain else "", list(item.flat) if plain else ""))
+        rows.append([name, item.dtype, item.shape, item.offset, list(item.attrs.items()),
+                     tohex(item.raw)])
+        try:
+            rows[-1] += [item.tobytes(), list(item.flat)]
+        except module.Unsupported as error:
+            rows[-1].append(error.what)
     return rows
 
 
-def check_copy(test, copy, known={}):  # noqa: B006
-    """Compare a copy made by `vendor` with the whole module: the same bytes, the same answer."""
-    formats, saves = [kind.NAME for kind in copy.FORMATS], hasattr(copy, "dumps")
-    if not known:  # answers of the whole, made once: title, bytes -> kind, answer
-        for title, data in [row[1:3] for row in FILES] + [row[:2] for row in bad_files()]:
-            known[title, data] = tensorfmt.detect(data), answer_of(tensorfmt, data)
-    good = [row[1:3] for row in FILES]
-    for (title, data), (kind, wanted) in known.items():
-        bad = isinstance(wanted, tuple)
-        with test.subTest(file=title):
-            if kind in formats and in_copy(copy, data):
-                if "zstd" in title and "zstd" not in copy.ENCODINGS and (title, data) not in good:
-                    continue
-                answer = answer_of(copy, data)
-                if bad and not hasattr(copy, "main"):  # a rough place: what traces is a tool
-                    test.assertIn(answer[0], ("FormatError", wanted[0]))
-                    test.assertTrue(None in (answer[3], wanted[3]) or answer[3] == wanted[3])
-                else:
-                    test.assertSame(answer, wanted)
-                if (title, data) in good:
-                    test.assertSame(answer_of(copy, Short(data)), wanted)
-                if saves and title in AGAIN:
-                    test.assertEqual(copy.dumps(copy.load(data), format=kind, **AGAIN[title]), data)
-            elif kind == "safetensors" and kind not in formats:  # it has no magic
-                error_of(copy.FormatError, copy.load, data)
-            elif (title, data) in good:
-                what = error_of(copy.Unsupported, copy.load, data).what
-                test.assertTrue(kind in formats or kind in what, what)
-    for kind in set(formats).intersection(FORMATS) if saves else ():
-        for made in files_of(kind, Map([(name, item) for name, item in every_tensor(kind).items()
-                                        if item.dtype in copy.ITEMSIZE])):
-            again = Map([(name, copy.tensor(item.tobytes(), item.dtype, item.shape))
-                         for name, item in made.items()])
-            with test.subTest(format=kind):
-                test.assertEqual(copy.dumps(again, format=kind), dumps(made, format=kind))
-
-
-COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools")] + [
-    ([], ""), (["mag", "burnpack"], ""), ([], "no-tools"), ([], "board no-tools"),
-    (["burnrecord"], "load-only"),
-    (["ztensor"], "board load-only"), (["primitiv"], "board"),
-    (["safetensors"], "load-only with=float8"), (["safetensors"], "no-tools with=float8"),
-    (["ztensor"], "no-tools with=fast"), (["ztensor"], "load-only with=zstd"),
-    (["mag"], "load-only with=arrays"), (["burnpack"], "load-only with=quantized,partial,pickles")]
-MADE = {}  # copies that were made: (formats, flags) -> text
-
-
-def make_copy(formats, flags, path):
-    """Write a copy, made once, to a path; return its text. Flags are without their dashes."""
-    key = (tuple(formats), flags)
-    if key not in MADE:
-        args = ["--formats", ",".join(formats)] if formats else []
-        code, _, err = run("vendor", path, *args + ["--" + flag for flag in flags.split()])
-        TestCase().assertEqual((code, err), (0, ""))
-        MADE[key] = read_file(path)
-    write_file(path, MADE[key])
-    return MADE[key].decode("ascii")
-
-
-def attributes_of(text):
-    """Return (names defined in classes, names stored, attributes used) of a source text."""
-    import re
-    code = re.sub(r'(?s:""".*?""")|(?m:^ *#.*)|  # .*', "", text)
-    return [set(re.findall(pattern, code)) for pattern in (
-        r"\n +(?:def|class) (\w+)", r"(\w+)(?:: [^=\n]+)? = ", r"\.([A-Za-z_]\w*)")]
+def known_answers():
+    """Return rows (title, bytes, format, good, answer of the whole) of goldens and bad files."""
+    if "answers" not in SOURCE:
+        rows = [row[1:3] + (True,) for row in FILES] + [row[:2] + (False,) for row in bad_files()]
+        SOURCE["answers"] = [(title, data, tensorfmt.detect(data), good, answer_of(tensorfmt, data))
+                             for title, data, good in rows]
+    return SOURCE["answers"]
 
 
 @about()
 @full
 class CopyTest(TestCase):
+    """Copies with one format and each part are made, load, show, save, refuse."""
+
     def setUp(self):
         if PYTHON < (3, 8):
             self.skipTest("vendor needs Python 3.8")
-        self.folder = folder_for(self)
-        self.path = os.path.join(self.folder, "copied.py")
 
-    def make(self, formats, flags):
-        return make_copy(formats, flags, self.path)
+    def rows(self):
+        """Yield (format, formats, parts): of each format with load, and with each part besides."""
+        for kind in [kind for kind in tensorfmt.FORMATS if chosen(kind.NAME)]:
+            rows = [["load", part] for part in tensorfmt.PARTS if part not in ("load", "tools")]
+            for parts in [["load"]] + rows + [list(tensorfmt.PARTS)]:
+                yield kind.NAME, [kind.NAME] + list(kind.NEEDS), parts
 
-    @about(ONLY)
-    def test_copies_do_what_the_whole_does(self):
-        whole = attributes_of(text_of("tensorfmt.py"))[0]
-        rows = [row for row in COPIES if not ONLY or row[0] == [ONLY]]
-        for formats, flags in rows[::4] if BESIDE else rows:
-            text = self.make(formats, flags)
-            copy = module_of(text)
-            with self.subTest(formats=formats, flags=flags):
-                wanted = formats or list(BOARDS if "board" in flags else READ)
-                wanted = ["burnpack"] * (wanted == ["burnrecord"]) + wanted  # which it needs
-                self.assertEqual([kind.NAME for kind in copy.FORMATS], wanted)
-                self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
-                self.assertEqual(copy.__all__[0], "load")
-                self.assertEqual(hasattr(copy, "dumps"), "load-only" not in flags)
-                tools = not [flag for flag in ("load-only", "no-tools", "board") if flag in flags]
-                self.assertEqual((hasattr(copy, "main"), hasattr(copy, "verify")), (tools, tools))
-                check_copy(self, copy)
-                if not BESIDE:  # of its text, the same on every Python
-                    self.assertEqual(sorted(self.lost_attributes(text, whole)), [])
-                    self.check_names(text)
-                self.check_words(copy)
-                self.check_arrays(copy, flags)
+    def test_every_copy_loads_shows_saves_and_refuses(self):
+        seen = set()  # a part that a format has no use for changes nothing
+        for name, formats, parts in self.rows():
+            text, copy = make_copy(formats, parts)
+            if copy not in seen:
+                seen.add(copy)
+                with self.subTest(format=name, parts=parts):
+                    self.check_text(text, copy, formats, parts)
+                    self.check_files(copy, name, formats, parts)
 
-    def check_names(self, text):
-        """Assert that every name is defined."""
-        import builtins
-        if PYPY:
-            return
-        import symtable
-        tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
-        known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
-            symbol.get_name() for symbol in tables[0].get_symbols()
-            if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
-        while tables:
-            table = tables.pop()
-            tables += table.get_children()
-            missing |= {symbol.get_name() for symbol in table.get_symbols()
-                        if symbol.is_global() and symbol.get_name() not in known}
-        missing.discard("placing")  # of zTensor's section: diff wants it of unknown layouts
-        self.assertEqual(sorted(missing), [])
-
-    def check_words(self, copy):
-        """Assert that its docstring speaks of what is there."""
-        doc = copy.__doc__ or "    with load("
-        words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
-        self.assertTrue("    with load(" in doc)
-        self.assertTrue("save(" not in doc or hasattr(copy, "save"))
-        lacking = set(tensorfmt.__all__) - set(copy.__all__) - {"save", "tensor"}
-        self.assertEqual(lacking & words - {"convert", "verify", "explain"}, set())
-        self.assertEqual("explain" in doc, copy.__doc__ is not None and "explain" in copy.__all__)
-
-    def check_arrays(self, copy, flags):
-        """Assert that other libraries get right values or a refusal."""
-        small = "only" in flags or "no-tools" in flags or "board" in flags
-        for name in "__array__", "__dlpack__", "__jax_array__":
-            self.assertEqual(hasattr(copy.Tensor, name), not small or "arrays" in flags)
-
-    def lost_attributes(self, text, whole):
-        """Return the attributes that a copy uses, that the whole defines and the copy does not."""
-        defined, stored, used = attributes_of(text)
-        others = set("make with_values floats filled scaled_blocks cost todense merged".split())
-        others.update(["cast", "open", "wrongs"])  # features; of a memoryview, os; of a Schema
-        others.update(["metadata", "placing"])  # stored beside others in one line; a function
-        for kind in (str, bytes, list, dict, set, range, io.BytesIO):
-            others.update(dir(kind))
-        return used & whole - defined - stored - others
-
-    def test_how_code_is_cut(self):
-        text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
-        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), True)
-        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(),
-                                            True).rstrip(), "a()")
-        self.assertEqual(str(error), "line 3: `elif` and a constant")
-        kept = 'FEATURES["a"], FEATURES["c"] = d\n' + "".join([
-            "if %s:\n    e()\n" % test for test in (
-                '"a" in FEATURES', '"c" in FEATURES', '"b" not in FEATURES', "b in FEATURES",
-                "b.c in FEATURES", '"b" in b')])
-        text = kept + "".join(["if %s:\n    f()\n" % test for test in (
-            '"b" in FEATURES', 'b and "a" in ENCODINGS', 'is_sparse(b) and c')])
-        self.assertEqual(tensorfmt.cut_code(text, {}, set(), True), kept)
-        save, tools = ["save"], ["tools"]
-        small = "zstd sparse quantized arrays pickles partial fast mag100 mag300".split()
-        for names, wanted, flags, gone in (  # of these parts
-                ([], [], [], []), (["mag"], [], [], ["zstd", "sparse", "quantized"]),
-                (["ztensor"], [], [], ["quantized", "mag100", "mag300"]),
-                (["mag"], ["mag300"], ["no-tools"], tools + small[:-1]),
-                (["mag"], [], ["no-tools"], tools + small),
-                (["mag"], [], ["load-only"], save + tools + small + ["casts"]),
-                (["burnpack"], ["fast"], ["load-only"],
-                 save + tools + [name for name in small if name != "fast"] + ["casts"])):
-            found = set(tensorfmt.choose_parts(names, wanted, flags)[1])
-            known = set(save + tools + small + ["casts"])
-            self.assertEqual(sorted(found & known), sorted(gone), (names, wanted, flags))
-        for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
-                            (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
-                            (("--formats", "mag", "--with", "ztensor1"), "--with takes some of")):
-            code, out, err = run("vendor", os.path.join(self.folder, "x.py"), *args)
-            self.assertEqual((code, out, words in err), (2, "", True), err)
-
-    def test_head_version_and_sameness(self):
-        from hashlib import sha256
-        digest = sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest()
-        text = self.make(["mag"], "load-only")
-        del MADE[("mag",), "load-only"]
-        self.assertEqual(self.make(["mag"], "load-only"), text)  # every time
-        copy = module_of(text)
-        self.assertIn("verify", str(error_of(TypeError, copy.load, golden("seed_basic.mag"),
-                                             verify=True)))
-        text = self.make(["mag", "burnpack"], "")
+    def check_text(self, text, copy, formats, parts):
+        """Assert that all names are defined, and that a copy has what was asked for."""
+        self.assertEqual([kind.NAME for kind in copy.FORMATS], [
+            kind.NAME for kind in tensorfmt.FORMATS if kind.NAME in formats])
+        self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
+        self.assertEqual(("save" in copy.__all__, hasattr(copy, "main")),
+                         ("save" in parts, "tools" in parts))
         lines = text.split("\n")
-        self.assertEqual(lines[0], "# SPDX-License-Identifier: MIT")
-        self.assertEqual(lines[1:4], [
-            "# A copy of tensorfmt %s, of the file with this sha256:" % tensorfmt.__version__,
-            "# " + digest, "# made by: vendor --formats mag,burnpack"])
-        copy = module_of(text)
-        self.assertEqual(copy.__version__, tensorfmt.__version__ + "+mag.burnpack")
-        self.assertEqual((text.count("MIT License"), text.count("\n# made by: ")), (1, 1))
-        self.assertEqual([line for line in lines if len(line) > 100], [])
+        if "tools" not in parts:
+            self.assertEqual([line for line in lines if len(line) > 100], [])
         listed = [line.split("]")[0].strip(" [") for line in text.split('"""')[1].split("\n")
                   if line.startswith("    [")]
-        banners = [line.split("]")[0][6:] for line in lines if line.startswith("# -- [")]
-        self.assertEqual(banners, listed)
-        out = os.path.join(self.folder, "again.py")  # a copy with tools can make copies
-        self.assertEqual(run("python3", self.path, "vendor", out, "--load-only")[::2], (0, ""))
-        self.assertEqual(module_of(read_file(out).decode()).__version__,
-                         copy.__version__ + ".load-only")
-        for args in (("--formats", "onnx"), ("--colour",)):
-            self.assertEqual(run("vendor", out, *args)[0], 2)
+        self.assertEqual([line.split("]")[0][6:] for line in lines if line[:6] == "# -- ["], listed)
+        if not PYPY and len(parts) < 3:
+            self.assertEqual(undefined_names(text), [])
 
-    def test_later_generations_that_a_copy_lacks_are_named(self):
-        copies = dict([(kind, module_of(self.make([kind], "no-tools")))
-                       for kind in ("mag", "ztensor")])
-        for data, word in ((snapshot(), "this copy was made without mag100"),
-                (snapshot(version=200), "this copy was made without mag100"),
-                (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
-                (zt1(), "this copy was made without ztensor1"),
-                (zt2(), "this copy was made without ztensor2")):
-            copy = copies["mag" if data[:4] == b"MAG!" else "ztensor"]
-            error = error_of(copy.Unsupported, copy.load, data)
-            self.assertTrue(str(error).startswith(word), word)
-            self.assertEqual(error.offset, 0)
-        copy = copies["ztensor"]
-        error = error_of(copy.FormatError, copy.load, b"ZTEN0002" + bytes(20))
-        self.assertIn("begins with b'ZTEN0002'", str(error))
+    def check_files(self, copy, name, formats, parts):
+        """Compare with the whole: all files of a copy that has load alone, of others a few."""
+        goldens = bad = 0
+        for title, data, kind, good, wanted in known_answers():
+            if kind != name:
+                continue
+            few = parts != ["load"] and (goldens if good else bad) >= 2
+            goldens, bad = goldens + good, bad + (not good)
+            if few and not (good and title in AGAIN and "save" in parts):
+                continue
+            answer = answer_of(copy, data)
+            with self.subTest(file=title):
+                if self.refused(answer, parts) or not good and type(answer) is list:
+                    self.assertTrue(self.refused(answer, parts) or self.refused(answer[3], parts))
+                elif good:
+                    self.check_good(copy, data, answer, wanted, parts)
+                    if "save" in parts and title in AGAIN:
+                        again = copy.dumps(copy.load(data), format=name, **AGAIN[title])
+                        self.assertEqual(again, data)
+                else:  # of offset and field, the walk for errors finds more
+                    self.assertIn(answer[0], ("FormatError", wanted[0]))
+                    self.assertTrue(None in (answer[3], wanted[3]) or answer[3] == wanted[3])
+        self.assertTrue(goldens and bad)
+        for _, data, kind, good, _ in known_answers():
+            if good and kind not in formats and (kind, parts) != ("safetensors", ["load"]):
+                what = error_of(copy.Unsupported, copy.load, data).what
+                self.assertEqual(what, REFUSES + kind)
+                break
 
-    def test_what_a_copy_lacks_is_named(self):
-        copy = module_of(self.make([], "board no-tools"))
-        for data, word in ((ztensor(encoding="lz4", size=16), "encoding 'lz4' is not known"),
-                           (ztensor(encoding="zstd", size=16), "this copy was made without zstd"),
-                           (ztensor(layout="sparse", nnz=1), "this copy was made without sparse")):
-            item = copy.load(data)["a"]
-            self.assertEqual((item.dtype, len(item.raw)), ("float32", 16))
-            self.assertEqual(error_of(copy.Unsupported, item.tobytes).what, word)
-        self.assertIn("without sparse", str(error_of(ValueError, copy.dumps, copy.load(data),
-                                                      format="ztensor")))  # its maps would be stale
-        coded = ztensor(encoding="zstd", size=16)
-        self.assertEqual(copy.dumps(copy.load(coded), format="ztensor"),
-                         dumps(load(coded), format="ztensor"))
-        self.assertIn("zstd", str(error_of(ValueError, copy.dumps, {}, format="ztensor",
-                                           encoding="zstd")))
-        self.assertIn("sparse", error_of(copy.Unsupported, copy.tensor, shape=(2,),
-                                         components={}).what)
-        file = copy.load(golden("head_quant.bpk"))
-        self.assertEqual(file["q"].tobytes(), bytes(file["q"].raw))
-        self.assertIn("qfloat", error_of(copy.Unsupported, file["q"].tolist).what)
-        self.assertIn("quantized", error_of(copy.Unsupported, copy.tensor, b"", "qfloat").what)
-        self.assertEqual(copy.dumps(file, format="burnpack"), golden("head_quant.bpk"))
+    def refused(self, answer, parts):
+        """Return whether an answer ends with the error for a part that a copy lacks."""
+        what = answer[-1] if answer and isinstance(answer[-1], str) else ""
+        lacks = what[len(REFUSES):] if what[:len(REFUSES)] == REFUSES else ""
+        self.assertTrue(not lacks or lacks in tensorfmt.PARTS and lacks not in parts, lacks)
+        return bool(lacks)
 
-    @about("safetensors", "ztensor")
-    def test_8_bit_floats_in_copies(self):
-        item = tensor([1.5, -2.0], "float8_e4m3fn")
-        data = dumps({"w": item}, format="safetensors")
-        for flags in ("load-only", "no-tools", "load-only with=float8", "no-tools with=float8", ""):
-            copy = module_of(self.make(["safetensors"], flags))
-            found = copy.load(data)["w"]
-            self.assertEqual((found.tobytes(), found.shape), (item.tobytes(), (2,)))
-            if "float8" in flags or not flags:
-                self.assertSame((found.dtype, found.tolist(), found.attrs),
-                                ("float8_e4m3fn", [1.5, -2.0], {}))
-                self.assertEqual(bytes(found.data), item.tobytes())
-                wanted = copy.Unsupported if flags else AttributeError  # which numpy passes over
-                error_of(wanted, getattr, found, "__array_interface__")
-            else:
-                self.assertSame((found.dtype, found.attrs), (None, {"st_dtype": "F8_E4M3"}))
-                self.assertIn("F8_E4M3", error_of(copy.Unsupported, found.tolist).what)
-            if hasattr(copy, "dumps"):
-                self.assertEqual(copy.dumps(copy.load(data), format="safetensors"), data)
-            if flags == "no-tools with=float8":
-                made = copy.tensor([[1.5, -2.0]]).astype("float8_e4m3fn")
-                self.assertEqual(made.tobytes(), item.tobytes())
-        data = dumps({"w": item}, format="ztensor", version="2")
-        copy = module_of(self.make(["ztensor"], "load-only with=ztensor2"))
-        found = copy.load(data)["w"]
-        self.assertEqual((found.dtype, found.attrs["type"], found.tobytes()),
-                         (None, "f8_e4m3fn", item.tobytes()))
+    def check_good(self, copy, data, answer, wanted, parts):
+        """Assert that a copy says of a file what the whole says, but for values that it lacks."""
+        self.assertEqual(len(answer), len(wanted))
+        for row, known in zip(answer, wanted):
+            if self.refused(row, parts):
+                row, known = row[:2], known[:2]  # name and dtype
+            self.assertSame(row, known)
+        file = copy.load(data)
+        self.assertEqual(repr(file)[:6 + len(file.format)], "<File " + file.format)
+        for item in file.values():
+            self.assertEqual(repr(item)[:8], "<Tensor ")
 
-    @little
-    def test_a_copy_without_commands_says_so(self):
-        self.make(["mag"], "load-only")
-        self.assertEqual(run("python3", self.path, "ls", "x"), (
-            1, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
-        self.assertEqual(run("python3", self.path)[0], 1)
+    def test_what_is_kept_and_what_stands_for_the_rest(self):
+        sections = tensorfmt.split_source(SMALL_SOURCE)
+        rest = tensorfmt.make_copy(sections, tensorfmt.FORMATS[:1], ["load"])
+        self.assertEqual(rest.split('"""', 2)[2], SMALL_COPY)
 
-    def test_a_copy_never_replaces_its_source(self):
-        text, path = self.make(["mag", "burnpack"], ""), self.path
-        link = os.path.join(self.folder, "link.py")
-        os.symlink(path, link)
-        copy = module_of(text)
-        copy.__file__ = path
-        for target in (path, link):
-            with Changed(tensorfmt, "main", copy.main):
-                code, _, err = run("vendor", target)
+    def test_what_stands_for_the_rest_raises(self):
+        for lacks in (tensorfmt.left_out("zstd"), module_of(make_copy(["mag"], ["load"])[0]
+                                                            + 'f = left_out("zstd")\n').f):
+            self.assertFalse(isinstance(5, lacks))
+            with self.assertRaises(ValueError) as raised:
+                lacks(1, level=2)
+            self.assertEqual((type(raised.exception).__name__, str(raised.exception)),
+                             ("Unsupported", "this copy was made without zstd"))
+
+    def test_command(self):
+        from hashlib import sha256
+        path = os.path.join(folder_for(self), "copied.py")
+        args = "--formats", "mag", "--with", "save,zstd"
+        code, out, err = run("vendor", path, *args)
+        self.assertEqual((code, err), (0, ""))
+        head, made, rest = read_file(path).decode("ascii").split("#\n", 1)[0].split("\n", 1) + [
+            read_file(path).decode("ascii").split("#\n", 1)[1]]
+        self.assertEqual((head, made.split("\n")), ("# SPDX-License-Identifier: MIT", [
+            "# A copy of tensorfmt %s, of the file with this SHA-256:" % tensorfmt.__version__,
+            "# " + sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(),
+            "# made by: tensorfmt vendor OUT.py " + " ".join(args), ""]))
+        self.assertEqual(head + "\n#\n" + rest, make_copy(["mag"], ["load", "save", "zstd"])[0])
+        self.assertEqual(run("vendor", path)[::2], (0, ""))  # all of it, which makes copies
+        again = path[:-3] + "2.py"
+        self.assertEqual(run("python3", path, "vendor", again, "--with", "load")[::2], (0, ""))
+        code = "import sys; sys.path.insert(0, %r); import copied2 as c; print(*c.__all__[:7])"
+        self.assertEqual(run("python3", "-S", "-I", "-c", code % os.path.dirname(path)), (
+            0, "load detect File Tensor FormatError Unsupported FORMATS\n", ""))
+
+    def test_refusals_of_the_command(self):
+        path = os.path.join(folder_for(self), "copy.py")
+        for args, wanted, words in (
+                (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
+                (("--with", "onnx"), 2, "--with takes some of load, save, "),
+                (("--board",), 2, "unrecognized arguments")):
+            code, out, err = run("vendor", path, *args)
+            self.assertEqual((code, out, words in err), (wanted, "", True), err)
+            self.assertFalse(os.path.exists(path))
+        source, link = path + "s.py", path + "l.py"
+        self.assertEqual(run("vendor", source)[0], 0)
+        os.symlink(source, link)
+        before = read_file(source)
+        for target in (source, link):
+            code, _, err = run("python3", source, "vendor", target)
             self.assertEqual((code, "would replace its own source" in err), (1, True))
-        self.assertEqual(read_file(path).decode(), text)
+        self.assertEqual(read_file(source), before)
+
+    def test_lines_of_copies_stand_in_the_whole(self):
+        """As they are, but for values and lines that say what the copy has."""
+        import re
+        whole = set(text_of("tensorfmt.py").split("\n"))
+        for name, formats, parts in self.rows():
+            if parts == ["load"]:
+                text, _ = make_copy(formats, parts)
+                text = re.sub(r"(?m)^(__all__|FORMATS|LEFT_OUT|WITHOUT)\b.* = .*\n(    .*\n)*|"
+                              r'^ *\w+ = left_out\("\w+"\)\n| *"""$', "", text)
+                known = set([re.sub(' *"""$', "", line) for line in whole])
+                lines = text[text.index("__version__"):].split("\n")
+                with self.subTest(format=name):
+                    self.assertEqual([line for line in lines if line not in known], [])
+                    self.assertEqual(re.findall("(?m)^ +>>> ", text), [])
+
+
+SMALL_SOURCE = '''"""Docs
+
+Contents
+
+    [6e] zstd              a
+    [8a] load              b
+"""
+__version__ = "1"
+__all__ = ["load", "save"]
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part):
+    """What stands for it."""
+
+
+# -- [6e] zstd -----------------------------------------------------------------------------------
+#
+# What is said of it.
+
+MOST = 5
+
+
+class Frames:
+    """Of zstd."""
+
+
+def frames_of():
+    return Frames()
+
+
+FORMATS = (
+    Mag(),
+    ZTensor(),
+)
+FORMATS.append(Frames())
+
+
+# -- [8a] load -----------------------------------------------------------------------------------
+
+import struct
+import sys
+
+ENCODINGS = {}
+ENCODINGS["zstd"] = MOST
+ENCODINGS.update(zstd=Frames())
+
+
+class File:
+    """Of its methods those stay, too, that users call."""
+
+    def close(self):
+        pass
+
+
+class Reader:
+    """Of its methods those stay that somebody names, or Python."""
+
+    SIZE = MOST
+
+    def read(self):
+        return self.SIZE
+
+    # Nobody calls it.
+    @property
+    def unused(self):
+        return frames_of()
+
+    def __len__(self):
+        return 0
+
+
+class Empty(Reader):
+    LEFT = 1
+
+
+def unused():
+    return struct
+
+
+def load(source, sys=None):
+    """Return something.
+
+    >>> load(b"")
+    """
+    unused = Frames(source)  # a name of its own
+    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+'''
+SMALL_COPY = '''
+__version__ = "1"
+__all__ = ['load', 'File', 'FORMATS']
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part):
+    """What stands for it."""
+
+
+Frames = left_out("zstd")
+
+
+# -- [6e] zstd -----------------------------------------------------------------------------------
+
+MOST = 5
+FORMATS = (
+    Mag(),
+)
+
+
+# -- [8a] load -----------------------------------------------------------------------------------
+
+
+ENCODINGS = {}
+ENCODINGS["zstd"] = MOST
+
+
+class File:
+    """Of its methods those stay, too, that users call."""
+
+    def close(self):
+        pass
+
+
+class Reader:
+    """Of its methods those stay that somebody names, or Python."""
+
+    SIZE = MOST
+
+    def read(self):
+        return self.SIZE
+
+    def __len__(self):
+        return 0
+
+
+class Empty(Reader):
+    pass
+
+
+def load(source, sys=None):
+    """Return something."""
+    unused = Frames(source)  # a name of its own
+    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+'''
+
+
+def undefined_names(text):
+    """Return the names that a source text uses but nobody defines."""
+    import builtins
+    import symtable
+    tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
+    known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
+        symbol.get_name() for symbol in tables[0].get_symbols()
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        missing |= {symbol.get_name() for symbol in table.get_symbols()
+                    if symbol.is_global() and symbol.get_name() not in known}
+    return sorted(missing)
 
 
 # -- [14] README ---------------------------------------------------------------------------------
