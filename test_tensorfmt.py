@@ -6492,8 +6492,12 @@ def uses_of_later_layers(text, tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (
                 node.id not in known and defined.get(node.id, 0) > layers[node.lineno]):
             found.add("%s in %s" % (node.id, owner))
+        of_class = set([name.id for part in node.body if isinstance(part, (
+            ast.Assign, ast.AnnAssign)) for name in ast.walk(part) if isinstance(
+                name, ast.Name) and isinstance(name.ctx, ast.Store)]) if isinstance(
+                    node, ast.ClassDef) else set()  # its functions do not see them
         for child in ast.iter_child_nodes(node):
-            look(child, known, owner)
+            look(child, known if isinstance(child, ast.FunctionDef) else known | of_class, owner)
     for node in tree.body:
         look(node, frozenset(), getattr(node, "name", "line %d" % node.lineno))
     return sorted(found)
