@@ -56,10 +56,8 @@ Contents (the banners of the rooms below; search for a number)
     [6i] values            tensor(): lists, numbers, buffers
     [7] formats            what every format answers
     [7a] mag               two layouts, header + records + data
-    [7a2] mag100           snapshots 100 and 200, read only
     [7a3] mag300           snapshot 300: header + JSON + data
     [7b] ztensor           data + CBOR index + its size
-    [7b2] ztensor1         data + CBOR map of objects + its size
     [7b3] ztensor2         the same, deterministic, with digests
     [7c] primitiv          a run of MessagePack values, column-major
     [7d] burnpack          header + CBOR + data
@@ -971,7 +969,7 @@ class Cbor:
     BIGNUMS: Any = (2, 3)  # tags of bytes that are integers from 0 on, or below
 
     def __init__(self, data: bytes, base: int = 0) -> None:
-        self.data, self.base, self.deepest = data, base, MAX_DEPTH
+        self.data, self.base = data, base
         self.texts: Any = {}  # they repeat: field names, dtypes
         self.left, self.hard_keys, self.known = MAX_BOXES + 10 * len(data), 0, dict(CBOR_SIMPLE)
 
@@ -1022,7 +1020,7 @@ class Cbor:
             return self.simple(start, size, at)
         if is_key and major != 6:
             raise self.error("a map key is an array or a map", start, self.WRONG_KEY)
-        if depth >= self.deepest:
+        if depth >= MAX_DEPTH:
             raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
         if major == 6:
             value, end = self.item(at, depth + 1, is_key)
@@ -3536,7 +3534,7 @@ class Format:
     HOLDS = ""  # what besides tensors
     MARKED = True  # every file begins with one of the MAGICS
     BOARDS = True  # in copies for boards that name no formats
-    OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
+    OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, why it is not read)
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
@@ -3569,10 +3567,16 @@ class Format:
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
+        """Raise unless the file begins with its magic; refuse other generations by name."""
         head = cursor.head(len(magic))
-        if not head or head != magic[:len(head)]:
-            what = f"not a {self.NAME} file: it begins with {quote(head)}"
-            raise cursor.error(what, "magic", offset=0, check="magic")
+        if head and head == magic[:len(head)]:
+            return
+        what, error = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
+        digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
+        for start, why in reversed(self.OTHERS):  # 0000 stands for any digits
+            if start in (head[:len(start)], digits[:len(start)]):
+                what, error = why, Unsupported
+        raise cursor.error(what, "magic", offset=0, check="magic", error=error)
 
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
     remedy: Any = None  # (dtype) -> the end of a message that this is none of the format's
@@ -3735,7 +3739,7 @@ def until_0(shape: Any) -> "List[int]":
 
 
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of the source, or the newest."""
+    """Return the generation to write: version=, else that of the source."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
     written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
     given = options.get("version")
@@ -3746,7 +3750,7 @@ def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
         return written[str(given)]
     for origin in origins if written else ():
         if origin in kinds:
-            return origin if origin.VERSION else list(written.values())[-1]
+            return origin
     return kind
 
 
@@ -3777,7 +3781,7 @@ class Mag(Format):
 
     Only the checksum over [0, end) tells the layouts apart. The specification's is written, with
     CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with metadata of type
-    0, which integers from 0 on are. Snapshots of magnetron 0.1.5 and later: [7a2], [7a3].
+    0, which integers from 0 on are. Snapshots of magnetron 0.2: [7a3]; of 0.1.5 to 0.1.9: not read.
     """
 
     NAME = FAMILY = TITLE = "mag"
@@ -3790,7 +3794,7 @@ class Mag(Format):
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300", "read ahead")
+    USES = ("mag300", "read ahead")
     MAX_RANK = 6
     DIM_BITS = 63
     MARKS = {"end": "padding data"}
@@ -3809,17 +3813,21 @@ class Mag(Format):
             ("aux", "I", "reserved"))
     M012 = (("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
             ("data_offset", "Q", "offset in the file"))
-    LATER_DTYPES: Any = (  # of snapshots, by number; 100 lacks float8
+    LATER_DTYPES: Any = (  # of snapshots, by number
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
-    OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
+    OTHERS = ((b"MAG&", "MAG& is not read; magnetron before July 2025 does"),)
+    SNAPSHOTS = {100: "0.1.6", 200: "0.1.9"}  # version -> the magnetron that reads it
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
             what = f"version {header[1]} is not read, only version 1"
+            if header[1] in self.SNAPSHOTS:
+                reader = self.SNAPSHOTS[header[1]]
+                what = f"mag snapshot {header[1]} is not read; magnetron {reader} does"
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec, end, meta, rows = self.find_layout(cursor, header)
         if header[5]:
@@ -4025,117 +4033,6 @@ class Mag(Format):
         return self.lay_out(pack_record(self.HEADER, *head) + index, items, starts, offset)
 
 
-# -- [7a2] mag100 --------------------------------------------------------------------------------
-
-
-class Mag100(Format):
-    """.mag, snapshots 100 (magnetron 0.1.5, 0.1.6) and 200 (0.1.7 to 0.1.9); read only.
-
-    0      magic "MAG!" 4 | version u32 | timestamp u64 |
-           checksum (CRC-32C over [20, end)), aux, metadata_len, tensor_count: u32 each
-    32     "SRP!" | count u32 | offsets u32[count + 1] | the names | "MDT!" | "DSC!" |
-           tensor_count x: rank u8, dtype u8, 0, 0 | key_id u32 | numel, offset, shape[rank]: u64
-    end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
-    """
-
-    NAME, FAMILY, TITLE, SUFFIXES, IN_FRONT = "mag100", "mag", "mag 100/200", (), True
-    MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
-    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
-    PAD_END = "structure"
-    MARKS = {"end": "buf"}
-    CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
-    HEADER = (
-        ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
-        ("timestamp", "Q", "seconds since 1970"), ("checksum", "I", "CRC-32C of the index"),
-        ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"))
-    COUNT = (("pool_count", "I", "names"),)
-    RECORD = (
-        ("rank", "B", "dimensions"), ("dtype", "B", "number of the type"), ("aux", "2s", "0"),
-        ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
-
-    def detect(self, head: bytes) -> bool:  # 100 without "SRP!" is storage 100, unreleased
-        return super().detect(head) and (head[4] == 200 or b"SRP!".startswith(head[32:36]))
-
-    def alignment(self, attrs: Any) -> int:
-        return 16 if attrs["version"] == 200 else 1
-
-    def read(self, cursor: Cursor) -> Any:
-        _, version, timestamp, checksum, aux, metadata_len, total = cursor.record(self.HEADER)
-        attrs = Map([("version", version), ("timestamp", timestamp)])
-        names, rows = self.read_names(cursor), []
-        self.check_marks(cursor, "MDT!", "DSC!")
-        most = (cursor.end - cursor.pos) // 24
-        cursor.limit("tensor_count", total, 0, most, "as many as fit (cut short?)")
-        for i in range(total):
-            cursor.where = "tensors", i
-            fields = cursor.record(self.RECORD)
-            cursor.limit("rank", fields[0], 0, 63, "dimensions")
-            rows.append((fields, Mag.read_shape(cursor, fields[0])))
-        cursor.where = ()
-        found = crc32c(cursor.source.read(20, cursor.pos - 20))
-        self.check_marks(cursor, "BUF!")
-        if found != checksum:
-            raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
-                checksum, found), "checksum", check="checksum")
-        cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
-        cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
-        start = round_up(cursor.pos, self.alignment(attrs))
-        tensors = cursor.entries(
-            rows, None, self.open_row, "tensors", about=(version, names, [start]), low=start,
-            high=cursor.end, fields=("key_id", "numel", "offset"))
-        return attrs, Map(), tensors
-
-    def check_marks(self, cursor: Cursor, *texts: str) -> None:
-        for text in texts:
-            found = cursor.take(4, text[:3].lower(), "mark")
-            if found != text.encode():
-                raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
-
-    def read_names(self, cursor: Cursor) -> "List[Any]":
-        self.check_marks(cursor, "SRP!")
-        count, = cursor.record(self.COUNT)
-        most = (cursor.end - cursor.pos) // 4 - 1
-        cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
-        most = (MAX_BOXES + 10 * cursor.end) // 200
-        cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
-        at, names = cursor.pos, Map()
-        offsets = cursor.record((("pool_offsets", f"{count + 1}I", "where names begin"),))
-        for i, offset in enumerate(offsets):
-            if offset <= offsets[i - 1] if i else offset:
-                what = f"{offset}; the first is 0, each other one larger than the last"
-                raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
-        for i in range(count):
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
-            if name is None or name in names:
-                raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
-            names[name] = True
-        return list(names)
-
-    def open_row(self, cursor: Cursor, _: int, row: Any, version: int, names: Any,
-                 ends: Any) -> Tensor:
-        """Return a tensor, right behind the last one; `ends`: of the index and of the tensors."""
-        (_, number, _, key, numel, offset), shape = row
-        dtypes: Any = self.DTYPES if version == 100 else Mag.LATER_DTYPES
-        cursor.limit("key_id", key, 0, len(names) - 1, "the number of a name")
-        cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
-        cursor.tensor, dtype = names[key], dtypes[number]
-        Mag.check_shape(cursor, shape, numel)
-        attrs: Any = ()
-        why = None
-        if dtype not in self.DTYPES:
-            dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
-        stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
-        start, follows = ends[0] + offset, round_up(ends[-1], 1 if version == 100 else 16)
-        ends.append(start + stored.nbytes)
-        if start != follows:
-            what = f"data at {offset}, {follows - ends[0]} is next"
-            raise cursor.error(what, "offset", check="sizes")
-        return Tensor(names[key], dtype, shape, stored, start, attrs, self.NAME)
-
-
-LATER.append(Mag100())
-
-
 # -- [7a3] mag300 --------------------------------------------------------------------------------
 
 
@@ -4311,26 +4208,10 @@ class ZFamily(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
-    ROOT = "index"  # field of the whole index
     ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
-    TRAILER: Any = ()
-
-    def find_index(self, cursor: Cursor, end: int) -> int:
-        """Move to an index with its size behind it, up to `end`; return its bytes."""
-        if cursor.end < 17:
-            what = f"{cursor.end} bytes, at least 17 are needed"
-            raise cursor.error(what, self.ROOT, offset=8)
-        end -= 8
-        cursor.pos = end
-        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER[0][0]
-        if not 1 <= nbytes <= end - 8:
-            raise cursor.error(NO_END % self.TITLE, field)
-        cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
-        cursor.pos = end - nbytes
-        return int(nbytes)
 
     def check_place(self, cursor: Cursor, start: int, nbytes: int, end: int, *path: Any) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
@@ -4389,14 +4270,14 @@ class ZFamily(Format):
         """Return the digest that stored bytes are known to have, or ""."""
         return ""
 
-    # <ztensor1 ztensor2>
+    # <ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-    # </ztensor1 ztensor2>
+    # </ztensor2>
 
 
 def placing(attrs: Facts) -> "List[str]":
@@ -4446,9 +4327,8 @@ class ZTensor(ZFamily):
     NAME = "ztensor"
     TITLE = "zTensor 0.1"
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
-    OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
-              (b"ZTEN0000", "another version of zTensor"),
-              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
+    OTHERS = ((b"ZTEN1000", "zTensor 1.x is not read; ztensor 1.2.3 does"),
+              (b"ZTEN0000", "another version of zTensor; only 0.1 and 2 are read"))
     CHOICES = Schema(
         ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
@@ -4458,8 +4338,8 @@ class ZTensor(ZFamily):
     OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()])
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
-    USES = ("zstd", "sparse", "ztensor1", "ztensor2")
-    CARRIES = ("ztensor1", "ztensor2")
+    USES = ("zstd", "sparse", "ztensor2")
+    CARRIES = ("ztensor2",)
     VERSION = "0.1"
     MARKS = {"S": "index"}
     MAGIC_RECORD = (("magic", "8s", "zTensor 0.1"),)
@@ -4484,12 +4364,25 @@ class ZTensor(ZFamily):
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
-        nbytes = self.find_index(cursor, cursor.end)
+        nbytes = self.find_index(cursor)
         data_end = cursor.pos
-        index = cursor.cbor(nbytes, self.INDEX, self.ROOT, (self.ROOT,), PlainCbor)
-        tensors = cursor.entries(index, self.ENTRY, self.open_entry, self.ROOT, about=(data_end,),
+        index = cursor.cbor(nbytes, self.INDEX, "index", ("index",), PlainCbor)
+        tensors = cursor.entries(index, self.ENTRY, self.open_entry, "index", about=(data_end,),
                                  fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
+
+    def find_index(self, cursor: Cursor) -> int:
+        """Move to the index; return its bytes."""
+        if cursor.end < 17:
+            what = f"{cursor.end} bytes, at least 17 are needed"
+            raise cursor.error(what, "index", offset=8)
+        cursor.pos = end = cursor.end - 8
+        nbytes, = cursor.record(self.TRAILER)
+        if not 1 <= nbytes <= end - 8:
+            raise cursor.error(NO_END % self.TITLE, "index_size")
+        cursor.limit("index_size", nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
+        cursor.pos = end - nbytes
+        return int(nbytes)
 
     def open_entry(self, cursor: Cursor, _: int, facts: Any, end: int) -> Tensor:
         """Return the tensor of an entry; its data end at `end` at most."""
@@ -4731,167 +4624,14 @@ class ZTensor(ZFamily):
     # </sparse>
 
 
-class ZObjects(ZFamily):
-    """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
-
-    TENSOR_ATTRS: Any = ("attributes",)
-    CONTENT = ("attributes",)
-    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
-    ROOT = "manifest"
-    READS: Facts = {}  # layout in a file -> layout of an Entry
-    PARTS = LAYOUT = ""  # keys of an object
-    KEY: Any = staticmethod(TEXT)  # of objects
-    FIELDS: Facts = {}  # attribute of a Part -> field of a file
-    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
-                         for dtype in ZFamily.DTYPES if dtype != "bool"])  # f32 -> float32
-    open_part: Any = None  # (cursor, path, part, its object, *limits) -> Part, or an error
-    check_parts: Any = None  # (cursor, object, Parts by role), or an error
-
-    def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
-        """Return the tensor of an object; its attrs are what the file says."""
-        if self.KEY(name):
-            raise cursor.error(f"{show(name)} is not {self.KEY(name)}")
-        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, *limits))
-                     for role, part in found.items()])
-        self.check_parts(cursor, facts, parts)
-        for part in found.values():
-            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
-                del part[key]  # of many objects, little is kept
-        attrs: Any = (self.LAYOUT, layout)
-        if facts.get("attributes") is not None:
-            attrs += "attributes", facts["attributes"]
-        known = self.READS.get(layout, "")
-        if known == "dense":
-            for key, value in found["data"].items():
-                if key != "dtype" and (key != "type" or parts["data"].dtype is None):
-                    attrs += key, value
-            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
-        attrs += self.PARTS, found
-        dtype, why = getattr(parts.get("values"), "dtype", None), None
-        if not (known and known in LAYOUTS and dtype) or "data" in parts:
-            dtype, known, why = None, "", say_unknown("layout", layout)
-        return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
-
-    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
-        """Raise unless a part can hold the `need` bytes that a shape takes."""
-        wrong = part.misfit(shape, need)
-        if wrong is not None:
-            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
-
-    def content_of(self, tensor: Tensor) -> Facts:
-        return tensor.attrs.get("attributes") or Map()
-
-
-# -- [7b2] ztensor1 ------------------------------------------------------------------------------
-
-
-class DeepCbor(PlainCbor):
-    """CBOR as zTensor 1 has it: its real reader takes one container less."""
-
-    def __init__(self, data: bytes, base: int = 0) -> None:
-        super().__init__(data, base)
-        self.deepest -= 1
-
-
-class ZTensor1(ZObjects):
-    """zTensor 1.0 to 1.2 (crates and wheels ztensor 1.0.0 to 1.2.3), read only.
-
-    0      magic "ZTEN1000" 8 | zeros up to 64 | blob | zeros to a multiple of 64 | blob | ...
-    S      CBOR map, N bytes, right behind the last blob, not aligned: "version", "attributes"?,
-           "objects": name -> {shape, format, components: role -> {dtype, offset, length, ...}}
-    S+N    N u64 | magic again (not in 1.0, where "tensors" with a long dtype are the objects)
-    """
-
-    NAME = "ztensor1"
-    TITLE = "zTensor 1"
-    MARKS = {"S": "manifest", "S+N": "manifest_size"}
-    MAGICS: Any = (b"ZTEN1000",)
-    FILE_ATTRS: Any = ("version", "generator")
-    PARTS, LAYOUT = "components", "format"
-    READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
-    FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
-    LAYOUT_KEYS = (LAYOUT, PARTS)
-    MAGIC_RECORD = (("magic", "8s", "zTensor 1.x"),)
-    TRAILER = (("manifest_size", "Q", "bytes of CBOR before"),)
-    MAGIC_END = (("magic_end", "8s", "from 1.1 on"),)
-    PART = Schema(
-        ("dtype", TEXT, False, "type of the elements"), ("offset", UNSIGNED, True, "where"),
-        ("length", UNSIGNED, True, "bytes stored"), ("encoding", TEXT, None, "raw or zstd"),
-        ("uncompressed_length", UNSIGNED, None, "bytes decoded"),
-        ("digest", TEXT, None, "of the stored bytes"), ("type", TEXT, None, "over the dtype"))
-    USER = Schema(other=("any", "of the user"), keys=TEXT)
-    ENTRY = Schema(
-        ("shape", INTEGERS, True, "dimensions"), ("format", TEXT, True, "dense, sparse_csr ..."),
-        ("components", Schema(other=(PART, "a part"), keys=TEXT), True, "parts by role"),
-        ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
-    OBJECTS = Schema(other=("any", "a tensor", ENTRY))
-    TOP = Schema(
-        ("version", TEXT, True, "of the writer"), ("attributes", USER, None, "of the user"),
-        ("objects", ZObjects.MAP, False, "by name", OBJECTS),
-        ("tensors", ZObjects.MAP, False, "1.0: the objects", OBJECTS),
-        ("generator", TEXT, None, "1.0: who wrote it"), doc="the manifest")
-
-    def read(self, cursor: Cursor) -> Any:
-        self.check_magic(cursor, self.MAGICS[0])
-        cursor.record(self.MAGIC_RECORD)
-        end = cursor.end
-        if end >= 24 and cursor.source.read(end - 8, 8) == self.MAGICS[0]:
-            end -= 8
-            cursor.pos = end
-            cursor.record(self.MAGIC_END)
-        nbytes = self.find_index(cursor, end)
-        end = cursor.pos
-        top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=DeepCbor)
-        where = "objects" if "objects" in top else "tensors"
-        if where not in top:
-            raise cursor.error("the manifest lacks 'objects'")
-        tensors = cursor.entries(top[where], self.ENTRY, self.open_entry, where, about=(end,))
-        attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
-        return attrs, top.get("attributes") or Map(), tensors
-
-    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
-        """Return a part of an object; it ends at `end` at most."""
-        role, code, encoding, path = where[1], found.get("dtype"), found.get("encoding"), where
-        encoding = "raw" if encoding is None else encoding
-        if cursor.where[:1] == ("tensors",):  # 1.0: one dtype for all parts, but for indices
-            code = entry.get("dtype") if role in ("data", "values") else "uint64"
-            found.pop("dtype", None)
-            path = ()
-        if type(code) is not str:
-            raise cursor.error("the entry lacks 'dtype', a text", *path)
-        dtype, why = self.SHORT.get(code) if path and code != "bool" else code, None
-        if dtype not in self.DTYPES:
-            why, dtype = f"dtype {show(code)} is not known", None
-        if found.get("type") is not None:
-            why, dtype = f"type {show(found['type'])} is not known", None
-        if encoding not in self.ENCODED:
-            why = say_unknown("encoding", encoding)
-        self.check_place(cursor, found["offset"], found["length"], end, *where + ("offset",))
-        return Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
-                    encoding, "<", why, found.get("digest"))
-
-    def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
-        if entry["format"] != "dense":
-            return
-        if "data" not in parts:
-            raise cursor.error("a dense tensor has the part 'data'", "components")
-        part = parts["data"]
-        if part.why is None:
-            need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
-            self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
-
-
-LATER.append(ZTensor1())
-
-
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 SHARD_LETTERS = LETTERS + LETTERS.upper() + "_-."
 A_NAME = "text of 1 to 1024 bytes without NUL"
+SHORT_DTYPES: Facts = dict([  # f32 -> float32
+    ("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
+    for dtype in ZFamily.DTYPES if dtype != "bool"])
 
 
 def is_name(key: Any) -> bool:
@@ -5002,7 +4742,7 @@ class Sharded(File):
                     part.source.close()
 
 
-class ZTensor2(ZObjects):
+class ZTensor2(ZFamily):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
     0       magic 89 "ZT2" 0d 0a 1a 0a | zeros
@@ -5022,19 +4762,22 @@ class ZTensor2(ZObjects):
     MAGICS: Any = (Shard.MAGIC,)
     OPTIONS = {"version": "0.1, or 2 for ztensor 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
-    PARTS, LAYOUT = "parts", "layout"
+    TENSOR_ATTRS: Any = ("attributes",)
+    CONTENT = ("attributes",)
+    CARRIES: Any = ("ztensor", "ztensor2")
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
     MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     LOGICAL = dict([(dtype.replace("float8", "f8").replace("8m0fnu", "8m0"), dtype)
-                    for dtype in ITEMSIZE if dtype not in ZObjects.SHORT.values()])
+                    for dtype in ITEMSIZE if dtype not in SHORT_DTYPES.values()])
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
     DTYPES = tuple(ITEMSIZE)
-    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}
-    LAYOUT_KEYS = (LAYOUT, PARTS)
+    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}  # of a Part -> of a file
+    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
+    LAYOUT_KEYS = ("layout", "parts")
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
     CODEC = "zt.zstd-seekable/1"
@@ -5044,9 +4787,8 @@ class ZTensor2(ZObjects):
               ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
               ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
     NAMED = must_be(str, A_NAME, is_name)
-    KEY = staticmethod(NAMED)
     PART = Schema(
-        ("dtype", one_of(*ZObjects.SHORT), True, "type of the elements"),
+        ("dtype", one_of(*SHORT_DTYPES), True, "type of the elements"),
         ("blob", RANGE, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
         ("digest", misfit_digest, False, "of decoded bytes"),
         ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
@@ -5062,7 +4804,7 @@ class ZTensor2(ZObjects):
         ("attributes", USER, False, "of the user"),
         ("shards", Schema(other=(SHARD, "a file"), keys=must_be(
             str, "the name of a shard", is_shard)), False, "files by name"),
-        ("objects", ZObjects.MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
+        ("objects", MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
         doc="the manifest")
 
     def read(self, cursor: Cursor) -> Any:
@@ -5076,7 +4818,7 @@ class ZTensor2(ZObjects):
             attrs["data_shard"] = True
             return attrs, Map(), Map()
         start = cursor.pos
-        top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=StrictCbor)
+        top = cursor.cbor(nbytes, self.TOP, "manifest", codec=StrictCbor)
         if "shards" in top:
             attrs["shards"] = top["shards"]
         used: Facts = Map()  # shards by name
@@ -5141,14 +4883,49 @@ class ZTensor2(ZObjects):
                 name, role = row[3:] if row[3] else last[3:]  # the manifest has no name
                 role = role or ("values" if tensors[name].stored.entry else "data")
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                raise cursor.error(what, "objects", name, self.PARTS, role, "blob", tensor=name,
+                raise cursor.error(what, "objects", name, "parts", role, "blob", tensor=name,
                                    check="bounds")
+
+    def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
+        """Return the tensor of an object; its attrs are what the file says."""
+        if not is_name(name):
+            raise cursor.error(f"{show(name)} is not {A_NAME}")
+        shape, layout, found = tuple(facts["shape"]), facts["layout"], facts["parts"]
+        parts = Map([(role, self.open_part(cursor, ("parts", role), part, facts, *limits))
+                     for role, part in found.items()])
+        self.check_parts(cursor, facts, parts)
+        for part in found.values():
+            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
+                del part[key]  # of many objects, little is kept
+        attrs: Any = ("layout", layout)
+        if facts.get("attributes") is not None:
+            attrs += "attributes", facts["attributes"]
+        known = self.READS.get(layout, "")
+        if known == "dense":
+            for key, value in found["data"].items():
+                if key != "dtype" and (key != "type" or parts["data"].dtype is None):
+                    attrs += key, value
+            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
+        attrs += "parts", found
+        dtype, why = getattr(parts.get("values"), "dtype", None), None
+        if not (known and known in LAYOUTS and dtype) or "data" in parts:
+            dtype, known, why = None, "", say_unknown("layout", layout)
+        return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
+
+    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
+        """Raise unless a part can hold the `need` bytes that a shape takes."""
+        wrong = part.misfit(shape, need)
+        if wrong is not None:
+            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        return tensor.attrs.get("attributes") or Map()
 
     def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int,
                   shards: Any, used: Facts, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why, source = found.get("encoding"), None, None
-        dtype, decoded = self.SHORT[found["dtype"]], found.get("decoded_length", nbytes)
+        dtype, decoded = SHORT_DTYPES[found["dtype"]], found.get("decoded_length", nbytes)
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
             raise cursor.error("encoding and decoded_length come together", *where + (field,))
@@ -5327,7 +5104,7 @@ class ZTensor2(ZObjects):
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
+        codes = dict([(dtype, code) for code, dtype in SHORT_DTYPES.items()])
         logical = [code for code, dtype in self.LOGICAL.items() if dtype == item.dtype]
         over = b"".join([b"\x64type" + cbor_dumps(code) for code in logical])
         head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
@@ -7870,9 +7647,6 @@ FEATURES["remedies"] = dict([(kind, text) for kinds, text in (  # by the kind of
     ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 
 
-CHECK_MAGIC = Format.check_magic
-
-
 @adds_to(Format)
 class FormatShown:
     def __repr__(self: Any) -> str:
@@ -7890,19 +7664,6 @@ class FormatShown:
                 return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
                         "or another format")
         return ""
-
-    def check_magic(self: Any, cursor: Cursor, magic: bytes) -> None:
-        """Raise unless the file begins with its magic; refuse other generations by name."""
-        try:
-            CHECK_MAGIC(self, cursor, magic)
-        except FormatError:
-            head = cursor.head(len(magic))
-            digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
-            for start, name in self.OTHERS:  # 0000 stands for any digits
-                if start in (head[:len(start)], digits[:len(start)]):
-                    raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
-                                       check="magic", error=Unsupported)
-            raise
 
 
 @adds_to(File)
@@ -8296,11 +8057,6 @@ USUAL["ztensor"] = Usual((
      rb"\x68encoding\x63raw(?:\x6fdata_endianness(?:\x66little|\x63big))?"
      rb"(?:\x68checksum(?=[\x71\x78]))?"),
     (b"", "checksum", DIGEST), (b"", "", rb"[^\xff]{0,512}\xff")), 1, b"\xbf\x64name", 64, -1)
-USUAL["ztensor1"] = Usual((
-    (b"\xa3", "", SHAPE + rb"\x66format\x65dense\x6acomponents\xa1\x64data"
-     rb"[\xa3\xa4]\x65dtype[\x62-\x64][a-z\d]+"),
-    (b"\x66offset", "start"), (b"\x66length", "size"),
-    (b"", "", rb"(?:\x66digest(?=[\x71\x78]))?"), (b"", "digest", DIGEST)), 2, b"", 64, -1)
 USUAL["ztensor2"] = Usual((
     (b"\xa3\x65parts\xa1\x64data", "", rb"[\xa3\xa4]\x64blob\x82"), (b"", "start"), (b"", "size"),
     (b"", "", rb"(?:\x64type\x64bool)?\x65dtype[\x62-\x64][a-z\d]+"),

@@ -17,8 +17,8 @@ import tensorfmt
 from test_tensorfmt import (
     accepts, bad_files, Changed, check_page, documented, dumps, environment, error_of, F32, FILES,
     folder_for, FolderCase, FORMATS, full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN,
-    NET, one_burnpack, parsers_kept, PYTHON3, read_file, run, safetensors, scheme, script, tensor,
-    TestCase, text_of, tohex, V111_SPARSE, write_file, zstd_missing, zt1_file, ztensor)
+    NET, one_burnpack, parsers_kept, part2, PYTHON3, read_file, run, safetensors, scheme, script,
+    tensor, TestCase, text_of, tohex, write_file, zstd_missing, zt2_objects, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -608,10 +608,12 @@ class CommandTest(TestCase):
         self.assertEqual(differ(*types), "~ w          dtype F6_E2M3 -> F6_E3M2")
         schemes = [one_burnpack(dtype=scheme(name), shape=[4]) for name in ("Q8S", "E4M3")]
         self.assertEqual(differ(*schemes), "~ a          stored in another way")
-        parts = [zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
-            "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})) for i in range(2)]
+        parts = [zt2_objects({"w": {"layout": "tiled", "shape": [2], "parts": {
+            "a": part2("u8", 1, 8), "b": part2("u8", 2, 1)}}}, (bytes(8), bytes([i])))
+            for i in range(2)]
         self.assertEqual(differ(*parts), "~ w          stored bytes differ")
-        words = [zt1_file(bytes(65), w=(layout, [2], {"a": (64, 1, dtype, {})}))
+        words = [zt2_objects({"w": {"layout": layout, "shape": [2], "parts": {
+            "a": part2("u8", 1, 1, type=dtype)}}}, (bytes(65),))
                  for layout, dtype in (("tiled", "q6"), ("woven", "q6"), ("tiled", "q7"))]
         for other in words[1:]:
             self.assertEqual(differ(words[0], other), "~ w          stored in another way")
@@ -722,7 +724,8 @@ class CommandTest(TestCase):
         code, out, err = run("explain", "one.zt", "--html", "-")
         self.assertEqual((code, out[:15], "one.zt" in out), (0, "<!DOCTYPE html>", True))
         self.assertTrue(err.startswith("wrote standard output, "))
-        write_file("role.zt", V111_SPARSE.replace(b"findptr", b"fi\x1bdptr"))
+        write_file("role.zt", zt2_objects({"a": {"layout": "tiled", "shape": [2], "parts": {
+            "fi\x1bdptr": part2("u8", 1, 1)}}}, (bytes(1),)))
         text = self.prints("explain", "role.zt")
         self.assertEqual(("i\\x1bdptr" in text, "\x1b" in text), (True, False))
         kept = read_file("one.zt")
