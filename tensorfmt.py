@@ -3536,7 +3536,6 @@ class Format:
     BOARDS = True  # in copies for boards that name no formats
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, why it is not read)
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
@@ -5545,8 +5544,9 @@ class Burnpack(Format):
            nothing behind the last; data_offsets count from DS
 
     The index is sorted by name, the data are in the order given. Burn 0.19 wrote the same header
-    over a "packed" layout: no padding, data from 10 + M on. It is read (a file too short for the
-    padding is packed), never written. Tensors of unknown dtypes are listed.
+    over a "packed" layout: no padding, data from 10 + M on. It is read, never written: where the
+    metadata say "version" 0.19.* and the file ends where packed data do. Others are aligned: a file
+    that was converted keeps its metadata. Tensors of unknown dtypes are listed.
     """
 
     NAME = FAMILY = "burnpack"
@@ -5563,7 +5563,6 @@ class Burnpack(Format):
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
-    READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
@@ -5593,9 +5592,7 @@ class Burnpack(Format):
                            keys=TEXT), False, "numbers by name"),
         doc="tensors, metadata, scalars")
 
-    def read(self, cursor: Cursor, layout: Any = None) -> Any:
-        if layout not in (None, "aligned", "packed"):
-            raise ValueError(f"layout is aligned or packed, not {layout!r}")
+    def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
         cursor.limit("version", version, 1, 1, "only 1 is known", Unsupported)
@@ -5607,7 +5604,7 @@ class Burnpack(Format):
         tensors = cursor.entries(top["tensors"], self.ENTRY, self.open_entry, "tensors",
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
-        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
+        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata)
         cursor.keep_whole(tensors, "metadata_size", base=base)
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
@@ -5647,25 +5644,21 @@ class Burnpack(Format):
             return "text or a map of one text key"
         return "" if isinstance(code.get("QFloat", {}), dict) else "a map in QFloat"
 
-    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
-                    layout: Any) -> Any:
-        """Return (layout, offset of the data), by the length of the file."""
-        size, aligned = cursor.end, packed + -packed % 256
+    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any) -> Any:
+        """Return (layout, offset of the data): packed only as burn 0.19 wrote it, and whole."""
+        aligned, size = packed + -packed % 256, cursor.end
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
-        if layout is not None or size >= aligned + end:
-            return layout or "aligned", packed if layout == "packed" else aligned
-        ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
-        follow = [start for start, _ in ranges] == [0] + [stop for _, stop in ranges[:-1]]
-        if end and not (follow and packed + end >= size):
-            return "aligned", aligned
-        doubt = end and not metadata.get("version", "").startswith("0.19.") and all([
-            start % 256 == 0 for start, stop in ranges if start < stop])
-        if not doubt or any(cursor.source.read(packed, min(aligned, size) - packed)):
+        of_019 = metadata.get("version", "").startswith("0.19.")
+        if of_019 and size == packed + end or not end and size < aligned:  # no data: no padding
             return "packed", packed
-        if packed + end == size:
-            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
-                               'its padding; layout="packed" or "aligned" settles it',
-                               "metadata_size", check="bounds")
+        if not of_019:
+            return "aligned", aligned
+        short: Any = []  # empty where verify() left out a tensor: more may be wanted
+        cursor.together(short.append, size < aligned + end)
+        if any(short):  # even if partial: which layout it had is lost
+            what = (f"cut short: {size} bytes, a packed file of burn 0.19 has "
+                    f"{packed + end}, an aligned one {aligned + end}")
+            raise cursor.error(what, "metadata_size", check="bounds")
         return "aligned", aligned
 
     def alignment(self, attrs: Any) -> int:
@@ -9380,7 +9373,7 @@ MAX_FAULTS = 1000  # that verify notes before it stops
 
 def check_read_options(kind: "Format", options: Facts) -> None:
     known = [key for key in options if key != "partial"]
-    kind.check_options(known, kind.READ_OPTIONS, "loading")
+    kind.check_options(known, {}, "loading")
 
 
 def dissect(kind: "Format", source: Any, options: Facts,
@@ -10348,7 +10341,7 @@ def each_file(args: Any) -> int:
 
 
 def show_ls(args: Any) -> None:
-    with load(open_input(args.file), partial=args.partial, **args.options) as file:
+    with load(open_input(args.file), partial=args.partial) as file:
         items = _select(list(file.items()), args.only)
         if args.sort:
             keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
@@ -10498,7 +10491,7 @@ def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
 def show_get(args: Any) -> None:
     if args.name is None and not args.stats:
         raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
-    with load(open_input(args.file), partial=args.partial, **args.options) as file:
+    with load(open_input(args.file), partial=args.partial) as file:
         if args.name is None:
             if args.npy or args.raw or args.rows:
                 raise TypeError("--npy, --raw and --rows need the NAME of a tensor")
@@ -10651,7 +10644,7 @@ def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = 
 def show_explain(args: Any) -> None:
     from contextlib import closing
     with closing(open_source(open_input(args.file), True)) as source:
-        found = Explained(source, None, args.options, args.tensor, getattr(args, "from") or 0)
+        found = Explained(source, None, {}, args.tensor, getattr(args, "from") or 0)
         if found.error is None and args.tensor is not None and not found.rows:
             hint = nearest(args.tensor, found.tensors)
             raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
@@ -11014,7 +11007,7 @@ def groups_of(item: Tensor) -> Chunks:
 
 
 def show_verify(args: Any) -> bool:
-    report = verify(open_input(args.file), deep=args.deep, watch=progress, **args.options)
+    report = verify(open_input(args.file), deep=args.deep, watch=progress)
     if args.json:
         keys = "status", "check", "tensor", "text", "offset"
         sys.stdout.write(to_json({
@@ -11039,8 +11032,7 @@ def show_convert(args: Any) -> None:
         raise ValueError(f"{name} is a directory; TO is a file")
     if len(sources) > 1 and target is args.target and os.path.isfile(target):
         raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
-    with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial,
-                      **args.options) as file:
+    with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial) as file:
         try:
             kind = written_kind(target_format(args.format, target, None), [file.kind], options)
         except ValueError as error:
@@ -11092,8 +11084,8 @@ def show_formats(args: Any) -> None:
     kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
     if args.json:
         write_list(({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS,
-                     "load": kind.READ_OPTIONS} for kind in kinds), "\n ")
+                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS}
+                    for kind in kinds), "\n ")
         return
     if args.format is None:
         for kind in kinds:
@@ -11108,7 +11100,6 @@ def show_formats(args: Any) -> None:
         rows += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
                  if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
         rows += [("save option", "%s: %s" % pair) for pair in kind.OPTIONS.items()]
-        rows += [("load option", "%s: %s" % pair) for pair in kind.READ_OPTIONS.items()]
         print("\n".join(["  %-12s %s" % row for row in rows if row[1]] + [""]))
 
 
@@ -11220,7 +11211,6 @@ ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it
     "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, float8, arrays, pickles, "
                            "partial, fast, or a later generation that the whole reads"),
     "--board": ("", "for MicroPython: the least that works")}
-READING = "ls get explain verify convert".split()  # take the options of load
 COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
     "ls": ("list the tensors of each file",
            "files --only --sort --limit --shards --tree --partial --json --color",
@@ -11278,9 +11268,6 @@ def make_parser(name: str) -> Any:
         elif takes != word:
             settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
         parser.add_argument(key, help=text, **settings)
-    for one in FORMATS if name in READING else ():
-        for key, text in one.READ_OPTIONS.items():
-            parser.add_argument("--" + key, help=f"of {one.NAME}: {text}")
     return parser
 
 
@@ -11369,20 +11356,18 @@ def run(argv: "List[str]") -> int:
             print(f"tensorfmt {__version__}, frozen")
         return 0
     args = make_parser(name).parse_args(rest)
-    args.options = {key: getattr(args, key) for kind in FORMATS for key in kind.READ_OPTIONS
-                    if getattr(args, key, None) is not None}
     return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
 
 
-for call, title, more in (save, "OPTIONS", ""), (load, "READ_OPTIONS", """
-    verify: True also checks what verify() checks
+for call, texts in (save, [
+        "%s: %s: %s" % (kind.NAME, key, text) for kind in FORMATS
+        for key, text in kind.OPTIONS.items()]), (load, ["""\
+verify: True also checks what verify() checks
     partial: True opens a file that was cut short, if its index is in front: tensors that are
         not whole are left out, and named in attrs['missing'] (without an index it is the
-        next one, or the field that the file ends in)"""):
+        next one, or the field that the file ends in)"""]):
     if getattr(call, "__doc__", None):  # not with -OO
-        rows = [f"\n    {kind.NAME}: {key}: {text}" for kind in FORMATS
-                for key, text in getattr(kind, title).items()]
-        call.__doc__ = str(call.__doc__).rstrip() + "\n\n    Options:" + more + "".join(rows)
+        call.__doc__ = "\n    ".join([str(call.__doc__).rstrip(), "", "Options:"] + texts)
 
 
 # -- [10b] page ----------------------------------------------------------------------------------

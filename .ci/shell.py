@@ -369,14 +369,12 @@ class CommandTest(TestCase):
                 for key in dir(one):
                     if key[:4] == "MAX_" and getattr(one, key) < 1 << 31:
                         self.assertIn("%s = %d" % (key, getattr(one, key)), out)
-                for name in list(one.DTYPES) + list(one.OPTIONS) + list(one.READ_OPTIONS):
+                for name in list(one.DTYPES) + list(one.OPTIONS):
                     self.assertIn(name, out)
                 for line in (type(one).__doc__ or "").split("\n"):
                     self.assertIn(line[4:] if line[:4] == "    " else line, out)
-            for call, options in (("save", kind.OPTIONS), ("load", kind.READ_OPTIONS)):
-                for key, text in options.items() if sys.flags.optimize < 2 else ():
-                    self.assertIn("    %s: %s: %s" % (kind.NAME, key, text),
-                                  getattr(tensorfmt, call).__doc__)
+            for key, text in kind.OPTIONS.items() if sys.flags.optimize < 2 else ():
+                self.assertIn("    %s: %s: %s" % (kind.NAME, key, text), tensorfmt.save.__doc__)
         code, out, err = run("python3", "-OO", "-c", "import sys; sys.path.insert(0, %r)\nimport "
                              "tensorfmt\nprint(tensorfmt.save.__doc__)\nsys.exit(tensorfmt.main("
                              "['formats', 'mag']))" % HERE)

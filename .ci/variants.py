@@ -355,7 +355,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour
-    convert v021_basic.bpk new.xyz | ls sorted_one.tbs --layout packed
+    convert v021_basic.bpk new.xyz
     ls absent.zt seed_basic.mag cut.zt sorted_one.tbs | ls --json seed_basic.mag broken.zt
     verify --json absent.zt | verify --json sorted_one.tbs cut.zt | diff --json a.zt b.zt
     diff --json a.zt a.zt | formats --json | get large.zt w --all | explain --from 0x20 w.tbs
