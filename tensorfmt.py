@@ -3556,7 +3556,6 @@ class Format:
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
     MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
-    CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
@@ -6117,49 +6116,10 @@ FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
-class Numbers:
-    """The codec of a MessagePack array of numbers of one kind; floats may be stored as bits."""
-
-    def __init__(self, dtype: str) -> None:
-        self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")
-
-    def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
-        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0])
-        if step:  # big-endian floats, a head of one byte before each
-            stored = Storage(source, nbytes, (step,), ">")
-            code = "uint32" if step == 5 else "uint64"
-            yield from Tensor("", code, (nbytes // step,), stored, offset + 1).blocks()
-            return
-        values = []
-        for row in each_head(source, offset, offset + nbytes):
-            values.append(row[2])
-            if len(values) == PART or row[3] == offset + nbytes:
-                yield pack(f"<{len(values)}{self.code}", *values)
-                values = []
-
-
-ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in list(INT_RANGE) + [
-    "bool", "float16", "bfloat16", "float32", "float64"]])
-
-
-def each_head(source: Any, start: int, stop: int) -> Chunks:
-    """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
-    data, at = b"", 0
-    while start < stop:
-        if at + 9 > len(data):  # the longest head
-            data, at = source.read(start, min(PART, stop - start)), 0
-        kind, value, end = msgpack_head(data, at, len(data))
-        if kind == "float":
-            kind = "float32" if end - at == 5 else "float64"
-        yield start, kind, value, start + end - at
-        start, at = start + end - at, end
-
-
 class RecordTree(Msgpack):
-    """Reads a record as maps, lists and values; what is large is left in the file.
+    """Reads a record; a bin or ext is left in the file, as (kind, start, stop).
 
-    Of a bin or ext ("bin", start, stop), of numbers of one kind under `value` (kind, start, stop,
-    count, least, most).
+    Of Burn before 0.14, whose tensors are lists of numbers, only the metadata are read.
     """
 
     limit = "MAX_DEPTH"
@@ -6171,7 +6131,6 @@ class RecordTree(Msgpack):
         super().__init__(cursor)
         self.left = self.MAX_TREE + 8 * cursor.end
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
-        self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
 
     def spend(self, nbytes: int) -> None:
         self.left -= nbytes
@@ -6185,22 +6144,16 @@ class RecordTree(Msgpack):
             raise self.error("a key that is not text", start)
         return key
 
-    def value(self, kind: str, value: Any, depth: int, key: Any) -> Any:
-        if kind != "array" or key != "value":
-            return super().value(kind, value, depth, key)
-        found = self.scan(value)
-        if type(found) is tuple:
-            self.spend(self.COSTS[kind])
-            return found
-        items = super().value(kind, value, depth, key)
-        self.odd[id(items)] = found
-        return items
-
     def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
         self.spend(self.COSTS[kind])
         if kind == "array" and key != "shape":
             self.spend(160 * count)  # its items will get names
-        return super().container(kind, count, depth, key)
+        found = super().container(kind, count, depth, key)
+        at_metadata = kind == "map" and depth == 2 and key == "metadata"
+        version = found.get("version") if at_metadata else None
+        if type(version) is str and version.startswith(BurnRecord.OLD):
+            raise self.cursor.error(BurnRecord.NUMBERS, "metadata", "version", error=Unsupported)
+        return found
 
     def body(self, kind: str, nbytes: int) -> Any:
         start = self.cursor.pos
@@ -6219,48 +6172,20 @@ class RecordTree(Msgpack):
             self.texts[data] = text
         return text
 
-    def scan(self, count: int) -> Any:
-        """Return what stands for a list of numbers, and move behind it.
-
-        If they are not of one kind: the index of the first other item, without a move.
-        """
-        cursor, start = self.cursor, self.cursor.pos
-        kind, n, low, high, stop = "", 0, 0, 0, start
-        code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
-        if step and step * count <= cursor.end - start and not BOARD:  # floats: all at once
-            heads = bytes(cursor.source.view(start, step * count)[::step])
-            if heads.count(heads[:1]) == count:
-                kind, n, stop = code, count, start + step * count
-        try:
-            rest = each_head(cursor.source, stop, min(cursor.end, stop + 9 * (count - n)))
-            for _, (_, one, value, end) in zip(range(count - n), rest):
-                kind = kind or one
-                if one != kind or one not in ("int", "bool", "float32", "float64"):
-                    break
-                if one == "int":
-                    low, high = min(low, value), max(high, value)
-                n, stop = n + 1, end
-        except FormatError:  # cut off, or what is behind the list is wrong
-            pass
-        if n < count:
-            return n
-        cursor.pos = stop
-        return kind, start, stop, count, low, high
-
 
 class BurnRecord(Format):
-    """The named MessagePack record of Burn (.mpk), its default file from 0.12 to 0.21.
+    """The named MessagePack record of Burn (.mpk), its default file up to 0.21, from 0.14 on.
 
     one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
                 "item": the module: maps and arrays around parameters,
-                "_b": [] (from Burn 0.12 on)
+                "_b": []
     parameter = {"id": text, "param": TENSOR}
-    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major;
-                before Burn 0.14 {"value": [number ...], "shape": [unsigned ...]}
+    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
     Names are keys and indices, joined by "."; the item itself is called "item". dtypes and schemes
-    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: the same with
-    "item" first or without names, Burn's recorders for .bin and .json.
+    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists
+    of numbers, of Burn before 0.14; the same with "item" first or without names; Burn's recorders
+    for .bin and .json.
     """
 
     NAME = FAMILY = "burnrecord"
@@ -6276,7 +6201,8 @@ class BurnRecord(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
     USES = ("quantized", "read ahead")
-    CODED = "list"
+    OLD = tuple([f"0.{minor}." for minor in range(14)])
+    NUMBERS = "a .mpk of numbers, of Burn before 0.14, is not read; Burn 0.13 does"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
     def detect(self, head: bytes) -> bool:
@@ -6285,8 +6211,7 @@ class BurnRecord(Format):
     ITEM = Schema(("id", "any", False, "Burn's own id of it"),
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
-    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
-        ITEM.rows[key] = "any", doc, ITEM
+    ITEM.rows["param"] = "any", "the tensor", ITEM  # maps of any depth
     ITEM.other = "any", "of the record", ITEM
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in (
         "float", "int", "format", "version", "settings")], other=(TEXT, "of the record"))
@@ -6310,7 +6235,7 @@ class BurnRecord(Format):
                 else:
                     cursor.one(self.add_number, cursor, scalars, name, value)
         tensors = cursor.entries(
-            rows(), None, self.open_tensor, about=(tree, top["metadata"]), high=cursor.end,
+            rows(), None, self.open_tensor, high=cursor.end,
             fields=("", "bytes", "bytes"))
         if scalars:
             top["metadata"]["scalars"] = scalars
@@ -6325,26 +6250,15 @@ class BurnRecord(Format):
             attrs = self.id_attrs(value["id"])
         if self.is_tensor(entry):
             yield name or "item", place, entry, attrs
-        elif type(value) is tuple and len(value) == 3:
-            return  # bytes that are not a tensor's
-        elif type(value) in (Map, list, tuple):
-            for row in self.inside(cursor, tree, name, path, value):
-                yield from self.each_value(cursor, tree, *row)
-        elif value is not None:
+        elif type(value) in (Map, list):
+            front = name + "." if path[1:] else ""
+            for key, item in value.items() if type(value) is Map else enumerate(value):
+                if item is not None:
+                    found = front + str(key)
+                    tree.spend(2 * len(found.encode()))
+                    yield from self.each_value(cursor, tree, found, path + (key,), item)
+        elif value is not None and type(value) is not tuple:  # bytes that are not a tensor's
             yield name or "item", path, value, None
-
-    def inside(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
-        """Yield (name, path, item) of a map or list, perhaps left in the file."""
-        if type(value) is tuple:
-            cursor.where, cursor.pos = path[:-1], value[1]
-            cursor.skip(value[2] - value[1], str(path[-1]), "numbers")
-            value = (row[2] for row in each_head(cursor.source, value[1], value[2]))
-        front = name + "." if path[1:] else ""
-        for key, item in value.items() if type(value) is Map else enumerate(value):
-            if item is not None:
-                found = front + str(key)
-                tree.spend(2 * len(found.encode()))
-                yield found, path + (key,), item
 
     @staticmethod
     def add_number(cursor: Cursor, scalars: Facts, name: str, value: Any) -> None:
@@ -6360,25 +6274,16 @@ class BurnRecord(Format):
             raw = entry.get("bytes")
             return "dtype" in entry and "bytes" in entry and (
                 len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
-        found = entry.get("value")
-        return type(entry["shape"]) is list and (
-            type(found) is list or (type(found) is tuple and len(found) == 6))
+        return type(entry["shape"]) is type(entry.get("value")) is list  # of Burn before 0.14
 
-    def open_tensor(self, cursor: Cursor, _: int, row: Any, tree: Any, metadata: Any) -> Tensor:
+    def open_tensor(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         name, path, entry, attrs = row
         cursor.tensor, cursor.where = name, path
-        if INTEGERS(entry["shape"]):
-            raise cursor.error(f"shape is not {INTEGERS(entry['shape'])}", "shape")
-        if len(entry) == 2:
-            made = self.listed(cursor, tree, metadata, name, entry, attrs)
-        else:
-            made = self.stored(cursor, name, entry, attrs)
-        entry.clear()  # of many entries, only the dict is left
-        return made
-
-    def stored(self, cursor: Cursor, name: str, entry: Any, attrs: Any) -> Tensor:
-        """Return the tensor of bytes and their dtype."""
-        raw, code = entry["bytes"], entry["dtype"]
+        if "bytes" not in entry:
+            raise cursor.error(self.NUMBERS, "value", error=Unsupported)
+        raw, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
+        if INTEGERS(shape):
+            raise cursor.error(f"shape is not {INTEGERS(shape)}", "shape")
         if type(raw) is not tuple or raw[0] != "bin":
             raise cursor.error("bytes is not a bin", "bytes")
         words = Burnpack.misfit_code(code)
@@ -6386,47 +6291,11 @@ class BurnRecord(Format):
             raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
         dtype, more, why = Burnpack.dtype_of(code)
         make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
-        made: Tensor = make(name, dtype, tuple(entry["shape"]),
+        made: Tensor = make(name, dtype, tuple(shape),
                             Storage(cursor.source, raw[2] - raw[1], why=why), raw[1], attrs + more,
                             self.NAME)
+        entry.clear()  # of many entries, only the dict is left
         return made
-
-    def listed(self, cursor: Cursor, tree: Any, metadata: Any, name: str, entry: Any,
-               attrs: Any) -> Tensor:
-        """Return the tensor of an array of numbers."""
-        found, shape = entry["value"], entry["shape"]
-        if type(found) is list:
-            raise cursor.error("not as those before it", "value", tree.odd[id(found)])
-        dtype, start, stop, count, low, high = found
-        if not dtype or dtype == "int":
-            dtype = self.declared(metadata, dtype, low, high)
-        if count != count_elements(shape):
-            raise cursor.error(f"{count} numbers do not have the shape {show(shape)}", "value")
-        least, most = INT_RANGE.get(dtype, (low, high))
-        if low < least or most < high:
-            for i, (at, _, value, _) in enumerate(each_head(cursor.source, start, stop)):
-                cursor.pos = at
-                if not least <= value <= most:
-                    cursor.msgpack("int", "value", "does not fit", i)
-                    raise cursor.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
-        make: Any = Derived
-        encoding, why = f"[{dtype}]", None
-        if encoding not in ENCODINGS:
-            dtype, encoding, why = None, "raw", f"{plain(metadata['int'])} is not known"
-        if not (count and dtype):
-            encoding, make = "raw", Tensor
-        stored = Storage(cursor.source, stop - start, encoding=encoding, why=why)
-        return make(name, dtype, tuple(shape), stored, start, attrs, self.NAME)
-
-    @staticmethod
-    def declared(metadata: Any, kind: str, low: int, high: int) -> str:
-        """Return the dtype of integers ("int", from `low` to `high`), or of no numbers at all."""
-        told, integers = metadata["float"], metadata["int"]
-        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
-        if kind and not (half and low >= 0 and high < 1 << 16):
-            dtype = integers.replace("i", "int").replace("u", "uint")  # of i32
-            return dtype if dtype in INT_RANGE else ""
-        return half or {"f64": "float64"}.get(told, "float32")
 
     @staticmethod
     def id_attrs(text: str) -> Any:
@@ -6438,11 +6307,6 @@ class BurnRecord(Format):
         if number & (1 << spare) - 1:
             return "id", text
         return "param_id", int.from_bytes((number >> spare).to_bytes(nbytes, "big"), "little")
-
-    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        for item in tensors:
-            if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
-                yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
 
     def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
         if doing == "saving":
@@ -9791,7 +9655,7 @@ class Checks:
         text = f"{agreed} of {stored} agree" if stored else "none stored"
         report.add("ok" if agreed else "-", "checksums", text)
         if self.decoded:
-            text = f"{count_of(self.decoded, kind.CODED)} decoded in full"
+            text = f"{count_of(self.decoded, 'zstd blob')} decoded in full"
             report.add("ok", "contents", text)
         few = len(tensors) << 4 <= self.source.nbytes  # what comes now takes memory for each
         for text in kind.notes(self.file.attrs, tensors) if few else ():
