@@ -3616,8 +3616,8 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
-        """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
+    def invalid_byte(self, tensor: Tensor) -> "Optional[Tuple[int, str]]":
+        """Return (position, what is wrong) of a byte that no value has."""
         return None
 
     verify_shards: Any = None  # (source, attrs, deep, verify): rows (status, text, tensor)
@@ -4696,50 +4696,6 @@ class StrictCbor(PlainCbor):
         return key, end
 
 
-class Shard(Lazy):
-    """A file beside the one that names it: its path is made, and it is opened, when it is read."""
-
-    MAGIC = b"\x89ZT2\r\n\x1a\n"
-
-    def __init__(self, stamp: Any, name: str, nbytes: int) -> None:
-        super().__init__()
-        self.first, self.name, self.nbytes = stamp, name, nbytes
-
-    @property
-    def path(self) -> str:
-        path: str = self.first[0]  # absolute: chdir() may come
-        return f"{path[:-3] if path.endswith('.zt') else path}-{self.name}.zt"
-
-    @property
-    def stamp(self) -> Any:
-        return self.open().stamp
-
-    def open_now(self) -> Any:
-        """Return its source; FormatError unless it is what the manifest says."""
-        path = self.path
-        if not os.path.isfile(path):
-            raise Unsupported("the shard is missing", path=path)
-        source = open_path(path, self.first[1])
-        begins = source.read(0, min(8, source.nbytes))
-        if begins != self.MAGIC or source.nbytes != self.nbytes:
-            source.close()
-            raise FormatError(f"the shard has {source.nbytes} bytes and begins with "
-                              f"{quote(begins)}, the manifest says {self.nbytes}", path=path)
-        return source
-
-
-class Sharded(File):
-    """A File that closes its shards, too."""
-
-    def close(self) -> None:
-        super().close()
-        for item in self.values():
-            entry = item.stored.entry
-            for part in entry.parts.values() if entry else [item.stored]:
-                if isinstance(part.source, Shard):
-                    part.source.close()
-
-
 class ZTensor2(ZFamily):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
@@ -4749,15 +4705,15 @@ class ZTensor2(ZFamily):
             role -> {dtype, blob [offset, length], type?, digest?, encoding?, ...}}, "attributes"?
     end-40  manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
 
-    Without a manifest it is a data shard of another file. Digests are those of decoded bytes.
-    The shard NAME of a file model.zt is model-NAME.zt beside it. The canonical form is written: raw
-    and dense, equal contents once.
+    Without a manifest it is a data shard of another file; parts that lie in shards are listed only.
+    Digests are those of decoded bytes. The canonical form is written: raw and dense, equal contents
+    once.
     """
 
     NAME = "ztensor2"
     TITLE = "zTensor 2"
     VERSION = "2"
-    MAGICS: Any = (Shard.MAGIC,)
+    MAGICS: Any = (b"\x89ZT2\r\n\x1a\n",)
     OPTIONS = {"version": "0.1, or 2 for ztensor 2"}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     TENSOR_ATTRS: Any = ("attributes",)
@@ -4819,32 +4775,12 @@ class ZTensor2(ZFamily):
         top = cursor.cbor(nbytes, self.TOP, "manifest", codec=StrictCbor)
         if "shards" in top:
             attrs["shards"] = top["shards"]
-        used: Facts = Map()  # shards by name
         far: Any = []  # (shard, start, stop, name, role) of parts in shards
         tensors = cursor.entries(top["objects"], self.ENTRY, self.open_entry, "objects",
-                                 about=(end, top.get("shards", {}), used, far))
+                                 about=(end, top.get("shards", {}), far))
         far.append(("", start, start + nbytes, "", ""))
         cursor.one(self.check_overlap, cursor, far, tensors)
         return attrs, top.get("attributes", Map()), tensors
-
-    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
-        kind = Sharded if "shards" in parsed[0] else File
-        return kind(self, source, parsed[0], parsed[1], parsed[2], options)
-
-    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
-        for name, facts in attrs.get("shards", {}).items():
-            shard, digest = Shard(source.stamp, name, facts["size"]), (facts["digest"], None)
-            try:
-                if source.stamp is None or self.hash_cost(facts["size"], digest)[1] > (
-                        INFINITY if deep else MAX_SLOW_HASH):
-                    status, why = "-", "too large to hash" if source.stamp else "not opened"
-                else:
-                    shard.open()
-                    status, why = self.check_range(shard, 0, facts["size"], digest)
-                    shard.close()
-            except FormatError as error:
-                status, why = "FAIL", error.what
-            yield status, f"{name}: {why}", None
 
     def find_manifest(self, cursor: Cursor, end: int) -> int:
         """Move to the manifest; return its bytes, 0 in a data shard."""
@@ -4873,7 +4809,6 @@ class ZTensor2(ZFamily):
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
         ranges += [("", start, start + nbytes, name, role) for name, item in tensors.items()
-                   if item.stored.source is cursor.source  # not a shard
                    for start, nbytes, role in item.ranges() if nbytes]
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
@@ -4920,9 +4855,9 @@ class ZTensor2(ZFamily):
         return tensor.attrs.get("attributes") or Map()
 
     def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int,
-                  shards: Any, used: Facts, far: Any) -> Part:
+                  shards: Any, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
-        encoding, why, source = found.get("encoding"), None, None
+        encoding, why = found.get("encoding"), None
         dtype, decoded = SHORT_DTYPES[found["dtype"]], found.get("decoded_length", nbytes)
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
@@ -4939,17 +4874,13 @@ class ZTensor2(ZFamily):
             why = None if dtype else f"type {show(code)} is not decoded here"
         if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
             why, encoding = say_unknown("encoding", encoding), "other"
-        if shard is not None and nbytes:
-            far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
-        if shard is not None and cursor.source.stamp is not None:
-            source = used.get(shard) or used.setdefault(
-                shard, Shard(cursor.source.stamp, shard, end + 40))
-        elif shard is not None:
+        if shard is not None:
+            if nbytes:
+                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
             offset, nbytes, encoding = 0, 0, "shard"
-            why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own; "
-                   "load this one by its path")
+            why = f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own"
         return Part(where[1], dtype, offset, nbytes, decoded, encoding or "raw", "<", why,
-                    found.get("digest"), source)
+                    found.get("digest"))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
@@ -4995,35 +4926,18 @@ class ZTensor2(ZFamily):
         # Where bytes are decoded first, each can be a block of a codec.
         return need if decoded is None else need + 8 * nbytes, need if slow else 0
 
-    def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
+    def invalid_byte(self, tensor: Tensor) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
         if tensor.attrs.get("type") == "f4_e2m1" and stored.encoding == "raw" and tensor.size & 1:
-            if stored.nbytes and tensor.raw[-1] >> 4:
+            if bytes(tensor.raw[-1:]) > b"\x0f":
                 return stored.nbytes - 1, "the unused half of the last byte is not 0"
-        key = tensor.dtype, tensor.start, stored.nbytes
-        if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor) and (
-                not stored.source.of_file or done.setdefault(key, tensor) is tensor):
+        if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor):
             for block in tensor.parts():
                 rest = bytes(block).lstrip(b"\0\1")
                 if rest:
                     return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
                 at += len(block)
         return None
-
-    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        at, starts, packed, parts = 8, set(), True, []
-        for item in sorted(tensors, key=lambda item: item.name):
-            parts += (item.attrs.get("parts") or {"": item.attrs}).values()
-            for start, nbytes, _ in sorted(item.ranges(), key=lambda row: row[2]):
-                if nbytes and start not in starts:
-                    starts.add(start)
-                    packed, at = packed and start == round_up(at, self.PLACE), start + nbytes
-        if not packed:
-            yield "not canonical by rules 1 to 3: blobs by name, each at the next multiple of 65536"
-        if any(["encoding" in part or part.get("digest", "")[:5] != "xxh3:" for part in parts]):
-            yield "not canonical by rule 4: parts are raw and have an XXH3 digest"
-        if "shards" in attrs:
-            yield "not canonical by rule 6: no shards"
 
     def attributes_of(self, tensor: Tensor) -> Any:
         found = self.own_attrs(tensor)
@@ -5065,7 +4979,7 @@ class ZTensor2(ZFamily):
         else:
             for key, why in self.misfit_metadata(found, {}, 4):
                 yield f"attribute {show(key)}: {why}"
-        odd = self.odd_bytes(item, {}) if item.stored.why is None else None
+        odd = self.invalid_byte(item)
         if odd is not None:
             yield f"{odd[1]} (byte {odd[0]})"
 
@@ -9711,13 +9625,11 @@ class Checks:
             for _ in part.blocks():
                 pass
         self.decoded += len(fresh)
-        bools = "bools", item.start, item.stored.nbytes  # odd_bytes() looks at each
-        if again and item.dtype == "bool" and bools not in self.done:
+        if again and item.dtype == "bool":
             self.spend(item.size)
-            self.done[bools] = True
-        odd = self.kind.odd_bytes(item, self.done)
-        if odd is not None:
-            raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
+        wrong = self.kind.invalid_byte(item)
+        if wrong is not None:
+            raise FormatError(wrong[1], item.start + wrong[0], "data", path=self.source.path)
 
     def save_again(self) -> Any:
         """Save the file in the order of its data; return the row: whether it has the same bytes."""
