@@ -1443,7 +1443,6 @@ class Flat:
 
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.end = data, base, len(data)
-        self.stop = self.end  # where the fields of a table must end
         self.vtables: Any = {}  # by position: how many slots
         self.vectors: Any = {}  # of numbers, by position and type: they may be shared
         self.left = 24 * self.end  # bytes of memory for what is read
@@ -1494,12 +1493,11 @@ class Flat:
                              error=Unsupported)
         return nbytes // 2 - 2
 
-    def inline(self, kind: Any) -> int:
-        """Return the bytes of a number in its table or vector; 0 of what lies behind an offset."""
-        return WIDTH.get(kind, 0) if isinstance(kind, str) else 0
-
     def table(self, rows: Any, table: int) -> Any:
         """Return the fields of a table by name; absent ones have their defaults."""
+        if len(self.where) > MAX_TABLES:
+            raise self.error(f"more than MAX_TABLES = {MAX_TABLES} tables within tables", table,
+                             error=Unsupported)
         slots = self.slots(table, len(rows))
         self.spend(100 + 50 * len(rows), table, "table")
         found, offsets = Map(), []
@@ -1508,10 +1506,9 @@ class Flat:
             if not step or kind is None:
                 found[name] = self.absent(row, table)
                 continue
-            size = self.inline(kind)
-            if table + step + (size or 4) > self.stop:
+            if table + step + flat_size(kind) > self.end:
                 raise self.error("field out of bounds", table, name)
-            if size:
+            if is_inline(kind):
                 found[name] = self.number(row, table + step)
             else:
                 found[name] = self.follow(row, table + step)  # where; what is there may depend
@@ -1565,11 +1562,11 @@ class Flat:
         """Return the elements of the vector at a position: u32 count, numbers or offsets."""
         kinds = row[1] or [None]
         size: int = unpack_from("<I", self.data, at)[0]
-        left, width = self.end - at - 4, self.inline(kinds[0])
-        if size > left // (width or 4):
+        left = self.end - at - 4
+        if size > left // flat_size(kinds[0]):
             raise self.error(f"vector of {size} elements, {left} bytes left", at, row[0])
         self.spend(56 + 8 * size, at, row[0])
-        if width:
+        if is_inline(kinds[0]):
             return self.numbers(row, at, size)
         return self.elements(row, kinds, at + 4, size)
 
@@ -1598,96 +1595,32 @@ MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
 def is_inline(type: Any) -> bool:
-    """Return whether a value lies in its table or vector: a number, a struct; not an offset."""
-    return isinstance(type, (int, str)) and type not in ("string", "table", "place")
+    """Return whether a value lies in its table or vector: a number, not what an offset leads to."""
+    return isinstance(type, str) and type not in ("string", "place")
 
 
 def flat_size(type: Any) -> int:
     """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
-    nbytes = 4 if not is_inline(type) else type if isinstance(type, int) else WIDTH.get(type, 0)
-    if nbytes < 1:
-        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
-    return int(nbytes)
+    nbytes = WIDTH.get(type, 0) if is_inline(type) else 4
+    if not nbytes:
+        raise ValueError(f"no value has the type {show(type)}")
+    return nbytes
 
 
-class AnyFlat(Flat):
-    """Reads what flat_loads() can: structs and tables without rows, too.
+def flat_loads(data: Any, rows: Any) -> Any:
+    """Return the root table of a FlatBuffer as a dict, by rows (name, type, default, doc).
 
-    All fields must lie in the bytes that the vtable states, as some readers do not mind.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.left += MAX_BOXES
-
-    def inline(self, kind: Any) -> int:
-        return flat_size(kind) if is_inline(kind) else 0
-
-    def find_stop(self, table: int) -> int:
-        """Set .stop, where the fields of a table end; return how many slots there are."""
-        self.slots(table, 0)
-        at = table - unpack_from("<i", self.data, table)[0]
-        size, = unpack_from("<H", self.data, at + 2)
-        if size > self.end - table:
-            what = f"table of {size} bytes, {self.end - table} left"
-            raise self.error(what, table, "table")
-        self.stop = table + size
-        return int(self.vtables[at])
-
-    def table(self, rows: Any, table: int) -> Any:
-        if rows == "table":
-            return self.unknown(table)
-        if len(self.where) > MAX_TABLES:
-            raise self.error(f"more than MAX_TABLES = {MAX_TABLES} tables within tables", table,
-                             error=Unsupported)
-        self.find_stop(table)
-        return super().table(rows, table)
-
-    def unknown(self, table: int) -> Any:
-        """Return by slot the bytes up to the next field, of a table without rows."""
-        slots = self.slots(table, self.find_stop(table))
-        self.spend(8 * len(slots), table, "table")
-        size = self.stop - table
-        found, steps = Map(), sorted(set(slots + (size,)))
-        behind = dict(zip(steps, steps[1:]))
-        for slot, step in enumerate(slots):
-            if step >= size:
-                raise self.error("field out of bounds", table, f"slot {slot}")
-            if step:
-                self.spend(100 + behind[step] - step, table, "table")
-                found[slot] = bytes(self.data[table + step:table + behind[step]])
-        return found
-
-    def number(self, row: Any, at: int) -> Any:
-        nbytes = row[1]
-        if not isinstance(nbytes, int):
-            return super().number(row, at)
-        self.spend(40 + nbytes, at, row[0])
-        return bytes(self.data[at:at + nbytes])
-
-    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
-        nbytes = row[1][0]
-        if not isinstance(nbytes, int):
-            return super().numbers(row, at, size)
-        self.spend((40 + nbytes) * size, at, row[0])
-        starts = range(at + 4, at + 4 + nbytes * size, nbytes)
-        return [bytes(self.data[start:start + nbytes]) for start in starts]
-
-
-def flat_loads(data: Any, rows: Any = "table") -> Any:
-    """Return the root table of any FlatBuffer as a dict, by rows (name, type, default, doc).
-
-    There is a row for each slot. Types: a struct code ("I", "d", "?"); "string"; a number of bytes
-    (a struct); a tuple of rows (a table); [type] (a vector); None: not read. "table" is a table
-    without rows, {slot: bytes up to the next field}: a look at what is stored. A function is given
-    the fields before and returns the type: of a union, of a table within itself; of a vector of
-    unions it returns a list of all their types.
+    There is a row for each slot. Types: a struct code ("I", "d", "?"); "string"; a tuple of rows (a
+    table); [type] (a vector); None: not read. A function is given the fields before and returns the
+    type: of a union, of a table within itself; of a vector of unions it returns a list of all their
+    types.
 
     >>> data = bytes.fromhex("0c00000006000800040000000800000002000000")
-    >>> flat_loads(data), flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
-    ({0: b'\\x02\\x00\\x00\\x00'}, {'x': 2, 'y': None})
+    >>> flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
+    {'x': 2, 'y': None}
     """
-    flat = AnyFlat(bytes(data))
+    flat = Flat(bytes(data))
+    flat.left += MAX_BOXES
     return flat.table(rows, flat.follow(("root", rows, None, "root table"), 0))
 
 
@@ -1765,8 +1698,6 @@ class FlatBuilder:
         places: "Dict[int, int]" = {}  # of the slots
         for slot in reversed(slots):
             type, nbytes = rows[slot][1], flat_size(rows[slot][1])
-            if isinstance(type, int):
-                raise ValueError(f"slot {slot}: a struct cannot be written")
             code = type if is_inline(type) else "I"
             places[slot] = round_up(at + nbytes, nbytes)
             text = f"{code}{places[slot] - nbytes - at}x{text}"  # and zeros behind the field
@@ -2956,7 +2887,7 @@ class Entry:
 
     Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
     entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6g]), "" (any:
-    the layout is not known, the parts are listed).
+    the layout is not known, the bytes are those of one part).
     """
 
     def __init__(self, layout: str, parts: "Dict[str, Part]") -> None:
@@ -2978,44 +2909,14 @@ class Entry:
         if not self.layout:
             encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        return LAYOUTS[self.layout](name, dtype, shape, stored, main.offset, attrs, format)
+        make = LAYOUTS.get(self.layout, Tensor)
+        return make(name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
         main = self.main()
         return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
                 for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
-
-
-class Compound(Tensor):
-    """A tensor of a layout that is not known here: its parts can be read one by one."""
-
-    __slots__ = ()
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts as flat tensors, by role."""
-        found = Map()
-        for role, part in self.stored.entry.parts.items():
-            nbytes = part.nbytes if part.decoded_nbytes is None else part.decoded_nbytes
-            count = nbytes // ITEMSIZE.get(part.dtype, 1)
-            found[role] = part.open(self.stored.source, role, (count,), (), self.format)
-        return found
-
-    def __reduce__(self) -> Any:
-        """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        stored, parts, data = self.stored, Map(), bytearray()
-        if stored.source.stamp is not None:
-            return super().__reduce__()
-        for role, part in stored.entry.parts.items():
-            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
-                               part.encoding, part.order, part.why, part.digest)
-            data += bytes(stored.source.view(part.offset, part.nbytes))
-        return Entry("", parts).open, (Memory(data), self.name, self.dtype, self.shape, self.attrs,
-                                       self.format, stored.why)
-
-
-LAYOUTS[""] = Compound
 
 
 # -- [6g] sparse ---------------------------------------------------------------------------------
@@ -3628,10 +3529,6 @@ class Format:
 
     def is_content(self, key: str, of_file: bool = False) -> bool:
         return key in self.CONTENT
-
-    def loaded_name(self, name: str, options: Facts) -> str:
-        """Return the name that a tensor saved with this one has when loaded."""
-        return name
 
     def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
         """Raise TypeError for an option that is not known."""
@@ -5178,8 +5075,7 @@ class Primitiv(Format):
     READER = Parameters
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
-               "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
-               "flat": "model: each name is one key part, nothing is an escape"}
+               "dims": "of kind shape", "batch": "of kind shape, 1 unless given"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
     CONTENT = ("dims",)
@@ -5258,8 +5154,7 @@ class Primitiv(Format):
             key = key.replace("\\" + text, mark)
         key, colon, stat = key.partition(":")
         if "\\" in key:
-            raise ValueError("a backslash stands only before '.', ':' or a backslash "
-                             "(escape it, or use flat=True)")
+            raise ValueError("a backslash stands only before '.', ':' or a backslash")
         for mark, text in zip(MARKS, "\\.:"):
             stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
         return key, stat if colon else None
@@ -5271,9 +5166,6 @@ class Primitiv(Format):
             if mark in key:
                 parts = [part.replace(mark, text) for part in parts]
         return parts
-
-    def loaded_name(self, name: str, options: Facts) -> str:
-        return self._escape(name) if options.get("flat") else name
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
@@ -5303,14 +5195,14 @@ class Primitiv(Format):
         kind: str = self.choose("kind", "model", options, attrs)
         if kind not in self.KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not {show(kind)}")
-        for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
-            if options.get(key) is not None and options[key] is not False and kind != owner:
-                raise ValueError(f"the option {key} belongs to kind={owner!r}")
+        for key in ("dims", "batch"):
+            if options.get(key) is not None and kind != "shape":
+                raise ValueError(f"the option {key} belongs to kind='shape'")
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
         problems = self.check_items(items, metadata, {"kind": kind})
-        rows, more = self._rows(items, kind, bool(options.get("flat")))
+        rows, more = self._rows(items, kind)
         self.refuse(problems + more)
         if kind in self.OWNERS and not rows:
             raise ValueError("kind=%r needs a tensor" % kind)
@@ -5357,7 +5249,7 @@ class Primitiv(Format):
         if rank > 8:
             yield f"{rank} dimensions, 8 is the limit"
 
-    def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
+    def _rows(self, items: Items, kind: str) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
         rows, problems = [], []
         known: Any = None  # the name before: statistics share the key of their parameter
@@ -5370,13 +5262,13 @@ class Primitiv(Format):
                 continue
             try:
                 self._check_bytes(name)
-                text, stat = (name, None) if flat else self._cut(name)
+                text, stat = self._cut(name)
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
             if text != known:
-                parts = [name] if flat else self._parts(text)
-                known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+                known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS)
+                                          for part in self._parts(text)])
                 if len(key) > self.MAX_PARTS:
                     problems.append((name, f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}"))
             stat = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
@@ -5399,7 +5291,7 @@ class Primitiv(Format):
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
-                             "escape ':' and '\\' in names, or use flat=True")
+                             "escape ':' and '\\' in names")
             last, outer = key, outer if inside else key
 
     def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
@@ -5474,8 +5366,7 @@ class Burnpack(Format):
     DTYPES = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
                   bool={"Bool": "Native"})  # as they are written
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
-    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
-               "tensor_order": "all names, in the order of their data"}
+    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
@@ -5585,13 +5476,6 @@ class Burnpack(Format):
     # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        order = options.get("tensor_order")
-        if order is not None:
-            known = Map(items)
-            order = [] if isinstance(order, str) else list(order)
-            if [x for x in order if not isinstance(x, str)] or sorted(order) != sorted(known):
-                raise ValueError("tensor_order must list every tensor once")
-            items = [(name, known[name]) for name in order]
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
@@ -7350,8 +7234,8 @@ class TensorShown:
             opaque = FEATURES.get("opaque", [""])[0]
             a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
                      None if item.format == opaque else item.stored.why and (
-                         item.stored.why, item.stored.order, item.stored.encoding),
-                     item.components if item.dtype is None else None) for item in (self, other)]
+                         item.stored.why, item.stored.order, item.stored.encoding))
+                    for item in (self, other)]
             return a == b and same_bytes(self, other)
         if isinstance(other, (int, float)) and self.size == 1:
             return self.item() == other
@@ -9802,8 +9686,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     facts = Map(list(attrs.items()) + list(options.items()))
     fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, summary)
     _leave_out(kind, source, attrs, items, drop, summary)
-    names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
-    summary.renamed = [pair for pair in names if pair[0] != pair[1]]
+    summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
     for check in STORED.values():

@@ -184,7 +184,7 @@ def check_copies(tests, test, file, facts, crc):
     row = tests.row_of(kind)
     names = [name for name, item in file.items() if tests.fits(kind, item) and (
         row.any_attr or not tests.tensorfmt.is_sparse(item))]
-    stream, options = io.BytesIO(), dict(row.flat if kind != file.format else ())
+    stream, options = io.BytesIO(), {}
     if row.newest and crc & 1 << 12:
         options["version"] = row.newest
     try:

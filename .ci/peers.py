@@ -64,7 +64,6 @@ class PeerTest(PeerCase):
         builder.PrependFloat64Slot(3, 2.5, 0.0)
         builder.Finish(builder.EndObject())
         data = bytes(builder.Output())
-        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 1, 3])
         self.assertEqual(tensorfmt.flat_loads(data, (
             ("a", "string", None, ""), ("b", ["Q"], [], ""), ("c", "I", 7, ""),
             ("d", "d", 0.0, ""))), {"a": "h\u00e9llo", "b": [1, 2, 3], "c": 7, "d": 2.5})

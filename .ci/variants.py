@@ -344,7 +344,7 @@ COMMANDS = """help | frobnicate | formats | demo made | diff old.zt new.bpk | di
     convert param_3x2x2_stat.primitiv new.primitiv --set kind=parameter
     convert sparse.zt new.mag | convert sparse.zt new.mag --dense --cast float16
     convert custom_fields.zt new.zt --only a
-    convert names.zt new.primitiv --set flat=True --drop | convert v021_basic.bpk new.tbs --drop
+    convert v021_basic.bpk new.tbs --drop
     convert v021_basic.bpk new.tbs --drop --cast float32 --only decoder.* --set sort=False
     ls new.tbs | convert v021_basic.bpk x.mag --drop --cast float32=float16,int64=int32 | ls x.mag
     convert v021_basic.bpk new.tbs --drop --cast float32 --set colour=3 | get seed_basic.mag xx
