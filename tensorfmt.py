@@ -3497,9 +3497,9 @@ class Format:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
-        return nbytes, 0
+    def slow_bytes(self, nbytes: int, digest: Any) -> int:
+        """Return how many bytes check_range() hashes slowly for a row of checksums()."""
+        return 0
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -4816,12 +4816,9 @@ class ZTensor2(ZFamily):
             return "xxh3:%016x" % xxh3_64(blocks)
         return super().hash_blocks(algorithm, blocks)
 
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+    def slow_bytes(self, nbytes: int, digest: Any) -> int:
         text, decoded = digest
-        slow = text.startswith("xxh3:") and fast_xxh3() is None
-        need = decoded or nbytes
-        # Where bytes are decoded first, each can be a block of a codec.
-        return need if decoded is None else need + 8 * nbytes, need if slow else 0
+        return (decoded or nbytes) if text.startswith("xxh3:") and fast_xxh3() is None else 0
 
     def invalid_byte(self, tensor: Tensor) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
@@ -6264,7 +6261,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
     if "work" in FEATURES:
-        FEATURES["work"](kind, items)
+        FEATURES["work"](items)
     chunks = kind.write(items, metadata, attrs, options)
     for check in STORED.values():
         check(items)
@@ -6425,128 +6422,48 @@ def sync_folder(folder: str) -> None:
 
 # -- [8b2] work ----------------------------------------------------------------------------------
 #
-# A small file can name the same bytes for many tensors: what save() may make of it has a limit.
+# A small file can name the same bytes for many tensors: what it may make us do has a limit.
 
-MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-
-
-class Budget:
-    """The bytes of work that a file of so many may still ask for."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.left = MAX_COPIES * nbytes
-
-    def covers(self, nbytes: int) -> bool:
-        """Return whether so many are left, and take them."""
-        enough = nbytes <= self.left
-        self.left -= nbytes if enough else 0
-        return enough
-
-    def spend(self, nbytes: int, what: str) -> None:
-        """Take so many for `what`, or raise ValueError."""
-        if not self.covers(nbytes):
-            raise ValueError(f"{what}: {nbytes} bytes more, {self.left} are left; "
-                             f"MAX_COPIES = {MAX_COPIES}")
+MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
-def named_again(tensors: "List[Tensor]") -> Any:
-    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
-    again, reach = set(), 0
-    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
-                                  for start, nbytes, _ in item.ranges()]):
-        if start < reach or start == stop:
-            again.add(i)
-        reach = max(reach, stop)
-    return again
+def decode_work(item: Any) -> int:
+    """Return the bytes to decode of the parts of a tensor, as far as the index tells."""
+    entry, nbytes = item.stored.entry, 0
+    for part in entry.parts.values() if entry else [item.stored]:
+        if part.encoding != "raw" and part.why is None:
+            nbytes += 8 * part.nbytes  # a byte can be a whole block of the codec
+            if entry:  # the decoded size lies in it
+                nbytes += min(part.nbytes << 15, 8 * sum(item.shape) + 8 * item.size)
+    return nbytes
 
 
-def decode_work(item: Tensor) -> int:
-    """Return the work to decode a tensor but for what it becomes: a byte can be a whole block."""
-    entry, parts = item.stored.entry, [item.stored]
-    parts = parts if entry is None else entry.parts.values()
-    return 8 * sum([part.nbytes for part in parts if part.encoding != "raw" and part.why is None])
-
-
-def sparse_work(item: Any, most: int) -> int:
-    """Return how many bytes its parts are when decoded; of damaged, or over `most`, some."""
-    parts, entry, first = getattr(item, "_parts", None), item.stored.entry, 0
-    if parts is None:  # their sizes lie in one of them
-        blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
-        if blob is not None:
-            first = 8 * (blob.nbytes if blob.encoding == "raw" else item.nbytes)
-        elif indptr is not None:
-            first = min(8 * sum(item.shape[:1]) + 8, indptr.nbytes << 15)
-        try:
-            parts = open_sparse(item, entry) if first <= most else {}
-        except FormatError:  # its values raise it again
-            return first
-    return max(first, sum([part.nbytes for part in parts.values()]))
-
-
-def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
-    """Return the bytes that one tensor is when it is read, decoded and written."""
-    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
-    if is_sparse(item):
-        work = decode_work(item)
-        nbytes = work if work > most else work + sparse_work(item, most)
-        return nbytes if sparse else nbytes + item.nbytes
-    if item.dtype == "qfloat":
-        return nbytes + 4 * item.size if cast else nbytes
-    return nbytes + decode_work(item)
-
-
-def before_casts(items: Items) -> "List[Any]":
-    """Return the tensors as they lie in files, before casts."""
-    return [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
-            for _, item in items]
-
-
-def check_copies(items: Items, nbytes: int, what: str) -> None:
-    """Raise ValueError where so many bytes, of what is written often, are far more than files."""
-    sources = {id(source): source for source in [one.stored.source for one in before_casts(items)]}
-    if [source for source in sources.values() if source.of_file]:
-        Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
-
-
-def check_work(kind: Any, items: Items, cast: bool = False) -> None:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times.
-
-    `kind`: the format to be written; None where values are only looked at.
-    """
-    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for item in before_casts(items):
-        source = item.stored.source
-        if source.of_file:
-            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
-    for nbytes, named in sources.values():
-        tensors, budget = list(named.values()), Budget(nbytes)
-        again = named_again(tensors)
-        sparse = kind is not None and "sparse" in kind.USES
-        what = f"the tensors name the same bytes of {nbytes} again and again"
-        most = 0  # what the one that needs most needs is never too much
-        for i in again:
-            cost = work_of(tensors[i], sparse, cast, budget.left)
-            budget.spend(min(cost, most), what)
-            most = max(cost, most)
-        if again and kind is not None:
-            check_digests(tensors, Budget(nbytes))
-
-
-def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
-    """Raise ValueError where checksums of the same bytes, in other words, are much to hash."""
-    seen = set()  # ranges, and what is hashed of them
-    for item in [item for item in tensors if item.format is not None]:
-        kind = BY_NAME[str(item.format)]
-        for _, offset, nbytes, text in kind.checksums(item):
-            part = offset, nbytes
-            if part in seen and part + (text,) not in seen:  # once is what the tensor says
-                cost, slow = kind.hash_cost(nbytes, text)
-                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
-            seen.update([part, part + (text,)])
+def check_work(items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us do far more than it is: bytes named many times."""
+    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
+    for item in [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
+                 for _, item in items]:
+        if item.stored.source.of_file:
+            source = item.stored.source
+            files.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in files.values():
+        tensors, work, reach = list(named.values()), {}, 0
+        for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
+                                      for start, size, _ in item.ranges()]):
+            if (start < reach or start == stop) and i not in work:  # bytes of another, or none
+                item = tensors[i]
+                stored = sum([row[1] for row in item.ranges()])
+                work[i] = max(item.nbytes, stored) + decode_work(item)
+                work[i] += 4 * item.size if cast and item.dtype == "qfloat" else 0
+            reach = max(reach, stop)
+        total = sum(work.values()) - max(work.values(), default=0)
+        if total > MAX_COPIES * nbytes:
+            raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, for "
+                             f"{total}; MAX_COPIES = {MAX_COPIES}")
 
 
 if not BOARD:
-    FEATURES["work"], FEATURES["copies"] = check_work, check_copies
+    FEATURES["work"] = check_work
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -6801,9 +6718,6 @@ class Shards(OneFile):  # type: ignore[misc]
         """Check everything; return the files that it will be."""
         parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
         kind = BY_NAME[self.FAMILY]
-        if "copies" in FEATURES and not kind.misfit_metadata(metadata, options):
-            nbytes = len(parts) * len(json_text(metadata).encode())
-            FEATURES["copies"](items, nbytes, "metadata in each shard")
         return ShardFiles(parts, [kind.write(part, metadata, attrs, options) for part in parts])
 
 
@@ -9356,8 +9270,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
 class Checks:
     """What verify() checks of a file, with a row of the report for each.
 
-    What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
-    tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    Where the tensors ask for too much work ([8b2]), the data are not checked.
     """
 
     def __init__(self, file: File, deep: bool, watch: Any) -> None:
@@ -9366,7 +9279,6 @@ class Checks:
         self.report = Report(file.path, file.kind)
         self.report.version = file.attrs.get("version")
         self.deep, self.watch = deep, watch or (lambda parts, nbytes, size=len: parts)
-        self.budget = Budget(self.source.nbytes)
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
         self.done: Any = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
@@ -9433,14 +9345,18 @@ class Checks:
     def look_at_data(self, sound: bool) -> None:
         """Check all tensors, and, of a file whose structure is sound, whether it is canonical."""
         report, kind, tensors = self.report, self.kind, self.tensors
-        again = named_again(tensors)
+        try:
+            check_work([(item.name, item) for item in tensors])
+        except ValueError as error:
+            report.add("-", "contents", "not checked: " + str(error))
+            return
         nbytes = sum([item.stored.nbytes for item in tensors])
-        for i, item in self.watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
-            self.check_sums(item, i in again)
+        for item in self.watch(tensors, nbytes, lambda item: item.stored.nbytes):
+            self.check_sums(item)
             if item.stored.why is not None:
                 self.left.setdefault(("contents", item.stored.why), []).append(item)
             try:
-                self.check_values(item, i in again)
+                self.check_values(item)
             except Unsupported as error:
                 self.left.setdefault(("contents", error.what), []).append(item)
             except FormatError as error:
@@ -9462,16 +9378,11 @@ class Checks:
             report.add(*self.save_again() if self.complete and few else (
                 "-", "canonical", "not saved again"))
 
-    def spend(self, cost: Any, most: Any = INFINITY) -> None:
-        if cost > most or not self.budget.covers(cost):
-            self.complete = False
-            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
-
-    def check_sums(self, item: Tensor, again: bool) -> None:
+    def check_sums(self, item: Tensor) -> None:
         for label, offset, nbytes, digest in self.kind.checksums(item):
             key = offset, nbytes, digest
             if key not in self.done:
-                self.done[key] = self.check_range(offset, nbytes, digest, again)
+                self.done[key] = self.check_range(offset, nbytes, digest)
             status, text = self.done[key]
             self.statuses.append(status)
             if status == "FAIL":
@@ -9480,37 +9391,30 @@ class Checks:
             elif status == "-":
                 self.left.setdefault(("checksums", label + text), []).append(item)
 
-    def check_range(self, offset: int, nbytes: int, digest: Any, again: bool) -> "Tuple[str, str]":
-        cost, slow = self.kind.hash_cost(nbytes, digest)
+    def check_range(self, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
+        slow = self.kind.slow_bytes(nbytes, digest)
         if slow > self.slow:
             return "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
                          "deep=True (--deep) computes all")
-        if again and not self.budget.covers(cost):
-            return "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
         self.slow -= slow
         return self.kind.check_range(self.source, offset, nbytes, digest)
 
-    def check_values(self, item: Any, again: bool) -> None:
-        """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
-        work = decode_work(item) if again else 0
-        parts, cost = [item], item.nbytes + work if again else 0
+    def check_values(self, item: Any) -> None:
+        """Decode a tensor, or the parts of a sparse one; Unsupported where those are too large."""
+        parts = [item]
         if is_sparse(item):
-            self.spend(work)
-            most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
-            self.spend(sparse_work(item, most), most)
-            parts, cost = list(item.components.values()), 0
+            if decode_work(item) > (4 << 20) + MAX_COPIES * self.source.nbytes:
+                self.complete = False
+                raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
+            parts = list(item.components.values())
         keys = [(part.start, part.stored.nbytes, part.nbytes) for part in parts]
         fresh = [(key, part) for key, part in zip(keys, parts) if key not in self.done
                  and part.stored.why is None and part.stored.encoding != "raw"]
-        if fresh:
-            self.spend(cost)
         for key, part in fresh:
             self.done[key] = True
             for _ in part.blocks():
                 pass
         self.decoded += len(fresh)
-        if again and item.dtype == "bool":
-            self.spend(item.size)
         wrong = self.kind.invalid_byte(item)
         if wrong is not None:
             raise FormatError(wrong[1], item.start + wrong[0], "data", path=self.source.path)
@@ -9523,7 +9427,6 @@ class Checks:
         if self.kind.write is None:
             return "-", "canonical", "it cannot be saved again: its version is only read"
         try:
-            check_work(self.kind, items)
             chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
             for chunk in self.watch(chunks, source.nbytes):
                 if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
@@ -9680,7 +9583,7 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_work(kind, chosen, bool(cast))
+    check_work(chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
@@ -10247,7 +10150,7 @@ def print_all_stats(file: File, json: bool) -> None:
             items.append((name, file[name]))
         except FormatError as error:  # of its shard
             damage.append(error.with_traceback(None))  # which would keep what was parsed
-    check_work(None, items)
+    check_work(items)
 
     def rows() -> Chunks:
         for name in file:
@@ -10503,7 +10406,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = Fa
     """
     a, b = [one if isinstance(one, File) else load(one, partial=partial) for one in (a, b)]
     for file in (a, b):
-        check_work(None, list(file.items()))
+        check_work(list(file.items()))
     facts = [all_metadata(file) for file in (a, b)]
     lost, gone = [set(file.attrs.get("missing", ())) for file in (a, b)]
     new, cut, rows = find_renamed(a, b), lost ^ gone, []
