@@ -7047,51 +7047,6 @@ def nearest(name: str, names: Any) -> str:
     return f"; did you mean {quote(near)}?" if near and likeness(near) >= 0.5 else ""
 
 
-START_STREAM = Stream.__init__
-INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
-
-
-class Inflated:
-    """A stream that is inflated: FormatError where its module says that the data are damaged."""
-
-    def __init__(self, stream: Any, path: Any) -> None:
-        self.stream, self.path, self.tell, self.close = stream, path, stream.tell, stream.close
-
-    def seek(self, *place: int) -> Any:
-        return self.call(self.stream.seek, *place)
-
-    def read(self, nbytes: int) -> Any:
-        return self.call(self.stream.read, nbytes)
-
-    def call(self, method: Any, *args: int) -> Any:
-        try:
-            return method(*args)
-        except (ValueError, TypeError, MemoryError):
-            raise
-        except Exception as error:  # EOFError, zlib.error, OSError without a number ...
-            if getattr(error, "errno", None):
-                raise
-            what = f"the stream is damaged ({type(error).__name__}: {error})"
-            raise FormatError(what, path=self.path or None)
-
-
-@adds_to(Stream)
-class StreamShown:
-    def __init__(self: Any, stream: Any, path: Any = None, stamp: Any = None) -> None:
-        modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
-        inflated = INFLATED.intersection(modules)
-        try:
-            START_STREAM(self, Inflated(stream, path) if inflated else stream, path, stamp)
-        except FormatError:
-            raise
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{plain(path or 'the stream')}: no seeking ({error}); of a pipe: "
-                             "load(stream.read()), ls -, verify -")
-        if inflated and self.nbytes <= MAX_KEPT:
-            from io import BytesIO
-            self._file = BytesIO(self.read(0, self.nbytes))
-
-
 TENSOR_LINE, LENGTH = Tensor.__repr__, Tensor.__len__  # those of the ground floor
 ARRAY: Any = getattr(Tensor.__array_interface__, "fget", None)
 
@@ -7113,56 +7068,22 @@ def dtype_of(item: Tensor) -> str:
     return plain(word) if isinstance(word, str) else show(word)
 
 
-PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
-    zero_copy tobytes tolist item flat astype contiguous components todense scheme values scales
-    dequantize path metadata get keys items close""".split())
-
-
-def public_names(self: Any) -> "List[str]":
-    """Return what completion of a Tensor or a File offers."""
-    return [name for name in object.__dir__(self) if name in PUBLIC]
-
-
-def no_array(item: Any) -> Any:
-    raise AttributeError("a Tensor is no array; numpy.asarray(t) is one")
-
-
 @adds_to(Tensor)
 class TensorShown:
-    __dir__ = public_names
-
-    numpy = T = reshape = transpose = sum = mean = min = max = property(no_array)
-
-    def __add__(self: Any, other: Any) -> Any:
-        if hasattr(other, "__array__") and not isinstance(other, Tensor) and (
-                not hasattr(other, "detach")):  # as torch's have, which do not know
-            return NotImplemented  # the array knows
-        raise TypeError("a Tensor does not calculate; numpy.asarray(t), torch.as_tensor(t) do")
-
-    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
-
     def __eq__(self: Any, other: Any) -> Any:
-        """Return whether dtype, shape and bytes are the same; of one element, also the number."""
-        if isinstance(other, Tensor):  # why is another text for arrays; their attr says it all
-            opaque = FEATURES.get("opaque", [""])[0]
-            a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
-                     None if item.format == opaque else item.stored.why and (
-                         item.stored.why, item.stored.order, item.stored.encoding))
-                    for item in (self, other)]
-            return a == b and same_bytes(self, other)
-        if isinstance(other, (int, float)) and self.size == 1:
-            return self.item() == other
-        if isinstance(other, (int, float, list, tuple)) or (
-                hasattr(other, "detach") and hasattr(other, "__array__")):  # a tensor of torch
-            raise TypeError("elements are compared by numpy.asarray(t), torch.as_tensor(t)")
-        return NotImplemented
+        """Return whether dtype, shape and bytes are the same."""
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        # Of arrays of an unknown dtype, `why` is another text than of files; their attr says it.
+        opaque = FEATURES.get("opaque", [""])[0]
+        a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
+                 None if item.format == opaque else item.stored.why and (
+                     item.stored.why, item.stored.order, item.stored.encoding))
+                for item in (self, other)]
+        return a == b and same_bytes(self, other)
 
     def __hash__(self: Any) -> int:
-        """Return the hash of the number that a tensor of one element equals, if it is one."""
-        known = self.size == 1 and self.itemsize is not None and self.stored.why is None
-        value = self.item() if known else None
-        return hash(value if value is not None and value == value else (self.dtype, self.shape))
+        return hash((self.dtype, self.shape))
 
     def __repr__(self: Any) -> str:
         text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
@@ -7237,7 +7158,7 @@ class FormatShown:
 
 @adds_to(File)
 class FileShown:
-    _ipython_key_completions_, __dir__ = File.keys, public_names
+    _ipython_key_completions_ = File.keys
 
     def __repr__(self: Any) -> str:
         path = "" if self.path is None else " " + quote(self.path)
@@ -7269,10 +7190,6 @@ class FileShown:
                                       in zip(("left", "left", "right", "left"), row)])
         return (f"{to_html(repr(self), MAX_LINE)}"
                 f"<table style=display:block;max-height:36em;overflow:auto>{text}</table>")
-
-
-def __dir__() -> "List[str]":  # what completion offers
-    return __all__ + ["__version__"]
 
 
 if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
@@ -8866,41 +8783,18 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 # Explained, as rows of texts by rows_of().
 
 
-class Fields:
-    """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
-
-    def __init__(self, fields: "List[Field]", error: Any, source: Any, path: Any,
-                 *asked: Any) -> None:
-        self._fields, self._error = iter(fields), error
-        self._source, self._path, self._asked = source, path, asked
-
-    def __iter__(self) -> "Iterator[Field]":
-        return self
-
-    def __next__(self) -> Field:
-        for field in self._fields:
-            return field
-        raise self._error or StopIteration
-
-    def _repr_html_(self) -> str:
-        """Return the page in a frame, apart from what is around it."""
-        from html import escape
-        source = open_source(self._source, True)
-        source.path = self._path  # as it was given
-        try:
-            page = FEATURES["page"](source, self._asked)
-        finally:
-            source.close()
-        return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
-                'style="width:100%;height:48em;border:0"></iframe>')
+def then_raise(fields: "List[Field]", error: Any) -> "Iterator[Field]":
+    """Yield all fields, then raise the error, if there is one."""
+    yield from fields
+    if error is not None:
+        raise error
 
 
-def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -> Fields:
+def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError. A notebook shows what
-    is returned as the page of `explain --html`.
+    one (its kind is "fault") and what was not reached, then the FormatError.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -8911,8 +8805,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, **options: Any) -
     finally:
         opened.close()
     aim_offsets(fields)
-    again = opened.stamp[0] if opened.stamp else source  # the absolute path: chdir() may come
-    return Fields(fields, error, again, opened.path, format, options)
+    return then_raise(fields, error)
 
 
 class Verifying(Tracing):
@@ -11253,7 +11146,6 @@ to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">
 
 
 FEATURES["pages"] = make_page
-FEATURES["page"] = lambda source, asked: make_page(Explained(source, *asked))[0]
 
 
 # -- [11] vendor ---------------------------------------------------------------------------------
@@ -11269,8 +11161,11 @@ ROOMS = {  # of what a copy may lack, where they are not called so
     "fast": ["shortcuts", r"\w+ shortcut"]}
 SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
 WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
+PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
+    zero_copy tobytes tolist item flat astype contiguous components todense scheme values scales
+    dequantize path metadata get keys items close""".split())  # of Tensors and Files
 API = {  # what a program may use of a copy, besides __all__ and PUBLIC
-    "": "__version__ __all__ __dir__ what field check main string scalars offsets table finish",
+    "": "__version__ __all__ what field check main string scalars offsets table finish",
     "quantized": "scheme",  # that, and the codecs, go with a section
     "tools": "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c"}
 ALONE = """

@@ -1072,20 +1072,6 @@ class TerminalTest(FolderCase):
             self.assertNotIn("more rows", text)
         self.assertNotIn("more rows", self.command("explain", "many.mag"))
 
-    def test_a_notebook_shows_the_page(self):
-        from html import unescape
-        for data in (dumps(self.net, format="burnpack"), dumps(self.net, format="mag")[:-1]):
-            write_file("net.any", data)
-            for source in (data, "net.any"):
-                found = tensorfmt.explain(source)
-                frame = found._repr_html_()
-                self.assertTrue(frame.startswith("<iframe srcdoc=") and "<table" not in frame)
-                page = unescape(frame[frame.index('"') + 1:frame.index('" sandbox="allow-')])
-                self.assertTrue(page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n"))
-                self.assertEqual(page.count("<h1>net.any</h1>"), source == "net.any")
-                first = next(found)  # the fields are still there
-                offset, nbytes, name, value, doc = first
-                self.assertEqual((offset, first.nbytes), (0, nbytes))
 
 
 # -- [3] pages ----------------------------------------------------------------------------------
