@@ -166,6 +166,7 @@ BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time; not to be changed
 WINDOW = 1 << 9 if BOARD else 1 << 12  # bytes of index that small reads take at once
 MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
+MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
@@ -955,7 +956,7 @@ class Simple(tuple):  # type: ignore[type-arg]
 
 
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
-MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
+MAX_HARD_KEYS = 1000  # map keys that are not text: chosen numbers make a dict slow
 NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
 
@@ -971,7 +972,7 @@ class Cbor:
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base = data, base
         self.texts: Any = {}  # they repeat: field names, dtypes
-        self.left, self.hard_keys, self.known = MAX_BOXES + 10 * len(data), 0, dict(CBOR_SIMPLE)
+        self.items, self.hard_keys, self.known = 0, 0, dict(CBOR_SIMPLE)  # items: arrays, maps
 
     def read(self) -> Any:
         deep = FormatError("CBOR: nested deeper than this Python can read", self.base)
@@ -982,12 +983,6 @@ class Cbor:
 
     def error(self, what: str, at: int, error: Any = FormatError) -> Any:
         return error("CBOR: " + what, self.base + at)
-
-    def spend(self, nbytes: int, at: int) -> None:
-        """Count the memory that values take."""
-        self.left -= nbytes
-        if self.left < 0:
-            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
 
     def head(self, at: int) -> "Tuple[int, int, int]":
         """Return (major type, argument or -1 for an indefinite length, where that ends)."""
@@ -1031,7 +1026,10 @@ class Cbor:
         if size > (len(self.data) - at) >> (major - 4):  # a pair of a map has 2 bytes at least
             what = f"{'map' if major == 5 else 'array'} of {size} items"
             raise self.error(f"{what}, {len(self.data) - at} bytes left", start)
-        self.spend(72 if not size else 104 if major == 4 else 240, start)  # as CPython's take
+        self.items += 1
+        if self.items > MAX_ITEMS:
+            raise self.error(f"more than MAX_ITEMS = {MAX_ITEMS} arrays and maps", start,
+                             Unsupported)
         return (self.array if major == 4 else self.map)(size, at, depth + 1)
 
     def ends(self, size: int, count: int, at: int) -> bool:
@@ -1057,8 +1055,6 @@ class Cbor:
         key, at = self.key(at, depth)
         if type(key) is not str or key in out:
             check_key(self, out, key, start)
-        if len(out) > 4:
-            self.spend(64, start)
         out[key], at = self.item(at, depth)
         return at
 
@@ -1078,8 +1074,6 @@ class Cbor:
             raise self.error("text is not UTF-8", start)
         if len(data) < 64 and len(self.texts) < 1 << 12:
             self.texts[data] = text
-        else:
-            self.spend(80, start)
         return text
 
     def chunks(self, whole: int, at: int) -> "Tuple[bytes, int]":
@@ -1124,14 +1118,11 @@ def check_key(reader: Any, box: Any, key: Any, start: "Optional[int]" = None) ->
     """Raise for a key that is in the map already, or is one of too many `reader.hard_keys`.
 
     Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
-    Those that count up have places of their own; those over 64 bits can have one hash.
     """
-    if type(key) is not str and len(box) > 64:
-        if type(key) is not int or not 0 <= key <= len(box) + 1:
-            short = type(key) is not int or -(1 << 64) <= key < 1 << 64
-            reader.hard_keys += 1 if short else 256
+    if type(key) is not str:
+        reader.hard_keys += 1
         if reader.hard_keys > MAX_HARD_KEYS:
-            what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
+            what = f"more than MAX_HARD_KEYS = {MAX_HARD_KEYS} map keys that are not text"
             raise reader.error(what, start, error=Unsupported)
     if key in box or (key != key and [k for k in box if k != k]):
         raise reader.error(f"key {show(key)} twice", start)
@@ -1747,8 +1738,9 @@ class Json:
         try:
             text = self.data.decode()
             keys, arrays, maps = count_marks(self.data)
-            if 120 * arrays + 280 * maps > MAX_BOXES + 10 * len(self.data):
-                raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", 0, Unsupported)
+            if arrays + maps > MAX_ITEMS:
+                raise self.error(f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects", 0,
+                                 Unsupported)
             value = self.decoder().decode(text)
             self.check(value, keys)
             return value
@@ -5124,8 +5116,6 @@ class Primitiv(Format):
     def read_configs(cursor: Cursor, metadata: Facts) -> None:
         for group in ("uint_configs", "float_configs"):
             count = cursor.msgpack("map", group, "numbers of the optimizer")
-            most = (MAX_BOXES + 10 * cursor.end) // 200
-            cursor.limit(group, count, 0, most, "MAX_BOXES", Unsupported)
             for i in range(count):
                 cursor.where = group, i
                 key = msgpack_text(cursor.msgpack("str", "key", "name of the number"))
@@ -8419,8 +8409,8 @@ class TracedCbor(Boxes, Cbor):
 class TracedJson(Boxes, Json):
     """Notes each item of JSON as a field, with its key: TracedJson(...).trace(...).read().
 
-    A field ends where the next token begins that is no closing bracket. An error is one of the
-    whole, at the token that is wrong.
+    A field ends where the next token begins that is no closing bracket. What json tells is at the
+    place that it tells; what breaks another rule, at its token.
     """
 
     pos = 0  # of the token that is read
@@ -8428,35 +8418,32 @@ class TracedJson(Boxes, Json):
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
         import re
+        wrong: Any = None
+        try:
+            super().read()
+        except FormatError as error:
+            wrong = error
+            if wrong.offset > self.base:
+                raise
         self.blanks: Any = re.compile(rb"[ \t\r\n]*")
         self.behind: Any = re.compile(rb"[ \t\r\n,:\]}]*")
         self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
-        self.parser: Any = self.decoder()
-        self.left = MAX_BOXES + 10 * len(self.data)
-        deep = self.error("nested deeper than this Python can read")
+        self.scan: Any = self.decoder().raw_decode
         try:
-            self.data.decode()
             self.move(0)
             value = self.item(0)
-            if self.pos < len(self.data):
-                raise self.expected("nothing")
-        except UnicodeDecodeError as error:
-            raise self.error("text is not UTF-8", error.start)
-        except RuntimeError:  # RecursionError
-            raise deep
+        except ValueError as error:  # of a FormatError the place is known
+            raise error if isinstance(error, FormatError) else wrong
         finally:
-            self.parser = None  # it makes a cycle
+            self.scan = None  # it makes a cycle
+        if wrong is not None:
+            raise wrong
         return value, self.stop
 
     def error(self, what: str, at: "Optional[int]" = None, error: Any = FormatError) -> Any:
         self.flush(self.box)
         return super().error(what, self.pos if at is None else at, error)
-
-    def expected(self, wanted: str) -> FormatError:
-        """Return the error of a token that is not what is wanted there."""
-        here = self.data[self.pos:self.pos + 9]
-        return self.error(f"{show(here) if here else 'the end'}, expected {wanted}")
 
     def move(self, at: int, mark: bytes = b"") -> bool:
         """Go to the first token from a position on, if this mark is there; return whether it is."""
@@ -8480,14 +8467,9 @@ class TracedJson(Boxes, Json):
 
     def token(self) -> Any:
         """Return the value of a text, a number or a word."""
-        try:
-            end = self.parser.raw_decode(self.text, self.pos)[1]
-            token = self.data[self.pos:end]
-            value = self.parser.decode(token.decode())
-        except FormatError:
-            raise
-        except ValueError:
-            raise self.expected("a value")
+        end = self.scan(self.text, self.pos)[1]
+        token = self.data[self.pos:end]
+        value = self.scan(token.decode())[0]
         self.check_escapes(token)
         self.move(end)
         return value
@@ -8495,9 +8477,6 @@ class TracedJson(Boxes, Json):
     def container(self, at: int, close: bytes, depth: int) -> Any:
         """Return the items of an array or an object."""
         keyed = close == b"}"
-        self.left -= 280 if keyed else 120
-        if self.left < 0:
-            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
         if depth >= self.depth:
             raise self.error(f"nested deeper than {self.depth}")
         self.move(at + 1)
@@ -8506,26 +8485,18 @@ class TracedJson(Boxes, Json):
         out: Any = Map() if keyed else []
         while more:
             if keyed:
-                self.key(out)
-                out[self.box.next_key] = self.item(depth + 1)
+                at = self.box.begin = self.pos
+                key = self.box.next_key = self.token()
+                if key in out:
+                    raise self.error(f"key {show(key)} twice", at)
+                self.move(self.pos, b":")
+                out[key] = self.item(depth + 1)
             else:
                 out.append(self.item(depth + 1))
             more = self.move(self.pos, b",")
-            if not more and not self.move(self.pos, close):
-                raise self.expected(f", or {close.decode()}")
+        self.move(self.pos, close)
         self.close(outer, self.reach())
         return out
-
-    def key(self, found: Any) -> None:
-        """Read a key, which is not found yet, and its colon."""
-        at = self.box.begin = self.pos
-        if self.data[at:at + 1] != b'"':
-            raise self.expected("a key")
-        self.box.next_key = self.token()
-        if self.box.next_key in found:
-            raise self.error(f"key {show(self.box.next_key)} twice", at)
-        if not self.move(self.pos, b":"):
-            raise self.expected(":")
 
 
 class TracedFlat(Flat):

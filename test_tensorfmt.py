@@ -1316,8 +1316,8 @@ class CodecTest(TestCase):
                 ("", 0, 0), ("[", 1, 1), ('{"a"', 4, 4), ('{"a":1', 6, 6), ("[1,]", 3, 3),
                 ('{"a":1,}', 7, 7), ("{1:2}", 1, 1), ("[1 2]", 3, 3), ("[1}", 2, 2), ("]", 0, 0),
                 ("01", 1, 1), ("+1", 0, 0), ("-", 0, 0), ("1.", 1, 1), (".5", 0, 0), ("nul", 0, 0),
-                ("truex", 4, 4), ("'a'", 0, 0), ('["\\x"]', 1, 1), ('["\\u12g4"]', 1, 1),
-                ('["a\n"]', 1, 1), ('["\\udc00"]', 1, "['\\udc00']"), ('"' + "\\n" * 150, 0, 0),
+                ("truex", 4, 4), ("'a'", 0, 0), ('["\\x"]', 2, 2), ('["\\u12g4"]', 3, 3),
+                ('["a\n"]', 3, 3), ('["\\udc00"]', 1, "['\\udc00']"), ('"' + "\\n" * 150, 0, 0),
                 ('{"a":{"b":1,"\\u0062":2}}', 12, 12), ("\ufeff1", 0, 0), ("1\0", 1, 1),
                 ("[[[[]]]]", 3, 3), ("{}{}", 2, 2), ("1 // 2", 2, 2)):
             for wanted, rules in (strict, {}), (python, {"python": True}):
@@ -3585,12 +3585,10 @@ class SaveTest(TestCase):
         tied = spans([(0, 256)] * 4, bytes(256))
         one = "91ce00000001 ce00000001 c404 0000803f"
         stat = primitiv(0x300, "01 91a161" + one + "01 a2c3a9" + one)
-        keys = dict.fromkeys(list(range(64)) + [1000, 67, 66, 68, 70, -1, (1 << 64) - 1,
-                                                1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
         boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordTree
         later = () if not CPYTHON else (
-            (tensorfmt, "MAX_BOXES", 700, tensorfmt.json_read, boxes),
+            (tensorfmt, "MAX_ITEMS", 5, tensorfmt.json_read, boxes),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
             (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
@@ -3615,12 +3613,9 @@ class SaveTest(TestCase):
                 (tensorfmt.Primitiv, "MAX_PARTS", 17, lambda x: dumps(x, format="primitiv"),
                  {"a.b" * 16: F32}),
                 (tensorfmt.Primitiv, "MAX_NAMES", 226 - 4 * len(stat), load, stat),
-                (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
-                (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
-                    dict(list(keys.items())[:71]))),
-                (tensorfmt, "MAX_BOXES", 156, tensorfmt.cbor_loads, b"\x81\x80"),
-                (tensorfmt, "MAX_BOXES", 522, tensorfmt.cbor_loads, b"\x82\xa1\0\0\xa7" + bytes(
-                    [i // 2 for i in range(14)])),
+                (tensorfmt, "MAX_HARD_KEYS", 2, tensorfmt.cbor_loads, b"\xa3\0\0\1\0aa\0"),
+                (tensorfmt, "MAX_HARD_KEYS", 2, tensorfmt.msgpack_loads, b"\x82\0\0\1\0"),
+                (tensorfmt, "MAX_ITEMS", 2, tensorfmt.cbor_loads, b"\x81\x80"),
                 (tensorfmt, "MAX_COPIES", 1, lambda x: dumps(load(x), format="burnpack"), tied),
                 (safe, "MAX_OPEN", 4, load, safetensors({"w": {"x": [[1]]}})),
                 (safe, "MAX_HEADER_BYTES", size, lambda x: load(x, format="safetensors"),
@@ -5996,10 +5991,10 @@ class HostileTest(TestCase):
                 str(call(data))
             except FormatError:
                 pass
-        rows = ((load, 24), (lambda data: len(list(tensorfmt.explain(data))), 64),
-                (tensorfmt.verify, 64))  # bytes of memory for each byte
+        rows = ((load, 100), (lambda data: len(list(tensorfmt.explain(data))), 200),
+                (tensorfmt.verify, 200))  # bytes of memory for each byte, as README promises
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
-                Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), \
+                Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_FAULTS", 9), \
                 Changed(tensorfmt.RecordTree, "MAX_TREE", 0):
             for number, (name, data) in enumerate(bombs(500)):
                 for i, (call, nbytes) in enumerate(rows):
@@ -6033,19 +6028,10 @@ class HostileTest(TestCase):
         def keys(numbers):
             return b"\xb9" + struct.pack(">H", len(numbers)) + b"".join(
                 [b"\x1a" + struct.pack(">I", n) + b"\0" for n in numbers])
-        for text in (keys(range(10000)), b"\x82" + keys(range(7, 70, 7)) * 2):
-            tensorfmt.cbor_loads(text)
-        hashes = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
-                           for k in range(1 << 24, (1 << 24) + 250)])
-        error = error_of(Unsupported, tensorfmt.cbor_loads, b"\xb8\xfa" + hashes)
+        tensorfmt.cbor_loads(keys(range(1000)))
+        error_of(Unsupported, tensorfmt.cbor_loads, keys(range(1001)))
+        error = error_of(Unsupported, tensorfmt.cbor_loads, b"\x82" + 2 * keys(range(501)))
         self.assertIn("MAX_HARD_KEYS", error.what)
-        for count, key, hard in ((65, 0, 0), (65, 66, 0), (65, 67, 1), (64, 67, 0), (65, -1, 1),
-                                 (65, 0.5, 1), (65, "a", 0), (65, 1 << 64, 256),
-                                 (65, (1 << 64) - 1, 1), (65, -(1 << 64), 1),
-                                 (65, -(1 << 64) - 1, 256)):
-            reader = tensorfmt.Cbor(b"")
-            tensorfmt.check_key(reader, dict.fromkeys(range(1, count + 1)), key)
-            self.assertEqual(reader.hard_keys, hard, (count, key))
 
     @about("flat")
     def test_overlapping_vtables_and_strings(self):

@@ -434,7 +434,7 @@ def look(name, pair, seed):
             last = more
     path, size = path_of(SIZES[2]), os.path.getsize(path_of(SIZES[2]))
     T.MAX_BOXES = T.MAX_FIELDS = T.Primitiv.MAX_NAMES = T.RecordTree.MAX_TREE = 0
-    for operation, most in ("load", 24), ("verify", 64), ("fields", 64):
+    for operation, most in ("load", 100), ("verify", 200), ("fields", 200):
         tracemalloc.start()
         attempt(operation, path)
         peak = tracemalloc.get_traced_memory()[1]
