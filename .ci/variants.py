@@ -21,7 +21,7 @@ from test_tensorfmt import (
 
 def object_files():
     """Return rows (name, bytes) of files of zTensor 2 that are not usual, good or bad."""
-    (blobs, sha, sparse, coo), csr, small = zt2_parts(), "zt.sparse_csr/1", struct.pack("<2f", 1, 2)
+    (blobs, _, sparse, coo), csr = zt2_parts(), "zt.sparse_csr/1"
     files = [("fine", zt2_of_all_kinds())]
 
     def two(name, data=blobs, **objects):
