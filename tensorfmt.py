@@ -31,10 +31,11 @@
         print(w.dtype, w.shape, w[0, 1])    # float64 (2, 2) 2.0
         array = numpy.asarray(w)            # zero-copy; numpy is not needed for anything else
 
-Contents (the banners of the rooms below; search for a number)
+Contents (the banners of the sections below; search for a number)
 
     [1] platform           what this Python offers; registries; limits of no one format
     [2] errors, text       FormatError, Unsupported; what messages are made of
+    [2b] left out          what stands in a copy for the parts that it lacks
     [3] dtypes             element types, values <-> bytes, byte order
     [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
@@ -69,7 +70,7 @@ Contents (the banners of the rooms below; search for a number)
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
     [8b2] work             how much a file may make save() write
-    [8c] shards            model.safetensors.index.json
+    [8c] shards            model.safetensors.index.json, read only
     [8d] pickles           by reference where there is a path
     [8e] arrays            what numpy, torch and jax ask for
     [8f] shown             repr() with values; ==
@@ -86,12 +87,10 @@ Contents (the banners of the rooms below; search for a number)
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
-Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
-writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
-and [11] the roof. An upper floor subclasses a lower one, adds methods to its classes (adds_to) or
-registers with it (FEATURES, ENCODINGS, LAYOUTS, STORED, LATER); no lower one names it. The room of
-a format has its drawn layout, tables of its fields, one `read`, also behind explain and verify, and
-one `write`.
+What loads knows nothing of what saves ([5a2], [6i], [8b], [8b2]), and both nothing of the tools,
+[9] to [11]; but load(verify=True) calls verify, and a FormatError gets its exact place by [9a].
+What an optional part does is called by its name. The section of a format has its drawn layout,
+tables of its fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -116,7 +115,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Tuple, Type, Union, ValuesView)
+                        Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -128,7 +127,7 @@ if TYPE_CHECKING:
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
-BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
+BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
@@ -148,12 +147,6 @@ else:
     Map = dict
 NATIVE = "<" if sys.byteorder == "little" else ">"
 
-FEATURES: Facts = {}  # what upper rooms register with lower ones: "paths", "quantized"
-LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
-ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
-STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or FormatError
-LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
-BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
 WITHOUT: Any = []  # and the wings: zstd, sparse, quantized
 MISSING: Any = object()  # a key that is absent
@@ -165,6 +158,7 @@ MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
+MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 
 
@@ -269,6 +263,16 @@ def join_lines(lines: "List[str]") -> str:
     return "\n  ".join(shown)
 
 
+def nearest(name: Any, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    try:
+        from difflib import get_close_matches
+    except ImportError:  # on boards
+        return ""
+    near = get_close_matches(str(name)[:200], [one[:200] for one in names][:5000], 1)
+    return f"; did you mean {quote(near[0])}?" if near else ""
+
+
 def list_names(names: Any, most: int = 100) -> str:
     """Return names in one line, and how many others there are."""
     text = clip(", ".join(map(plain, names[:most])), MAX_LINE // 2)
@@ -300,8 +304,6 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if BOARD and [c for c in text if "\ud800" <= c <= "\udfff"]:  # it encodes them
-            raise UnicodeError
         return text.encode("utf-8", errors)
     except UnicodeError:
         raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
@@ -340,6 +342,20 @@ def path_of_keys(keys: Any, path: str = "") -> str:
         text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
         path = clip(path + text, MAX_PATH)
     return path
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part: str) -> Any:
+    """Return what stands in a copy for a name that it was made without: a call of it raises.
+
+    It is a class: isinstance() may ask for it.
+    """
+    class LeftOut:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise Unsupported(f"this copy was made without {part}")
+    return LeftOut
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -521,7 +537,7 @@ def as_dtype(dtype: Any) -> str:
     if dtype is float or dtype is int:
         dtype = dtype.__name__ + "64"
     name: Any = dtype
-    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
         word = name.rstrip("0123456789")
@@ -572,6 +588,9 @@ class Memory:
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
 
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
     def close(self) -> None:
         self._view = None  # never release() nor mmap.close(): views stay valid, on PyPy too
 
@@ -584,11 +603,13 @@ class Stream:
 
     of_file = True
     _file: Any = None  # nor is there one behind close()
+    locks: Any = None  # of streams that were not opened here
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
         self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
-        self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
+        self._file, self.path, self.stamp = stream, path, stamp
+        self._lock: Any = RLock() if stamp else lock_of(stream)
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
 
@@ -641,6 +662,9 @@ class Stream:
         mapped = self._map or self.zero_copy
         return mapped.view(offset, nbytes) if mapped else memoryview(self.read(offset, nbytes))
 
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
     def close(self) -> None:
         with self._lock:
             self._file, self._map = None, False
@@ -650,13 +674,33 @@ class Stream:
         __del__: Any = property(attrgetter("_finish"))
 
 
+STREAMS = RLock()  # held while the lock of a stream is looked for
+
+
+def lock_of(stream: Any) -> Any:
+    """Return the lock of a stream: one for all Files over it, for it has one position."""
+    try:
+        from weakref import WeakKeyDictionary
+        with STREAMS:
+            Stream.locks = WeakKeyDictionary() if Stream.locks is None else Stream.locks
+            return Stream.locks.setdefault(stream, RLock())
+    except (ImportError, TypeError):  # a board; nothing can refer to it weakly
+        return RLock()
+
+
+def dangling_link(path: str) -> str:
+    """Return what a symbolic link is whose target is gone; "" of other paths."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    return f"a symbolic link to {plain(os.readlink(path))}, which is not there"
+
+
 def open_path(path: str, mapped: bool) -> Any:
     try:
         about = os.stat(path)
-    except FileNotFoundError as error:
-        if os.path.islink(path):
-            error.strerror = f"a symbolic link to {plain(os.readlink(path))}, which is not there"
-        raise
+    except OSError as error:
+        link = "" if BOARD else dangling_link(path)
+        raise OSError(error.errno, link, path) if link else error
     if about[0] >> 12 == 1:  # to open one may wait for ever
         raise ValueError(f"{plain(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
@@ -693,6 +737,9 @@ class Lazy:
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
 
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
     def close(self) -> None:
         with self._lock:
             source, self._source = self._source, False
@@ -703,7 +750,7 @@ class Lazy:
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         path = os.fsdecode(source) if hasattr(os, "fsdecode") else source
-        return FEATURES.get("paths", open_path)(path, mapped)
+        return (open_folder if not BOARD and os.path.isdir(path) else open_path)(path, mapped)
     try:
         return Memory(source, True)
     except TypeError:
@@ -711,6 +758,11 @@ def open_source(source: Any, mapped: bool) -> Any:
         if not missing and not hasattr(source, "encoding"):
             name = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's
             return Stream(source, name if isinstance(name, str) else None)
+        if hasattr(source, "open") and "read" in missing and not hasattr(source, "__enter__"):
+            with source.open("rb") as stream:  # zipfile.Path, importlib.resources
+                memory = Memory(stream.read(), True)  # to seek in a deflated member takes long
+            memory.path = getattr(source, "name", None)
+            return memory
     raise TypeError('a source is a path, bytes or a seekable stream of bytes (open(path, "rb")), '
                     f"not {type(source).__name__}")
 
@@ -862,8 +914,8 @@ def _xxh3_sums(data: bytes, keys: bytes) -> Any:
     words = unpack_from(f"<{nbytes // 8}Q", data)
     sums = []
     for j in range(8):
-        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
-        added = [a * b + c for a, b, c in zip(lows, highs, every(words, j ^ 1, 8))]
+        lows, highs = halves[2 * j::16], halves[2 * j + 1::16]
+        added = [a * b + c for a, b, c in zip(lows, highs, words[j ^ 1::8])]
         sums.append([sum(added[i:i + 16]) for i in range(0, len(added), 16)])
     return sums
 
@@ -874,11 +926,6 @@ def _xxh3_sums_numpy(numpy: Any, data: bytes) -> Any:
     mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
     return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).T.tolist()
-
-
-def every(items: Any, start: int, step: int) -> Any:
-    """Return items[start::step]; boards have no slices with steps."""
-    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
 
 
 def _fold128(a: int, b: int) -> int:
@@ -1829,8 +1876,6 @@ class Json:
         return error("JSON: " + what, self.base + at, self.name)
 
     def read(self) -> Any:
-        if BOARD:
-            raise self.error("it is not read on boards", 0, Unsupported)
         try:
             text = self.data.decode()
             keys, arrays, maps = count_marks(self.data)
@@ -2045,13 +2090,6 @@ class Tensor:
     components: Any = None  # of a tensor of several parts
     scheme: Any = None  # of a quantized tensor
     layout_keys: Any = ()  # attrs that say how its parts are stored
-    if TYPE_CHECKING:  # for type checkers, what upper floors add
-        astype: Callable[[Any], "Tensor"]
-        todense: Callable[[], "Tensor"]
-        __array__: Any
-
-        def __float__(self) -> float: ...
-        def __int__(self) -> int: ...
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Storage,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
@@ -2102,8 +2140,27 @@ class Tensor:
         return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
 
     def __repr__(self) -> str:
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
-        return text + ("" if self.format is None else " of " + self.format) + ">"
+        text = f"<Tensor {quote(self.name)} {plain(dtype_of(self))} {show(self.shape)}"
+        text += "" if self.format is None else " of " + self.format
+        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
+            try:
+                text = clip(f"{text}:\n{preview(self)}", MAX_LINE - 1)
+            except (ValueError, OSError):  # damaged, closed, no values; a copy without preview()
+                pass
+        return text + ">"
+
+    def __eq__(self, other: Any) -> Any:
+        """Return whether dtype, shape and bytes are the same."""
+        if not isinstance(other, Tensor):
+            if isinstance(other, (int, float, list, tuple)):
+                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
+            return NotImplemented
+        if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
+            return same_stored(self, other)
+        return (self.dtype, self.shape) == (other.dtype, other.shape) and same_bytes(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
 
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -2278,15 +2335,59 @@ class Tensor:
     def __bool__(self) -> bool:
         return bool(self.item())
 
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         itemsize, stored = self.check_readable(), self.stored
         if self.dtype not in STRUCT_CODE:
-            raise FEATURES.get("array", Unsupported)(f"{self.dtype} needs a copy made with arrays")
+            raise AttributeError(f"{self.dtype} has no type of numpy")  # it asks for __array__ then
         code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": stored.strides, "offset": -self.span()[0]}
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return to_numpy(self, dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return to_dlpack(self, **options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    def __jax_array__(self) -> Any:
+        return to_jax(self)
+
+    def __buffer__(self, flags: int) -> Any:  # from CPython 3.12 on
+        return to_buffer(self)
+
+    def __reduce__(self) -> Any:
+        return reduce_tensor(self)
+
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        return deepcopy_tensor(self, memo)
+
+    def todense(self) -> "Tensor":
+        """Return a sparse tensor with its zeros, in memory; another as it is."""
+        return self
+
+    def astype(self, dtype: Any) -> "Tensor":
+        """Return a copy in memory with another dtype, without attrs of the old one.
+
+        Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
+        NaN or a number out of range.
+        """
+        self.check_readable()
+        data, dtype = bytearray(), as_dtype(dtype)
+        for block in cast_blocks(self, dtype):
+            data += block
+        stored = Storage(Memory(data), len(data))
+        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -2296,14 +2397,13 @@ def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
     return Tensor(name, dtype, shape, Storage(source, source.nbytes, None, order), 0, (), format)
 
 
-def adds_to(kind: Any, on_boards: bool = True) -> Any:
-    """Return a decorator: the methods of a class are another one's, too."""
-    def add(more: Any) -> Any:
-        for name, value in more.__dict__.items() if on_boards or not BOARD else ():
-            if name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
-                setattr(kind, name, value)
-        return more
-    return add
+def dtype_of(item: Tensor) -> str:
+    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    if item.dtype is not None:
+        return item.dtype
+    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
+             if item.attrs.get(key) is not None]
+    return show(words[0]) if words else "?"
 
 
 def as_index(key: Any) -> int:
@@ -2311,6 +2411,12 @@ def as_index(key: Any) -> int:
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
         raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
     return int(key)
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as one dimension or several, as a tuple."""
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 class File(TensorMap):
@@ -2332,8 +2438,17 @@ class File(TensorMap):
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
-            raise KeyError(f"no tensor {show(name)}")
+            raise KeyError(self.say_missing(name))
         return self._tensors[name]
+
+    def say_missing(self, name: Any) -> str:
+        shards = self.attrs.get("shards", ())
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} is whole in none of the shards" if shards else (
+                f"{quote(name)} does not lie whole in the file, which is cut short")
+        near = isinstance(name, str) and len(self) <= 20000
+        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
+        return text + (nearest(name, self) if near else "")
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -2347,6 +2462,8 @@ class File(TensorMap):
     def keys(self) -> "KeysView[str]":
         return self._tensors.keys()
 
+    _ipython_key_completions_ = keys
+
     def values(self) -> "ValuesView[Tensor]":
         return self._tensors.values()
 
@@ -2358,7 +2475,29 @@ class File(TensorMap):
             return self[name] if name in self else default
 
     def __repr__(self) -> str:
-        return f"<File {self.format}, tensors: {len(self)}>"
+        path = "" if self.path is None else " " + quote(self.path)
+        names = ", ".join([quote(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
+        rows: "List[Any]" = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
+                             for name, item in list(self.items())[:MAX_SHOWN]]
+        rows += [("", "", "", f"{len(self) - MAX_SHOWN} more")] * (len(self) > MAX_SHOWN)
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows:
+            text += "<tr>" + "".join([f"<td>{to_html(fact)}" for fact in row])
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
+
+    def __reduce__(self) -> Any:
+        return reduce_file(self)
+
+    def __copy__(self) -> "File":
+        return copy_file(self)
+
+    def __deepcopy__(self, memo: Any) -> "File":
+        return deepcopy_file(self, memo)
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -2369,6 +2508,10 @@ class File(TensorMap):
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+
+if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 # -- [6b] readers --------------------------------------------------------------------------------
@@ -2604,9 +2747,12 @@ class Cursor:
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: Any = FormatError) -> FormatError:
         """Return an error of the field at this path of the entry; it lies at or behind .start."""
-        return error(what, self.start if offset is None else offset,
-                     path_of_keys(self.where + path) or self.root or None,
-                     self.tensor if tensor is None else tensor, self.source.path, check)
+        made: FormatError = error(
+            what, self.start if offset is None else offset,
+            path_of_keys(self.where + path) or self.root or None,
+            self.tensor if tensor is None else tensor, self.source.path, check)
+        made.steps = self.where + path
+        return made
 
     def defer(self, error: FormatError) -> None:
         """Raise the error in the end: any other comes first, for the file may be right."""
@@ -2700,27 +2846,11 @@ class Schema:
 # -- [6c] casts ----------------------------------------------------------------------------------
 
 
-def astype(self: Any, dtype: Any) -> Tensor:
-    """Return a copy in memory with another dtype, without attrs of the old one.
-
-    Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a NaN
-    or a number out of range.
-    """
-    self.check_readable()
-    data, dtype = bytearray(), as_dtype(dtype)
-    for block in cast_blocks(self, dtype):
-        data += block
-    stored = Storage(Memory(data), len(data))
-    return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
-
-
-Tensor.astype = astype  # type: ignore[assignment]
-
-
 def cast_blocks(base: Any, dtype: str) -> Chunks:
     """Return an iterator over the bytes of a tensor as another dtype."""
-    if base.dtype == "qfloat" and "quantized" in FEATURES:
-        return FEATURES["quantized"].scaled_blocks(base, dtype)
+    if base.dtype == "qfloat":
+        blocks: Chunks = base.scaled_blocks(dtype)
+        return blocks
     return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
@@ -2882,9 +3012,10 @@ class Derived(Tensor):
         return self.contiguous().data
 
     def blocks(self) -> Chunks:
-        stored, codec = self.stored, ENCODINGS[self.stored.encoding]
+        stored = self.stored
         try:
-            yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
+            yield from decode(stored.encoding, stored.source, self.start, stored.nbytes,
+                              self.nbytes)
         except FormatError as error:
             raise fault_of(self, error.what, type(error))
 
@@ -2893,7 +3024,7 @@ class Derived(Tensor):
 
     @property
     def __array_interface__(self) -> Facts:
-        return self.contiguous().__array_interface__
+        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
 
 
 MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
@@ -2917,6 +3048,7 @@ class Cast(Derived):
 # -- [6e] zstd -----------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+MAX_ZSTD = 32768  # bytes that a stored one can become (128 KiB of a block of 4 bytes)
 
 
 def zstd_module() -> Any:
@@ -2967,54 +3099,59 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
         raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
 
 
-class Zstd:
-    """What ENCODINGS holds of an encoding."""
-
-    most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-
-    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
-        """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
-        module = zstd_module()
-        check_frames(source, offset, nbytes)
-        stream: Any = _Frames(source, offset, nbytes)
-        if hasattr(module, "ZstdFile"):
-            stream = module.ZstdFile(stream)
-        else:
-            stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-        left, block = need, b"-"
-        try:
-            while left and block:
-                block = stream.read(min(BLOCK, left))
-                left -= len(block)
-                yield block
-            more = stream.read(1)
-        except FormatError:
-            raise
-        except Exception as error:
-            raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
-        if left or more:
-            found = f"more than {need}" if more else need - left
-            raise FormatError(f"zstd: {found} bytes decoded, dtype and shape need {need}")
-
-    def encode(self, blocks: Any, nbytes: int, level: int) -> Chunks:
-        """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-        module = zstd_module()
-        compressor = module.ZstdCompressor(level)
-        pledge = getattr(compressor, "set_pledged_input_size",
-                         getattr(compressor, "_set_pledged_input_size", None))
-        if hasattr(compressor, "compressobj"):
-            compressor = compressor.compressobj(size=nbytes)
-        elif pledge:
-            pledge(nbytes)
-        else:  # only one call with all of it puts the size into the frame
-            yield module.compress(b"".join([bytes(block) for block in blocks]), level)
-            return
-        for block in blocks:
-            yield compressor.compress(block)
-        yield compressor.flush()
+def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
+    module = zstd_module()
+    check_frames(source, offset, nbytes)
+    stream: Any = _Frames(source, offset, nbytes)
+    if hasattr(module, "ZstdFile"):
+        stream = module.ZstdFile(stream)
+    else:
+        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    left, block = need, b"-"
+    try:
+        while left and block:
+            block = stream.read(min(BLOCK, left))
+            left -= len(block)
+            yield block
+        more = stream.read(1)
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
+    if left or more:
+        found = f"more than {need}" if more else need - left
+        raise FormatError(f"zstd: {found} bytes decoded, dtype and shape need {need}")
 
 
-ENCODINGS["zstd"] = Zstd()
+def zstd_encode(blocks: Any, nbytes: int, level: int) -> Chunks:
+    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    module = zstd_module()
+    compressor = module.ZstdCompressor(level)
+    pledge = getattr(compressor, "set_pledged_input_size",
+                     getattr(compressor, "_set_pledged_input_size", None))
+    if hasattr(compressor, "compressobj"):
+        compressor = compressor.compressobj(size=nbytes)
+    elif pledge:
+        pledge(nbytes)
+    else:  # only one call with all of it puts the size into the frame
+        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        return
+    for block in blocks:
+        yield compressor.compress(block)
+    yield compressor.flush()
+
+
+ENCODINGS = "zstd", "zt.zstd-seekable/1"  # encodings whose bytes are read here
+
+
+def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    """Return an iterator over the `need` bytes that coded ones stand for."""
+    if encoding == ENCODINGS[0]:
+        return zstd_decode(source, offset, nbytes, need)
+    if encoding == ENCODINGS[1]:
+        return seekable_decode(source, offset, nbytes, need)
+    return Numbers(encoding[1:-1]).decode(source, offset, nbytes, need)
 
 
 # -- [6f] parts ----------------------------------------------------------------------------------
@@ -3044,8 +3181,7 @@ class Part:
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
         given = self.decoded_nbytes
         wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
-        if self.encoding in ENCODINGS and (
-                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
+        if self.encoding in ENCODINGS and (not self.nbytes or need > MAX_ZSTD * self.nbytes):
             return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
@@ -3054,10 +3190,8 @@ class Part:
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
                          self.why)
-        make = Tensor
-        if ("zstd" in ENCODINGS and self.encoding in ENCODINGS and self.why is None
-                and self.dtype in ITEMSIZE):
-            make = Derived
+        coded = self.encoding in ENCODINGS and self.why is None and self.dtype in ITEMSIZE
+        make = Derived if coded else Tensor
         return make(name, self.dtype, shape, stored, self.offset, attrs, format)
 
 
@@ -3097,7 +3231,8 @@ class Entry:
         if not self.layout:
             encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        return LAYOUTS[self.layout](name, dtype, shape, stored, main.offset, attrs, format)
+        make = Sparse if self.layout else Compound
+        return make(name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its parts; "" is the role of its values."""
@@ -3132,9 +3267,6 @@ class Compound(Tensor):
             data += bytes(stored.source.view(part.offset, part.nbytes))
         return Entry("", parts).open, (Memory(data), self.name, self.dtype, self.shape, self.attrs,
                                        self.format, stored.why)
-
-
-LAYOUTS[""] = Compound
 
 
 # -- [6g] sparse ---------------------------------------------------------------------------------
@@ -3250,10 +3382,8 @@ class Sparse(Derived):
         return Sparse.join(parts, shape, "", Map(attrs.items()), None)
 
 
-FEATURES["sparse"] = Sparse
 INDEX_TYPES = ("uint64", "uint32")
 BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
-LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS])
 
 
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
@@ -3350,7 +3480,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[Any]":
     if "coords" in parts:
         coords, nnz = parts["coords"].data, parts["values"].size
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return [tuple(every(coords, i, nnz)) for i in range(nnz)]
+            return [tuple(coords[i::nnz]) for i in range(nnz)]
         places = [0] * nnz
         for numbers, n in zip(pieces(coords, nnz or 1), shape):
             places = [place * n + i for place, i in zip(places, numbers)]
@@ -3381,15 +3511,13 @@ class Plan:
         self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
-DEQUANTIZE = FEATURES["dequantize"] = \
-    '; .dequantize() or convert(cast="float32")'
+DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 
 class Quantized(Tensor):
     """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales."""
 
     __slots__ = ()
-    SCHEMES: Any  # of the one format that has such tensors
 
     def check_readable(self) -> int:
         raise fault_of(self, f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
@@ -3399,12 +3527,12 @@ class Quantized(Tensor):
     @property
     def scheme(self) -> Facts:
         """How it is stored, in the words of its format."""
-        if self.SCHEMES.KEY not in self.attrs:
+        if BurnSchemes.KEY not in self.attrs:
             raise fault_of(self, "no quantization scheme is known for it", Unsupported)
-        return self.SCHEMES.scheme_of(self.attrs[self.SCHEMES.KEY])
+        return BurnSchemes.scheme_of(self.attrs[BurnSchemes.KEY])
 
     def plan(self) -> Plan:
-        plan: Plan = self.SCHEMES.plan(self, self.scheme)
+        plan: Plan = BurnSchemes.plan(self, self.scheme)
         if plan.nbytes != self.stored.nbytes:
             what = f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}"
             raise fault_of(self, what, Unsupported)
@@ -3474,9 +3602,8 @@ class Quantized(Tensor):
     @staticmethod
     def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
         """Return a Tensor of stored bytes; an attr holds the scheme."""
-        known = Quantized.SCHEMES
-        if shape is None or not isinstance(known.scheme_of(attrs.get(known.KEY)), dict):
-            raise ValueError("qfloat needs bytes, shape= and " + known.NEEDS)
+        if shape is None or not isinstance(BurnSchemes.scheme_of(attrs.get(BurnSchemes.KEY)), dict):
+            raise ValueError("qfloat needs bytes, shape= and " + BurnSchemes.NEEDS)
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", shape, stored, 0, Map(attrs.items()))
@@ -3503,10 +3630,10 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     if components is not None:
         parts = dict([(key, tensor(value, dtype if key == "values" else None))
                       for key, value in dict(components).items()])
-        made: Tensor = feature("sparse").make(shape, parts, attrs)
+        made: Tensor = Sparse.make(shape, parts, attrs)
         return made
     if dtype == "qfloat":
-        return feature("quantized").make(data, shape, attrs)
+        return Quantized.make(data, shape, attrs)
     made = _from_value(data, None if dtype is None else as_dtype(dtype), attrs)
     if shape is not None:
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
@@ -3515,13 +3642,6 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     if attrs:
         made.attrs.update(attrs)
     return made
-
-
-def feature(name: str) -> Any:
-    """Return what a wing registers; Unsupported in a copy without it."""
-    if name not in FEATURES:
-        raise Unsupported(f"this copy was made without {name}")
-    return FEATURES[name]
 
 
 def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
@@ -3535,12 +3655,6 @@ def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
     else:
         made = _from_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(str(dtype))
-
-
-def as_shape(shape: Any) -> Shape:
-    """Return a shape, given as one dimension or several, as a tuple."""
-    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
-    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
@@ -3573,20 +3687,13 @@ BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
 
 def _from_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has no format there: other buffers as numbers
-        memoryview(data)  # a TypeError for what is not a buffer
-        if not isinstance(data, (bytes, bytearray)):
-            return _from_lists(list(data), dtype)
-        view: Any = bytes(data)
-        given, raw = "uint8", dtype or "uint8"
-    else:
-        if hasattr(data, "mask") and hasattr(data, "filled"):
-            raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-        view, given = view_of(data)
-        if isinstance(view, Tensor):
-            return view
-        raw = dtype if given == "uint8" and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")) else None
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, given = view_of(data, dtype)
+    if isinstance(view, Tensor):
+        return view
+    raw = dtype if given == "uint8" and view.ndim == 1 and not (
+        hasattr(data, "dtype") or hasattr(data, "typecode")) else None
     if raw is not None:  # little-endian elements
         if len(view) % ITEMSIZE[raw]:
             raise ValueError(f"{len(view)} bytes are not a whole number of {raw}")
@@ -3598,7 +3705,7 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(given, view.shape or (), view, order)
 
 
-def view_of(data: Any) -> Any:
+def view_of(data: Any, wanted: Any = None) -> Any:
     """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit."""
     view, given = _typed_view(data)
     dtype = getattr(data, "dtype", None)
@@ -3607,8 +3714,7 @@ def view_of(data: Any) -> Any:
                               getattr(dtype, "char", "") == "B"):
         return view, given
     name = str(dtype).split(".")[-1]  # takes longer than all of the above
-    if "arrays" in FEATURES:
-        view, given = FEATURES["arrays"](data, name)
+    view, given = as_buffer(data, name, wanted)
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
         remedy = ""
@@ -3617,6 +3723,34 @@ def view_of(data: Any) -> Any:
             remedy = f"; flatten it: {{{', '.join(names)}}}"
         raise TypeError(f"cannot make a tensor of {what}{remedy}")
     return view, given
+
+
+def as_buffer(data: Any, given: str, wanted: Any) -> "Tuple[Any, Any]":
+    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
+    if given in ("|V1", "|V2"):
+        given = type_of_bits(given, wanted)
+    if given == "complex128":
+        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg().resolve_conj()
+    elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
+        return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
+    bits = f"int{8 * ITEMSIZE.get(given, 1)}"
+    if (given in PACK or given[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
+        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
+    view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
+    if given in OPAQUE:
+        return opaque_tensor(view, given), given
+    return view, given if given in PACK else found
+
+
+def type_of_bits(code: str, wanted: Any) -> str:
+    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
+    known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(code[2:])]
+    if wanted in known or len(known) == 1:
+        return str(wanted if wanted in known else known[0])
+    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
+                    "tensor(x, DTYPE) says which")
 
 
 def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
@@ -3650,9 +3784,7 @@ class Format:
     MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     MARKED = True  # every file begins with one of the MAGICS
-    BOARDS = True  # in copies for boards that name no formats
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
@@ -3677,6 +3809,9 @@ class Format:
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
+    def __repr__(self) -> str:
+        return f"<format {self.NAME}>"
+
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
@@ -3694,13 +3829,6 @@ class Format:
             raise cursor.error(what, "magic", offset=0, check="magic")
 
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
-
-    def open_file(self, source: Any, options: Any) -> File:
-        """Return what load() returns."""
-        return self.make_file(source, self.parse(source, options), options)
-
-    def parse(self, source: Any, options: Any) -> Any:
-        return without_gc(self.read)(Cursor(source), **options)
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what read() returns."""
@@ -3818,7 +3946,7 @@ class Format:
         if item.dtype is None or item.dtype in self.DTYPES or item.stored.why:
             return ""
         if item.dtype == "qfloat":
-            return str(FEATURES.get("dequantize", ""))
+            return DEQUANTIZE
         return "; .astype() or convert(cast=) to one of them"
 
     def check_name(self, name: str) -> "List[str]":
@@ -3845,7 +3973,7 @@ class Format:
 
 
 def is_sparse(item: Tensor) -> bool:
-    return isinstance(item, FEATURES.get("sparse", ()))
+    return isinstance(item, Sparse)
 
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
@@ -3915,9 +4043,10 @@ class Mag(Format):
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300", "read ahead")
+    USES = ("mag100", "mag300")
     MAX_RANK = 6
     DIM_BITS = 63
     ALIGN = 64
@@ -4259,9 +4388,6 @@ class Mag100(Format):
         return Tensor(names[key], dtype, shape, stored, start, attrs, self.NAME)
 
 
-LATER.append(Mag100())
-
-
 # -- [7a3] mag300 --------------------------------------------------------------------------------
 
 
@@ -4283,7 +4409,7 @@ class Mag300(Format):
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
-    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
+    OPTIONS = {"version": Mag.OPTIONS["version"],
                "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
@@ -4412,12 +4538,6 @@ class Mag300(Format):
         return self.lay_out(head, items, starts, base + end)
 
 
-if not BOARD:  # the regular expressions there are too small for [5f]
-    LATER.append(Mag300())
-    FEATURES["generation"] = choose_generation
-    Mag.OPTIONS = {"version": Mag300.OPTIONS["version"]}
-
-
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
@@ -4438,7 +4558,7 @@ class ZFamily(Format):
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
     ROOT = "index"  # field of the whole index
-    ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
+    ENCODED = "raw", "zstd"
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
@@ -4501,7 +4621,7 @@ class ZFamily(Format):
 
     def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
         if decoded is not None:
-            yield from ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+            yield from decode(self.CODEC, source, offset, nbytes, decoded)
         for at in range(offset, offset + nbytes, BLOCK) if decoded is None else ():
             yield source.view(at, min(BLOCK, offset + nbytes - at))
 
@@ -4518,14 +4638,12 @@ class ZFamily(Format):
         text = str(item.attrs.get(self.DIGEST))
         return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
 
-    # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-    # </ztensor1 ztensor2>
 
 
 def is_digest(algorithm: str, text: str) -> bool:
@@ -4540,22 +4658,6 @@ def placing(attrs: Facts) -> "List[str]":
     """Return which attrs of a layout that is not dense place bytes, too."""
     return [key for key in attrs if attrs.get("layout", "dense") != "dense"
             and isinstance(attrs[key], dict) and "offset" in attrs[key]]
-
-
-def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not agree with their checksum."""
-    seen = set()  # what was hashed
-    for name, item in [pair for pair in items if pair[1].format is not None]:
-        kind, source = BY_NAME[str(item.format)], item.stored.source
-        for label, offset, nbytes, digest in kind.checksums(item):
-            if (id(source), offset, nbytes, digest) not in seen:
-                seen.add((id(source), offset, nbytes, digest))
-                status, why = kind.check_range(source, offset, nbytes, digest)
-                if status == "FAIL":
-                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
-
-
-STORED["checksums"] = check_stored
 
 
 class CustomCbor(PlainCbor):
@@ -4593,7 +4695,8 @@ class ZTensor(ZFamily):
          "of zstd, 3 unless given"),
         ("data_endianness", one_of("little", "big"), None, "little or big"),
         ("checksum", one_of("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
-    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()])
+    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
+                   version="0.1, or 2 for ztensor 2")
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
@@ -4641,16 +4744,16 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
-        if encoding in self.ENCODED[1:] and "zstd" in ENCODINGS:
+        if encoding == "zstd":
             need = count_elements(shape) * size if layout == "dense" else 0
-            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
+            if not nbytes or need > MAX_ZSTD * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
             make = Tensor if why else Derived
         big = encoding == "raw" and size != 1 and facts.get("data_endianness") == "big"
         stored = Storage(cursor.source, nbytes, None, ">" if big else "<", encoding, why)
         made: Tensor = make(name, dtype, shape, stored, start, facts, self.NAME)
-        if layout != "dense" and not why and "sparse" in FEATURES:
+        if layout != "dense" and not why:
             made = self.open_sparse(cursor, made, end)
         return made
 
@@ -4702,7 +4805,7 @@ class ZTensor(ZFamily):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
-        if choices["encoding"] == "zstd" and not choices["copy"] and "zstd" in ENCODINGS:
+        if choices["encoding"] == "zstd" and not choices["copy"]:
             zstd_module()  # raises where there is none
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
@@ -4766,8 +4869,8 @@ class ZTensor(ZFamily):
         copied = choices["copy"] or (stored.encoding == encoding == "raw"
                                      and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
-        if not copied and encoding != "raw" and "zstd" in ENCODINGS:
-            blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
+        if not copied and encoding != "raw":
+            blocks = zstd_encode(part.parts(), part.nbytes, choices["level"])
         if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
         text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
@@ -4782,7 +4885,6 @@ class ZTensor(ZFamily):
         if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
-    # <sparse>
     # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
     # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
     # real library: see split_blob().
@@ -4865,7 +4967,6 @@ class ZTensor(ZFamily):
         custom["sparse_format"] = "coo" if "coords" in parts else "csr"
         blobs = [(parts.pop("values"), entry)]
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-    # </sparse>
 
 
 class ZObjects(ZFamily):
@@ -4908,7 +5009,7 @@ class ZObjects(ZFamily):
             return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
         dtype, why = getattr(parts.get("values"), "dtype", None), None
-        if not (known and known in LAYOUTS and dtype) or "data" in parts:
+        if not (known and dtype) or "data" in parts:
             dtype, known, why = None, "", say_unknown("layout", layout)
         return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
 
@@ -5018,9 +5119,6 @@ class ZTensor1(ZObjects):
         if part.why is None:
             need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
             self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
-
-
-LATER.append(ZTensor1())
 
 
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
@@ -5157,7 +5255,7 @@ class ZTensor2(ZObjects):
     TITLE = "zTensor 2"
     VERSION = "2"
     MAGICS: Any = (Shard.MAGIC,)
-    OPTIONS = {"version": "0.1, or 2 for ztensor 2"}
+    OPTIONS = {"version": ZTensor.OPTIONS["version"]}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT = "parts", "layout"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
@@ -5298,7 +5396,7 @@ class ZTensor2(ZObjects):
         if code is not None:
             dtype = self.LOGICAL.get(code)
             why = None if dtype else f"type {show(code)} is not decoded here"
-        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
+        if encoding not in (None, self.CODEC):
             why, encoding = say_unknown("encoding", encoding), "other"
         if shard is not None and nbytes:
             far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
@@ -5476,39 +5574,28 @@ class ZTensor2(ZObjects):
         return head, middle, tail
 
 
-# <zstd>
-class SeekableZstd(Zstd):
-    """zstd frames of one size, but the last, then a skippable frame.
+def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    """Yield the `need` bytes; FormatError where the table does not agree with them.
 
+    zstd frames of one size, but the last, then a skippable frame:
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
     """
-
-    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
-        """Yield the `need` bytes; FormatError where the table does not agree with them."""
-        end = offset + nbytes
-        tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
-        count, flags, magic = unpack_from("<IB4s", tail)
-        step = 12 if flags & 128 else 8
-        start = end - 17 - count * step
-        table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
-        rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
-        total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
-        largest = max(sizes + [0])
-        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
-                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
-                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
-            raise FormatError(f"zstd: no seek table at the end for {need} bytes")
-        if total:
-            yield from super().decode(source, offset, total, need)
-# </zstd>
-
-
-LATER.append(ZTensor2())
-FEATURES["generation"] = choose_generation
-ZTensor.OPTIONS["version"] = ZTensor2.OPTIONS["version"]
-if "zstd" in ENCODINGS:
-    ENCODINGS[ZTensor2.CODEC] = SeekableZstd()
+    end = offset + nbytes
+    tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
+    count, flags, magic = unpack_from("<IB4s", tail)
+    step = 12 if flags & 128 else 8
+    start = end - 17 - count * step
+    table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
+    rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
+    total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
+    largest = max(sizes + [0])
+    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
+            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
+            or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
+    if total:
+        yield from zstd_decode(source, offset, total, need)
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
@@ -5630,7 +5717,7 @@ class Primitiv(Format):
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
                "flat": "model: each name is one key part, nothing is an escape"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
-    TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
+    TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
     HELD_AS = {bool: int, float: lambda number: unpack_from("<f", pack("<f", number))[0]}
     CHECKS = ("magic", "index", "bounds", "sizes")
@@ -5896,6 +5983,56 @@ def transpose(item: Tensor) -> Tensor:
 # -- [7d] burnpack -------------------------------------------------------------------------------
 
 
+class BurnSchemes:
+    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
+
+    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    BLOCK = Schema(("len", "any", True, "dimensions of a block"),
+                   ("storage", "any", True, "size of a block"))
+    SCHEME = Schema(
+        ("value", one_of(*VALUES), True, "type of the values"),
+        ("param", one_of(*SCALES), True, "type of the scales"),
+        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
+         Schema(other=("any", "packed dimension"))),
+        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
+         Schema(("Block", "any", False, "elements that share one", BLOCK))),
+        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
+
+    @staticmethod
+    def misfit_store(store: Any) -> str:
+        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
+        fits = store == "Native" or packed and all_u64(store.values())
+        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
+
+    @staticmethod
+    def scheme_of(code: Any) -> Any:
+        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
+
+    @classmethod
+    def plan(cls, item: Tensor, scheme: Any) -> Plan:
+        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
+        block: Any = None  # one scale for all
+        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
+            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
+            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
+                    and isinstance(sizes, list) and all_u64(sizes + [rank])
+                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
+            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
+        if found.get("store") == "U32":  # of burn 0.19
+            found["store"] = "Native"
+        fits = fits and not list(cls.SCHEME.wrongs(found))
+        if not fits:
+            what = f"quantization scheme {show(scheme, 200)} is not known"
+            raise fault_of(item, what, Unsupported)
+        floats = None if found["value"][0] == "Q" else found["value"]
+        return Plan(item.shape, floats, cls.VALUES[found["value"]],
+                    cls.SCALES[found["param"]], block)
+
+
 class Burnpack(Format):
     """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
 
@@ -5906,8 +6043,9 @@ class Burnpack(Format):
            nothing behind the last; data_offsets count from DS
 
     The index is sorted by name, the data are in the order given. Burn 0.19 wrote the same header
-    over a "packed" layout: no padding, data from 10 + M on. It is read (a file too short for the
-    padding is packed), never written. Tensors of unknown dtypes are listed.
+    over a "packed" layout: no padding, data from 10 + M on. It is read, never written: where the
+    metadata say "version" 0.19.* and the file ends where packed data do. Others are aligned: a file
+    that was converted keeps its metadata. Tensors of unknown dtypes are listed.
     """
 
     MARKS = {"DS": "data"}
@@ -5925,7 +6063,6 @@ class Burnpack(Format):
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
-    READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
@@ -5940,7 +6077,8 @@ class Burnpack(Format):
 
     HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
               ("metadata_size", "I", "bytes of CBOR"))
-    CODE = Schema(("Bool", "any", False, "how it is stored"))
+    CODE = Schema(("Bool", "any", False, "how it is stored"),
+                  ("QFloat", "any", False, "quantized", BurnSchemes.SCHEME))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", INTEGERS, True, "dimensions"),
@@ -5954,9 +6092,7 @@ class Burnpack(Format):
                            keys=TEXT), False, "numbers by name"),
         doc="tensors, metadata, scalars")
 
-    def read(self, cursor: Cursor, layout: Any = None) -> Any:
-        if layout not in (None, "aligned", "packed"):
-            raise ValueError(f"layout is aligned or packed, not {layout!r}")
+    def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
         cursor.limit("version", version, 1, 1, "only 1 is known", Unsupported)
@@ -5968,7 +6104,7 @@ class Burnpack(Format):
         tensors = cursor.entries(top["tensors"], self.ENTRY, self.open_entry, "tensors",
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
-        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
+        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata)
         cursor.keep_whole(tensors, "metadata_size", base=base)
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
@@ -5980,7 +6116,7 @@ class Burnpack(Format):
         (dtype, attrs, why), (start, stop) = self.dtype_of(entry["dtype"]), entry["data_offsets"]
         if entry.get("param_id") is not None:
             attrs += ("param_id", entry["param_id"])
-        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        make = Quantized if dtype == "qfloat" else Tensor
         stored = Storage(cursor.source, stop - start, why=why)
         made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
         entry.clear()  # of many entries, only the dict is left
@@ -6008,36 +6144,30 @@ class Burnpack(Format):
             return "text or a map of one text key"
         return "" if isinstance(code.get("QFloat", {}), dict) else "a map in QFloat"
 
-    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
-                    layout: Any) -> Any:
-        """Return (layout, offset of the data), by the length of the file."""
-        size, aligned = cursor.end, packed + -packed % 256
+    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any) -> Any:
+        """Return (layout, offset of the data): packed only as burn 0.19 wrote it, and whole."""
+        aligned, size = packed + -packed % 256, cursor.end
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
-        if layout is not None or size >= aligned + end:
-            return layout or "aligned", packed if layout == "packed" else aligned
-        ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
-        follow = [start for start, _ in ranges] == [0] + [stop for _, stop in ranges[:-1]]
-        if end and not (follow and packed + end >= size):
-            return "aligned", aligned
-        doubt = end and not metadata.get("version", "").startswith("0.19.") and all([
-            start % 256 == 0 for start, stop in ranges if start < stop])
-        if not doubt or any(cursor.source.read(packed, min(aligned, size) - packed)):
+        of_019 = metadata.get("version", "").startswith("0.19.")
+        if of_019 and size == packed + end or not end and size < aligned:  # no data: no padding
             return "packed", packed
-        if packed + end == size:
-            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
-                               'its padding; layout="packed" or "aligned" settles it',
-                               "metadata_size", check="bounds")
+        if not of_019:
+            return "aligned", aligned
+        short: Any = []  # empty where verify() left out a tensor: more may be wanted
+        cursor.together(short.append, size < aligned + end)
+        if any(short):  # even if partial: which layout it had is lost
+            what = (f"cut short: {size} bytes, a packed file of burn 0.19 has "
+                    f"{packed + end}, an aligned one {aligned + end}")
+            raise cursor.error(what, "metadata_size", check="bounds")
         return "aligned", aligned
 
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    # <burnrecord>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
-    # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -6108,61 +6238,6 @@ class Burnpack(Format):
                                  "value}}, not %s: %s" % (show(name), show(given)))
             checked[str(name)] = Map([(kind, value)])
         return checked
-
-
-# <quantized>
-class BurnSchemes:
-    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
-
-    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-              "UE4M3": "E4M3"}
-    BLOCK = Schema(("len", "any", True, "dimensions of a block"),
-                   ("storage", "any", True, "size of a block"))
-    SCHEME = Schema(
-        ("value", one_of(*VALUES), True, "type of the values"),
-        ("param", one_of(*SCALES), True, "type of the scales"),
-        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
-         Schema(other=("any", "packed dimension"))),
-        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
-         Schema(("Block", "any", False, "elements that share one", BLOCK))),
-        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
-
-    @staticmethod
-    def misfit_store(store: Any) -> str:
-        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
-        fits = store == "Native" or packed and all_u64(store.values())
-        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
-
-    def scheme_of(self, code: Any) -> Any:
-        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
-
-    def plan(self, item: Tensor, scheme: Any) -> Plan:
-        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
-        block: Any = None  # one scale for all
-        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
-            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
-            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
-                    and isinstance(sizes, list) and all_u64(sizes + [rank])
-                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
-            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
-        if found.get("store") == "U32":  # of burn 0.19
-            found["store"] = "Native"
-        fits = fits and not list(self.SCHEME.wrongs(found))
-        if not fits:
-            what = f"quantization scheme {show(scheme, 200)} is not known"
-            raise fault_of(item, what, Unsupported)
-        floats = None if found["value"][0] == "Q" else found["value"]
-        return Plan(item.shape, floats, self.VALUES[found["value"]],
-                    self.SCALES[found["param"]], block)
-
-
-FEATURES["quantized"] = Quantized
-Quantized.SCHEMES = BurnSchemes()
-Burnpack.CODE.rows["QFloat"] = "any", "quantized", BurnSchemes.SCHEME
-# </quantized>
 
 
 # -- [7e] tensorbuffers --------------------------------------------------------------------------
@@ -6347,6 +6422,14 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
+def no_values(what: str, code: str) -> str:
+    """Return why a type of safetensors cannot be read here, and how its bytes can be."""
+    way = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+           "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}.get(code)
+    return (f"{what} has no values here, only bytes, which safetensors can hold; "
+            + (way or "t.raw are the bytes"))
+
+
 class Safetensors(Format):
     """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
 
@@ -6363,7 +6446,7 @@ class Safetensors(Format):
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
     SUFFIXES, MAGICS = (".safetensors",), ()
-    MARKED = BOARDS = False
+    MARKED = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
@@ -6426,8 +6509,7 @@ class Safetensors(Format):
             what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
             raise cursor.error(what, "data_offsets", check="sizes")
         entry.clear()  # of many entries, only the dict is left
-        why = None if dtype in ITEMSIZE else (
-            f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
+        why = None if dtype in ITEMSIZE else no_values(f"dtype {show(code)}", code)
         stored = Storage(cursor.source, end - start, why=why)
         return Tensor(name, None if why else dtype, tuple(shape), stored, base + start,
                       ("st_dtype", code) if why else (), self.NAME)
@@ -6485,7 +6567,18 @@ class Safetensors(Format):
                             [base + start for start in starts], base + at)
 
 
-FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
+OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
+
+
+def opaque_tensor(view: Any, given: str) -> Tensor:
+    """Return an array of a type without values here, for the format that holds its bytes."""
+    shape, raw = view.shape, view.tobytes()
+    if NATIVE == ">" and given == "complex64":
+        raw = swap(raw, 4)
+    if given.endswith("_x2"):
+        shape = shape[:-1] + (2 * shape[-1],)
+    stored = Storage(Memory(raw), len(raw), why=no_values(given, OPAQUE[given]))
+    return Tensor("", None, shape, stored, 0, ("st_dtype", OPAQUE[given]), Safetensors.NAME)
 
 
 # -- [7g] burnrecord -----------------------------------------------------------------------------
@@ -6510,10 +6603,6 @@ class Numbers:
             if len(values) == PART or row[3] == offset + nbytes:
                 yield pack(f"<{len(values)}{self.code}", *values)
                 values = []
-
-
-ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in list(INT_RANGE) + [
-    "bool", "float16", "bfloat16", "float32", "float64"]])
 
 
 def each_head(source: Any, start: int, stop: int) -> Chunks:
@@ -6601,7 +6690,7 @@ class RecordTree(Msgpack):
         cursor, start = self.cursor, self.cursor.pos
         kind, n, low, high, stop = "", 0, 0, 0, start
         code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
-        if step and step * count <= cursor.end - start and not BOARD:  # floats: all at once
+        if step and step * count <= cursor.end - start:  # floats: all at once
             heads = bytes(cursor.source.view(start, step * count)[::step])
             if heads.count(heads[:1]) == count:
                 kind, n, stop = code, count, start + step * count
@@ -6642,14 +6731,14 @@ class BurnRecord(Format):
     HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
     SUFFIXES = (".mpk",)
     MAGICS = (b"\x82\xa8metadata", b"\x83\xa8metadata")  # from 82 to 8f: detect()
-    WRITES = BOARDS = False
+    WRITES = False
     NEEDS = ("burnpack",)
     DTYPES = Burnpack.DTYPES
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
-    USES = ("quantized", "read ahead")
+    USES = ("quantized",)
     CODED = "list"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
@@ -6759,7 +6848,7 @@ class BurnRecord(Format):
         if words:
             raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
         dtype, more, why = Burnpack.dtype_of(code)
-        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        make = Quantized if dtype == "qfloat" else Tensor
         made: Tensor = make(name, dtype, tuple(entry["shape"]),
                             Storage(cursor.source, raw[2] - raw[1], why=why), raw[1], attrs + more,
                             self.NAME)
@@ -6785,7 +6874,7 @@ class BurnRecord(Format):
                     raise cursor.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
         make: Any = Derived
         encoding, why = f"[{dtype}]", None
-        if encoding not in ENCODINGS:
+        if dtype not in INT_RANGE and dtype not in ("bool", *FLOAT_DIGITS):
             dtype, encoding, why = None, "raw", f"{plain(metadata['int'])} is not known"
         if not (count and dtype):
             encoding, make = "raw", Tensor
@@ -6836,7 +6925,13 @@ FORMATS: "Tuple[Format, ...]" = (
     Safetensors(),
     BurnRecord(),
 )
-BY_NAME.update([(kind.NAME, kind) for kind in LATER] + [
+LATER: "List[Format]" = [  # later generations
+    Mag100(),
+    Mag300(),
+    ZTensor1(),
+    ZTensor2(),
+]
+BY_NAME: "Dict[Any, Format]" = dict([(kind.NAME, kind) for kind in LATER] + [  # and by suffix
     (name, kind) for kind in FORMATS for end in kind.SUFFIXES
     for name in (kind.NAME, end, end[1:])])
 
@@ -6864,7 +6959,54 @@ def kind_of(source: Any, name: Any) -> "Format":
     first = " ".join(["%02x" % byte for byte in head[:8]])
     error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
                         source.path, "magic")
-    raise FEATURES["guess"](source, error) if "guess" in FEATURES else error
+    raise guess(source, error)
+
+
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
+    noun = "JSON" if text[:1] in ("{", "[") else "the text"
+    return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
+
+
+def guess(source: Any, error: FormatError) -> FormatError:
+    """Return the error of a source of no known format, with what it looks like."""
+    head = source.read(0, min(512, source.nbytes))
+    looks = looks_like(head)
+    what = f"not a tensor file known here; {looks}" if looks else error.what
+    made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
+    return made(what if head else "the file is empty", *error.args[1:])
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6883,12 +7025,14 @@ def detect(source: Source) -> "Optional[str]":
 
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         **options: Any) -> File:
+         verify: bool = False, partial: bool = False) -> File:
     """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
     asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
+    `verify`: raise the first error that verify() finds. `partial`: of a file that was cut short, if
+    its index is in front, the tensors that are whole; the names of others: .attrs["missing"].
     Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
@@ -6897,13 +7041,35 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     """
     opened = open_source(source, mmap)
     try:
-        return kind_of(opened, format).open_file(opened, options)
+        return open_file(kind_of(opened, format), opened, partial, verify)
     except BaseException as error:
         opened.close()
         if isinstance(error, FormatError):
             error.path = error.path or opened.path
             error.__traceback__ = error.__context__ = None  # they keep what was parsed
         raise error
+
+
+def open_file(kind: "Format", source: Any, partial: bool = False, verify: bool = False) -> File:
+    """Return what load() returns of a source of this format; its errors are exact."""
+    options, error = ({"partial": True} if partial else {}), None
+    try:
+        if partial:
+            parsed = Whole(source).read(kind, options)
+        else:
+            parsed = without_gc(kind.read)(Cursor(source))
+        file: File = kind.make_file(source, parsed, options)
+    except FormatError as caught:
+        error = caught
+    if error is not None:
+        error.__traceback__ = None  # it keeps all that was parsed
+        if "tools" not in WITHOUT:
+            error = exact_error(error, kind, source, options)
+        error.path = source.path
+        raise error
+    for error in verify_source(source, kind, options).errors if verify else ():
+        raise error
+    return file
 
 
 # -- [8b] save -----------------------------------------------------------------------------------
@@ -6917,9 +7083,9 @@ def path_of(target: Any) -> str:
     return target
 
 
-def in_order(tensors: Any) -> Items:
-    """Return the items of a mapping; of a File by offset where its format sorts the index."""
-    items = list(tensors.items())
+def in_order(tensors: Any, names: Any = None) -> Items:
+    """Return items of a mapping, all or some; of a File by offset where its format sorts them."""
+    items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
     if not isinstance(tensors, File) or not tensors.kind.DATA_ORDER:
         return items
     first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
@@ -6937,8 +7103,8 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
-    bare = not BOARD and (not hasattr(pairs, "__iter__")
-                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    bare = (not hasattr(pairs, "__iter__") or hasattr(pairs, "shape")
+            or hasattr(pairs, "state_dict"))
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
@@ -6962,8 +7128,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         found = without_gc(by_name)(in_order(tensors))
     else:
         found = by_name(tensors)  # to make given pairs may take long
-    if "generation" in FEATURES:
-        kind = FEATURES["generation"](kind, options, tensors, found.values(), attrs)
+    kind = choose_generation(kind, options, tensors, found.values(), attrs)
     kind.check_options(options, kind.OPTIONS)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
@@ -6975,12 +7140,23 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    if "work" in FEATURES:
-        FEATURES["work"](kind, items)
+    check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
-    for check in STORED.values():
-        check(items)
+    check_stored(items)
     return chunks
+
+
+def check_stored(items: Items) -> None:
+    """Raise FormatError where stored bytes do not agree with their checksum."""
+    seen = set()  # what was hashed
+    for name, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[str(item.format)], item.stored.source
+        for label, offset, nbytes, digest in kind.checksums(item):
+            if (id(source), offset, nbytes, digest) not in seen:
+                seen.add((id(source), offset, nbytes, digest))
+                status, why = kind.check_range(source, offset, nbytes, digest)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
@@ -7019,21 +7195,19 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = None,
-          attrs: Any = None, **options: Any) -> bytes:
+def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
+          **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    if given or not format:
-        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
     return without_gc(join_file)(find_format(format), tensors, metadata, attrs, options)
 
 
 def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
     chunks = encode_file(kind, tensors, metadata, attrs, options)
-    return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
+    return b"".join(chunks)
 
 
 def write_out(target: Any, chunks: Any) -> int:
@@ -7041,46 +7215,42 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if "files" in FEATURES and isinstance(chunks, FEATURES["files"]):  # it is more than one
-        return int(chunks.save_to(path))
-    if not BOARD:
-        real = os.path.realpath(path)
-        if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
-            raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
-        if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-            try:  # a device, a pipe, /dev/fd/N of a deleted file
-                with open(path, "wb") as stream:
-                    return write_all(stream, chunks)
-            except OSError as error:
-                if error.errno in FULL:
-                    error.filename = path
-                raise
-        return _write_beside(real, chunks, path)
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as stream:
-        total = write_all(stream, chunks)
-    try:
-        os.rename(temporary, path)
-    except OSError:  # FAT does not rename over a file
-        os.remove(path)
-        os.rename(temporary, path)
-    return total
+    real = os.path.realpath(path)
+    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+        raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
+    if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+        with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+            return write_all(stream, chunks, path)
+    return _write_beside(real, chunks, path)
 
 
-def write_all(stream: Any, chunks: Chunks) -> int:
-    """Write every chunk whole, also where write() takes a part; return the bytes."""
+def of_target(error: OSError, target: Any) -> OSError:
+    """Return the error that names the target; the system does not where a disk is full."""
+    if target is None or error.errno is None:
+        return error
+    return OSError(error.errno, error.strerror, target)
+
+
+def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
+    """Write every chunk whole, also where write() takes a part; return the bytes.
+
+    Errors of write() name the target, if it is a path; those of the chunks come as they are.
+    """
     total = 0
     for chunk in chunks:
         left = len(chunk)
         total += left
         while left > 0:
-            count = stream.write(chunk)
+            try:
+                count = stream.write(chunk)
+            except OSError as error:
+                raise of_target(error, target)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
-            chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
+            chunk = memoryview(chunk)[count:]
     return total
 
 
@@ -7101,11 +7271,8 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         stream = open(temporary, "xb", opener=opener)
         if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
             os.chmod(temporary, mode)
-        total = write_all(stream, chunks)
-        stream.flush()
-        if hasattr(os, "fsync"):
-            os.fsync(stream.fileno())
-        stream.close()
+        total = write_all(stream, chunks, target)
+        close_synced(stream, target)
         getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
         for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
@@ -7122,6 +7289,17 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         raise
     sync_folder(folder)
     return total
+
+
+def close_synced(stream: Any, target: str) -> None:
+    """Bring what was written to the disk and close the file."""
+    try:
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
+    except OSError as error:
+        raise of_target(error, target)
 
 
 def sync_folder(folder: str) -> None:
@@ -7208,26 +7386,14 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     return nbytes + decode_work(item)
 
 
-def before_casts(items: Items) -> "List[Any]":
-    """Return the tensors as they lie in files, before casts."""
-    return [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
-            for _, item in items]
-
-
-def check_copies(items: Items, nbytes: int, what: str) -> None:
-    """Raise ValueError where so many bytes, of what is written often, are far more than files."""
-    sources = {id(source): source for source in [one.stored.source for one in before_casts(items)]}
-    if [source for source in sources.values() if source.of_file]:
-        Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
-
-
 def check_work(kind: Any, items: Items, cast: bool = False) -> None:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times.
 
     `kind`: the format to be written; None where values are only looked at.
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for item in before_casts(items):
+    for _, item in items:
+        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7258,13 +7424,10 @@ def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
             seen.update([part, part + (text,)])
 
 
-if not BOARD:
-    FEATURES["work"], FEATURES["copies"] = check_work, check_copies
-
-
 # -- [8c] shards ---------------------------------------------------------------------------------
 
 MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 class Reopened(Lazy):
@@ -7289,115 +7452,112 @@ class Reopened(Lazy):
 
 
 class Joined(File):
-    """One File over several; a shard is opened when one of its tensors is asked for."""
+    """A model in several files; a shard is opened when one of its tensors is asked for.
 
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
-                 files: Any = ()) -> None:
-        super().__init__(kind, source, attrs, {}, places, options)
-        self.parts: "Dict[str, File]" = Map(files)  # that are open
+    A shard must have the tensors that the index places there, no more and no less. With `partial`
+    all shards are opened at once, and a tensor is taken from wherever it is whole.
+    """
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any,
+                 options: Any) -> None:
+        self.kind, self.format, self._options, self.path = kind, kind.FAMILY, options, source.path
+        self.attrs, self._source = attrs, source
+        self._tensors: Any = places  # name of a tensor -> name of its shard
+        self.parts: "Dict[str, File]" = Map()  # shards that are open
+        self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
         self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
-        self._named: Any = None  # shard -> names that the index places there
-        self.broken: Any = {}  # shard -> class and arguments of its error
+        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        for name, shard in places.items():
+            self.names.setdefault(shard, []).append(name)
 
-    def part(self, name: str) -> File:
+    def part(self, shard: str, tensor: "Optional[str]" = None) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if name in self.parts:
-            return self.parts[name]
-        if name in self.broken:  # to parse it again for each of its tensors would take long
-            kind, args = self.broken[name]
-            raise kind(*args)
-        file: Any = None
-        wrong: Any = None
+        if shard in self.parts:
+            return self.parts[shard]
+        if shard in self.broken:  # to parse it again for each of its tensors would take long
+            error_class, args = self.broken[shard]
+            raise error_class(*args)
+        source = self.open_shard(shard, tensor)
         try:
-            file = self.open_part(name)
-            for wrong in self.misplaced(name, file):
-                raise wrong
+            file = self.open_part(source)
+            for name, what in () if self._options.get("partial") else self.misplaced(shard, file):
+                raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
         except BaseException as error:
-            if file is not None:
-                file.close()
+            source.close()
             if isinstance(error, FormatError):
-                self.broken[name] = type(error), (error.what, error.offset, error.field,
-                                                  error.tensor, error.path, error.check)
-            raise
-        finally:
-            wrong = None  # its traceback leads here: a cycle
-        return self.parts.setdefault(name, file)  # another thread may have been first
+                self.broken[shard] = type(error), (error.what, error.offset, error.field,
+                                                   error.tensor, error.path, error.check)
+                error.__traceback__ = error.__context__ = None  # they keep what was parsed
+            raise error
+        return self.parts.setdefault(shard, file)  # another thread may have been first
 
-    def open_part(self, name: str) -> File:
+    def open_part(self, source: Any) -> File:
         """Return a shard as a File, whatever tensors it has."""
-        source = self.open_shard(name)
         try:
             kind = kind_of(source, None)
             if kind is not self.kind:
                 what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
-                raise FormatError(what, path=source.path)
-            return kind.open_file(source, self._options)
-        except BaseException as error:
-            source.close()
-            if isinstance(error, FormatError):
-                error.path = error.path or source.path
+                raise FormatError(what)
+            return open_file(kind, source, **self._options)
+        except FormatError as error:
+            error.path = source.path
             raise
 
-    def open_shard(self, name: str) -> Any:
+    def open_shard(self, shard: str, tensor: "Optional[str]" = None) -> Any:
         """Return the source of a shard: a file beside the index, wherever we are by now."""
         if self._source.stamp is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self._source.read(0, 1)  # raises where the File is closed
         index, mapped, _ = self._source.stamp
-        path = os.path.join(os.path.dirname(str(self.path)), name)
-        where = os.path.join(os.path.dirname(index), name)
+        path = os.path.join(os.path.dirname(str(self.path)), shard)
+        where = os.path.join(os.path.dirname(index), shard)
         if not os.path.isfile(where):
-            raise Unsupported("the shard is missing", path=path)
+            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
+                    f"{ANYWHERE}; each other shard can be loaded by its own path")
+            raise Unsupported(what, None, None, tensor, path)
         source = open_path(where, mapped)
         source.path = path
+        made: Any = source
         if len(self.parts) >= MAX_OPEN_SHARDS:
+            made = Reopened(source)
+        elif source.zero_copy:  # a mapping: no descriptor is needed any more
+            made = Memory(source.view(0, source.nbytes), True)
+            made.path, made.stamp = path, source.stamp
+        if made is not source:
             source.close()
-            return Reopened(source)
-        if source.zero_copy:  # it is mapped: the file is not needed any more
-            view = source.view(0, source.nbytes)
-            source.close()
-            memory = Memory(view, True)
-            memory.path, memory.stamp = path, source.stamp
-            return memory
-        return source
+        return made
 
     def misplaced(self, shard: str, file: File) -> Chunks:
-        """Yield an error for each tensor that a shard lacks or has against the index."""
-        if self._named is None:
-            named: Any = {}
-            for name, place in self._tensors.items():
-                named.setdefault(place, []).append(name)
-            self._named = named  # when it is whole: Ctrl-C may come before
-        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
-        for name in self._named.get(shard, ()) if not self._options.get("partial") else ():
-            if name not in names:
-                what = f"weight_map places it in {quote(shard)}, which lacks it"
-                yield FormatError(what, None, "weight_map", name, self.path)
-        for name in names:
-            if self._tensors.get(name, shard) != shard:
-                what = f"its place is {quote(self._tensors[name])}, but {quote(shard)} has it"
-                yield FormatError(what, None, "weight_map", name, self.path)
+        """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
+        for name in self.names.get(shard, ()):
+            if name not in file:
+                yield name, f"weight_map places it in {quote(shard)}, which lacks it"
+        for name in file:
+            place = self._tensors.get(name)
+            if place is None:
+                yield name, f"it is in {quote(shard)}, but weight_map lacks it"
+            elif place != shard:
+                yield name, f"weight_map places it in {quote(place)}, but {quote(shard)} has it"
 
     def keep_whole(self) -> None:
-        """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
-        whole: Any = set()
-        for name in self.attrs["shards"]:
+        """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
+        found, names = Map(), Map.fromkeys(self._tensors)
+        for shard in self.attrs["shards"]:
             try:
-                whole.update(self.part(name))
+                file = self.part(shard)
             except FormatError:
                 if self._source.stamp is None:  # where none can be looked for
                     raise
-        self.attrs["missing"] = [name for name in self._tensors if name not in whole]
-        for name in self.attrs["missing"]:
-            del self._tensors[name]
+                continue
+            names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
+            for name in file:
+                if name not in found or self._tensors.get(name) == shard:
+                    found[name] = shard
+        self._tensors = Map([(name, found[name]) for name in names if name in found])
+        self.attrs["missing"] = [name for name in names if name not in found]
 
     def __getitem__(self, name: str) -> Tensor:
-        shard = str(super().__getitem__(name))
-        try:
-            return self.part(shard)[name]
-        except FormatError as error:
-            error.tensor = error.tensor or name
-            raise
+        return self.part(str(super().__getitem__(name)), name)[name]
 
     def items(self) -> Any:
         return Map([(name, self[name]) for name in self]).items()
@@ -7411,23 +7571,24 @@ class Joined(File):
             file.close()
 
     @property
-    def metadata(self) -> Facts:
+    def nbytes(self) -> int:  # type: ignore[override]
+        """The stored bytes of all tensors, whose shards it opens."""
+        return sum([item.stored.nbytes for item in self.values()])
+
+    @property
+    def metadata(self) -> Facts:  # type: ignore[override]
         """That of all files, which it opens; ValueError where they do not agree."""
-        found, differ = self.merged()
+        found, differ = self.merged(self)
         if differ:
             raise ValueError(f"the files do not agree on {', '.join(list(differ.values())[:9])}; "
                              "convert(drop=True) leaves it out")
         return found
 
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
-
-    def merged(self) -> "Tuple[Facts, Any]":
-        """Return the metadata that the files agree on, and on what they do not."""
+    def merged(self, names: Any) -> "Tuple[Facts, Any]":
+        """Return the metadata that the files of some tensors agree on, and what they do not."""
         found, differ = Map(), Map(self.differ.items())
-        for name in sorted(set(map(str, self._tensors.values())).union(self.parts)):
-            for key, value in self.part(name).metadata.items():
+        for shard in sorted(set([self._tensors[name] for name in names])):
+            for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
                     differ["metadata", key] = f"metadata {show(key)}"
         return Map([pair for pair in found.items() if ("metadata", pair[0]) not in differ]), differ
@@ -7443,19 +7604,19 @@ OneFile: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
 
 
 class Shards(OneFile):  # type: ignore[misc]
-    """The index of a model in several safetensors files (model.safetensors.index.json).
+    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
 
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
     "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened. They are written whole,
-    NAME-00001-of-0000N.safetensors, then the index, as by the library huggingface_hub.
+    Shards are plain names of files in its folder; nothing else is opened. No library reads
+    total_size when it loads, and released tools write other numbers there.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
-    OPTIONS = dict(OneFile.OPTIONS, shard="bytes of tensors in a file at most: 5GB, 500MB")
     CHECKS = ("index", "shards")
+    MARKS: "Dict[str, str]" = {}
     own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     TOP = Schema(
         ("metadata", MAP, None, "of the writer"),
@@ -7486,143 +7647,30 @@ class Shards(OneFile):  # type: ignore[misc]
         file: Any = self.make_file(source, (attrs,), {})
         total = opened = 0
         for shard in attrs["shards"]:
-            found: Any = Map()
-            wrong: Any = None
+            fine = True
             try:
-                with file.open_part(shard) as found:
+                with file.open_part(file.open_shard(shard)) as found:
                     opened += 1
-                    for errors in file.misplaced(shard, found), verify(found).errors:
-                        for wrong in errors:
-                            yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+                    total += sum([item.stored.nbytes for item in found.values()])
+                    wrong = ((error.tensor, f"{quote(shard)}: {error.what}")
+                             for error in verify(found).errors)
+                    for rows in file.misplaced(shard, found), wrong:
+                        for name, what in rows:
+                            fine = False
+                            yield "FAIL", what, name
             except FormatError as error:
-                wrong = error
-                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
-            total += sum([item.stored.nbytes for item in found.values()])
-            more = [name for name in found if name not in file]
-            if more:  # libraries that open all of a shard load it, others do not
-                text = f"{quote(shard)}: weight_map lacks {count_of(len(more), 'tensor')} of it"
-                yield "FAIL", text, more[0]
-            elif wrong is None:
+                fine = False
+                yield "FAIL", f"{quote(shard)}: {error.what}", error.tensor
+            if fine:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
         said = attrs["index"].get("total_size")
         if said is not None and opened == len(attrs["shards"]):
             text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
-            yield "ok" if said == total else "FAIL", text, None
+            yield "ok" if said == total else "note", text, None
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
-        """Check everything; return the files that it will be."""
-        parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
-        kind = BY_NAME[self.FAMILY]
-        if "copies" in FEATURES and not kind.misfit_metadata(metadata, options):
-            nbytes = len(parts) * len(json_text(metadata).encode())
-            FEATURES["copies"](items, nbytes, "metadata in each shard")
-        return ShardFiles(parts, [kind.write(part, metadata, attrs, options) for part in parts])
-
-
-def parse_size(size: Any) -> int:
-    """Return the bytes of 9999 or of a text such as "5GB", which is 5 * 10**9."""
-    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    text = str(size).strip().upper()
-    try:
-        nbytes = int(float(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text))
-    except (ValueError, OverflowError):
-        nbytes = 0
-    if nbytes < 1:
-        raise ValueError(f"shard: bytes, or a number of {', '.join(units)}, not {show(size)}")
-    return nbytes
-
-
-def split_items(items: Items, most: int) -> "List[Items]":
-    """Return the items of each shard: in order, as huggingface_hub splits them."""
-    parts, part, nbytes = [], [], 0
-    for pair in items:
-        if pair[1].nbytes > most:
-            parts.append([pair])  # alone, before the one that is being filled
-            continue
-        if nbytes + pair[1].nbytes > most:
-            parts.append(part)
-            part, nbytes = [], 0
-        part.append(pair)
-        nbytes += pair[1].nbytes
-    return parts + [part] * bool(part)
-
-
-class ShardFiles:
-    """The files of a model in shards, before they have names: those of the target."""
-
-    def __init__(self, parts: "List[Items]", chunks: "List[Chunks]") -> None:
-        self.parts, self.chunks = parts, chunks
-
-    def __iter__(self) -> Any:
-        raise ValueError("shards are files beside their index: save to a path")
-
-    def watched(self, watch: Any) -> "ShardFiles":
-        """Return the same files, whose chunks watch(chunks, bytes of the tensors) sees."""
-        return ShardFiles(self.parts, [watch(chunks, sum([item.nbytes for _, item in part]))
-                                       for part, chunks in zip(self.parts, self.chunks)])
-
-    def save_to(self, path: str) -> int:
-        """Write all files into a folder beside the index, then put them in place."""
-        from contextlib import suppress
-        from json import dumps
-        folder, index = os.path.split(path)
-        suffix, count = Shards.SUFFIXES[0], len(self.parts)
-        names = [f"{index[:-len(suffix)]}-{i:05}-of-{count:05}.safetensors"
-                 for i in range(1, count + 1)]
-        if not index.lower().endswith(suffix) or misfit_shard(index) or not self.parts:
-            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}, and has tensors")
-        places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
-        total = sum([item.nbytes for part in self.parts for _, item in part])
-        facts = {"metadata": {"total_size": total}, "weight_map": Map(places)}
-        chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
-        names.append(index)
-        made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
-        try:
-            os.mkdir(made, 0o700)  # nobody may read what the old files do not let him
-            nbytes = sum([_write_beside(os.path.join(made, name), data, os.path.join(folder, name))
-                          for name, data in zip(names, chunks)])
-            put_in_place(folder, made, names)
-        except OSError as error:
-            hidden = str(error.filename).startswith(made)
-            raise OSError(error.errno, error.strerror, path) if hidden else error
-        finally:
-            for undo, name in [(os.remove, name) for name in names] + [(os.rmdir, "")]:
-                with suppress(OSError):
-                    undo(os.path.join(made, name))
-        sync_folder(folder or ".")
-        return nbytes
-
-
-def put_in_place(folder: str, made: str, names: "List[str]") -> None:
-    """Move files to where they belong, the index last; if that fails, all is as it was.
-
-    An index that is there goes first, so that it never leads to shards that are not its own.
-    When all are in place, `names` also has the old files, which nobody needs in `made`.
-    """
-    from contextlib import suppress
-    from shutil import copymode
-    moves = []  # also one that failed: there is nothing to move back then
-    try:
-        for name in reversed(names):
-            old, kept = os.path.join(folder, name), os.path.join(made, name[-40:] + ".old")
-            if os.path.islink(old) or (os.path.exists(old) and not os.path.isdir(old)):
-                moves.append((old, kept))
-                os.replace(old, kept)
-                if os.path.isfile(kept):
-                    copymode(kept, os.path.join(made, name))
-        for name in names:
-            moves.append((os.path.join(made, name), os.path.join(folder, name)))
-            os.replace(*moves[-1])
-    except BaseException:
-        for start, end in reversed(moves):
-            with suppress(OSError):
-                os.replace(end, start)
-        raise
-    rest = [kept for _, kept in moves[:-len(names)]]
-    names += map(os.path.basename, rest)  # the caller removes what Ctrl-C leaves
-    for kept in rest:
-        with suppress(OSError):
-            os.remove(kept)
+        raise ValueError("a model in shards is only read: save one .safetensors file of any size; "
+                         "the library huggingface_hub splits models of torch")
 
 
 def open_folder(path: str, mapped: bool) -> Any:
@@ -7643,8 +7691,7 @@ def open_folder(path: str, mapped: bool) -> Any:
     raise IsADirectoryError(21, f"is a directory; it has {inside}", path)
 
 
-if not BOARD and OneFile is not Format:
-    FEATURES["paths"], FEATURES["files"] = open_folder, ShardFiles
+if OneFile is not Format:
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -7674,136 +7721,127 @@ def source_again(*args: Any) -> Any:
     return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
 
 
-@adds_to(Lazy)
-@adds_to(Stream)
-@adds_to(Memory)
-class SourcePickle:
-    def __reduce__(self: Any) -> Any:
-        """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
-        if self.stamp is not None:
-            return source_again, self.stamp + (self.nbytes,)
-        return Memory, (self.read(0, self.nbytes), self.of_file)
+def reduce_source(source: Any) -> Any:
+    """Pickle a source by reference (path, size, mtime) if it comes from a path, else by value."""
+    if source.stamp is not None:
+        return source_again, source.stamp + (source.nbytes,)
+    return Memory, (source.read(0, source.nbytes), source.of_file)
 
 
-@adds_to(Tensor)
-class TensorPickle:
-    def __reduce__(self: Any) -> Any:
-        """Pickle it with its source; in memory, with a copy of its own bytes only."""
-        stored, start = self.stored, self.start
-        if stored.source.stamp is None:
-            base = self if stored.strides is None else self.contiguous()
-            old, start, memory = base.stored, 0, Memory(bytes(base.raw))
-            stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
-        args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
-        return type(self), args
+def reduce_tensor(item: Tensor) -> Any:
+    """Pickle a tensor with its source; in memory, with a copy of its own bytes only."""
+    stored, start = item.stored, item.start
+    if stored.source.stamp is None:
+        base = item if stored.strides is None else item.contiguous()
+        old, start, memory = base.stored, 0, Memory(bytes(base.raw))
+        stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
+    args = item.name, item.dtype, item.shape, stored, start, item.attrs, item.format
+    return type(item), args
 
 
-@adds_to(File)
-class FilePickle:
-    def __reduce__(self: Any) -> Any:
-        if self._source.stamp is None:
-            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        return load_again, (self.format, self._source.stamp + (self.nbytes,), self._options)
+def deepcopy_tensor(item: Tensor, memo: Any) -> Tensor:
+    """Return a tensor over the same open file; in memory, with a copy of its own bytes."""
+    from copy import deepcopy
+    make, args = item.__reduce__()
+    made: Tensor = make(*args)
+    made._attrs = deepcopy(item.attrs, memo)
+    return made
+
+
+def reduce_file(file: Any) -> Any:
+    """Pickle a File by its path."""
+    source = file._source
+    if source.stamp is None:
+        raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
+    return load_again, (file.format, source.stamp + (source.nbytes,), file._options)
+
+
+def copy_file(file: Any) -> File:
+    """Return another File over the same open file, which either of them closes."""
+    made: File = object.__new__(type(file))
+    made.__dict__.update(file.__dict__)
+    return made
+
+
+def deepcopy_file(file: Any, memo: Any) -> File:
+    """Return a copy of a File with metadata, attrs and Tensors of its own."""
+    from copy import deepcopy
+    made = memo[id(file)] = copy_file(file)
+    for key in set(made.__dict__).intersection(("attrs", "metadata", "_tensors", "parts")):
+        made.__dict__[key] = deepcopy(made.__dict__[key], memo)
+    return made
 
 
 def load_again(format: str, stamp: Any, options: Facts) -> File:
     """Return the File of a pickle, unless the file has changed."""
     source = Again(*stamp).open()
-    return kind_of(source, format).open_file(source, options)
+    return open_file(kind_of(source, format), source, **options)
 
 
 # -- [8e] arrays ---------------------------------------------------------------------------------
-
-OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
-FEATURES["array"] = AttributeError  # no __array_interface__: numpy asks for __array__ then
-
-
-@adds_to(Tensor)
-class ArrayProtocols:
-    """What numpy, torch and jax ask a Tensor for."""
-
-    def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
-        import numpy
-        array: Any = self
-        if self.dtype in PACK:
-            known, size = sys.modules.get("ml_dtypes"), self.itemsize
-            bits = numpy.asarray(self.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, self.dtype, f"V{size}")) if known or dtype is None
-                     else self.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
-
-    def __dlpack__(self: Any, **options: Any) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if self.dtype in PACK:
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError(
-                    f"{self.dtype} needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype=f"int{8 * self.itemsize}"))
-            return bits.view(getattr(torch, self.dtype)).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(self, self.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
-
-    def __dlpack_device__(self: Any) -> "Tuple[int, int]":
-        return 1, 0  # memory of the CPU
-
-    def __jax_array__(self: Any) -> Any:
-        array = self.__array__()
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        return sys.modules["jax"].numpy.asarray(native)
-
-    def __buffer__(self: Any, flags: int) -> Any:
-        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
-        code = STRUCT_CODE.get(str(self.dtype))
-        if not code or not self.lies(NATIVE) or self.stored.strides or 0 in self.shape or (
-                self.ndim > 64):
-            raise BufferError("not a plain native array with elements: take .contiguous().data")
-        return self.data.cast("B").cast(code, self.shape)
+#
+# What numpy, torch and jax ask a Tensor for.
 
 
-# <save>
-def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
-    if given == "complex128":
-        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
-    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg().resolve_conj()
-    elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
-        return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
-    bits = f"int{8 * ITEMSIZE.get(given, 1)}"
-    if (given in PACK or given[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
-        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
-    view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
-    if given in OPAQUE:
-        return opaque_tensor(view, given), given
-    return view, given if given in PACK else found
+def to_numpy(item: Any, dtype: Any = None, copy: Any = None) -> Any:
+    """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V".
+
+    With copy=False it shows the stored bytes, or there is a ValueError.
+    """
+    import numpy
+    known, size = sys.modules.get("ml_dtypes"), item.itemsize
+    packed = item.dtype in PACK  # a type that numpy alone lacks
+    widened = packed and dtype is not None and not known
+    swapped = packed and size > 1 and item.stored.order != NATIVE
+    if copy is False and (widened or swapped or isinstance(item, Derived)):
+        raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
+    base = item.contiguous() if isinstance(item, Derived) else item
+    if packed and not widened:
+        bits = numpy.asarray(base.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
+        bits.flags.writeable = False
+        array = bits.view(getattr(known, item.dtype, f"V{size}"))
+    else:
+        array = numpy.asarray(base.astype("float32") if widened else base)
+    return numpy.array(array) if copy else array  # numpy casts if need be
 
 
-def opaque_tensor(view: Any, given: str) -> Tensor:
-    """Return an array of a type without values here, for the format that holds its bytes."""
-    shape, raw = view.shape, view.tobytes()
-    if NATIVE == ">" and given == "complex64":
-        raw = swap(raw, 4)
-    if given.endswith("_x2"):
-        shape = shape[:-1] + (2 * shape[-1],)
-    format, key = FEATURES.get("opaque", ("nothing", ""))
-    why = f"{given} has no values here, only bytes, which {format} can hold"
-    stored = Storage(Memory(raw), len(raw), why=why)
-    return Tensor("", None, shape, stored, 0, (key, OPAQUE[given]), format)
+def to_dlpack(item: Any, **options: Any) -> Any:
+    """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+    if item.dtype in PACK:
+        torch: Any = sys.modules.get("torch")
+        if torch is None:
+            raise BufferError(
+                f"{item.dtype} needs torch (import it before), or jax.numpy.asarray")
+        bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
+        return bits.view(getattr(torch, item.dtype)).__dlpack__(**options)
+    import numpy
+    array = numpy.asarray(item, item.dtype)  # native
+    copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
+    if options.get("copy") is False and (copied or isinstance(item, Derived)
+                                         or item.stored.order != NATIVE and item.itemsize > 1):
+        raise BufferError("copy=False: the elements have to be made first, or be copied")
+    if copied:  # torch takes no negative strides, old libraries nothing read-only
+        array = array.copy()
+    return array.__dlpack__(**options)
 
 
-FEATURES["arrays"] = as_buffer
-# </save>
+def to_jax(item: Any) -> Any:
+    """Return an array of jax."""
+    array = item.__array__()
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return sys.modules["jax"].numpy.asarray(native)
+
+
+def to_buffer(item: Any) -> Any:
+    """Return an exact C-order native view, or raise BufferError."""
+    code = STRUCT_CODE.get(str(item.dtype))
+    if not code or not item.lies(NATIVE) or item.stored.strides or 0 in item.shape or (
+            item.ndim > 64):
+        raise BufferError("not a plain native array with elements: take .contiguous().data")
+    return item.data.cast("B").cast(code, item.shape)
 
 
 # -- [8f] shown ----------------------------------------------------------------------------------
-
-MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
 
 
 def preview(item: Tensor) -> str:
@@ -7833,15 +7871,6 @@ def text_of(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
         count = max(1, (80 - 2 * rank) // (widths[0] + 2))
         texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
     return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
-
-
-def dtype_of(item: Tensor) -> str:
-    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
-    if item.dtype is not None:
-        return item.dtype
-    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
-             if item.attrs.get(key) is not None]
-    return show(words[0]) if words else "?"
 
 
 def json_ready(value: Any) -> Any:
@@ -7878,16 +7907,6 @@ class Result:
         return to_json(self.facts())
 
 
-def nearest(name: Any, names: Any) -> str:
-    """Return the end of a message: which name is most like a wrong one, if one is like it."""
-    try:
-        from difflib import get_close_matches
-    except ImportError:  # on boards
-        return ""
-    near = get_close_matches(str(name)[:200], [one[:200] for one in names][:5000], 1)
-    return f"; did you mean {quote(near[0])}?" if near else ""
-
-
 def same_stored(a: Tensor, b: Tensor) -> bool:
     """Return whether what has no values here is the same: the words of the file, all bytes."""
     found = []
@@ -7903,95 +7922,7 @@ def same_stored(a: Tensor, b: Tensor) -> bool:
     return found[0] == found[1] and not placed  # bytes that are not known here
 
 
-TENSOR_LINE = Tensor.__repr__  # that of the ground floor
-
-
-@adds_to(Tensor)
-class TensorShown:
-    def __repr__(self: Any) -> str:
-        text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
-        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
-            try:
-                text = clip(f"{text}:\n{preview(self)}", MAX_LINE - 1)
-            except (ValueError, OSError):  # damaged, closed, no values
-                pass
-        return text + ">"
-
-    def __eq__(self: Any, other: Any) -> Any:
-        """Return whether dtype, shape and bytes are the same."""
-        if not isinstance(other, Tensor):
-            if isinstance(other, (int, float, list, tuple)):
-                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
-            return NotImplemented
-        if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
-            return same_stored(self, other)
-        return (self.dtype, self.shape) == (other.dtype, other.shape) and same_bytes(self, other)
-
-    def __hash__(self: Any) -> int:
-        return hash((self.dtype, self.shape))
-
-    def __float__(self: Any) -> float:
-        return float(self.item())
-
-    def __int__(self: Any) -> int:
-        return int(self.item())
-
-    def todense(self: Any) -> Any:
-        """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self
-
-
-@adds_to(Format)
-class FormatShown:
-    def __repr__(self: Any) -> str:
-        return f"<format {self.NAME}>"
-
-
-@adds_to(File)
-class FileShown:
-    _ipython_key_completions_ = File.keys
-
-    def __repr__(self: Any) -> str:
-        path = "" if self.path is None else " " + quote(self.path)
-        names = ", ".join([quote(name) for name in list(self)[:4]])
-        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
-        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
-
-    def __getitem__(self: Any, name: str) -> Tensor:
-        if name in self._tensors:
-            return self._tensors[name]
-        if name in self.attrs.get("missing", ()):
-            raise KeyError(f"{quote(name)} does not lie whole in the file, which is cut short")
-        number = count_of(len(self), "tensor")
-        raise KeyError(f"no tensor {show(name)} ({number}){nearest(name, self)}")
-
-    def _repr_html_(self: Any) -> str:
-        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
-        rows = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
-                for name, item in list(self.items())[:MAX_SHOWN]]
-        rows += [("", "", "", f"{len(self) - MAX_SHOWN} more")] * (len(self) > MAX_SHOWN)
-        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-        for row in rows:
-            text += "<tr>" + "".join([f"<td>{to_html(fact)}" for fact in row])
-        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
-
-
-if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
-    sys.modules["_collections_abc"].Mapping.register(File)
-
-
 # -- [8g] cut files ------------------------------------------------------------------------------
-
-FIELD_ERROR = Cursor.error
-
-
-@adds_to(Cursor)
-class Placed:
-    def error(self: Any, what: str, *path: Any, **more: Any) -> Any:
-        made = FIELD_ERROR(self, what, *path, **more)
-        made.steps = self.where + path
-        return made
-
 
 class Whole(Cursor):
     """Says of a file that was cut short how many of its tensors are whole, or takes only these."""
@@ -8087,19 +8018,6 @@ class Whole(Cursor):
 
     def give_up(self, error: FormatError) -> None:
         raise error
-
-
-OPEN_FILE = Format.open_file
-
-
-@adds_to(Format)
-class PartialFormat:
-    def open_file(self: Any, source: Any, options: Facts) -> File:
-        if not options.get("partial"):
-            options = dict([pair for pair in options.items() if pair[0] != "partial"])
-            return OPEN_FILE(self, source, options)
-        file: File = self.make_file(source, Whole(source).read(self, options), options)
-        return file
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------
@@ -8675,7 +8593,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, mmap: bool = True
     """
     opened = open_source(source, mmap)
     try:
-        fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None)
+        fields, _, error, _ = dissect(kind_of(opened, format), opened, {}, None)
     finally:
         opened.close()
     aim_offsets(fields)
@@ -8719,15 +8637,9 @@ class Verifying(Tracing):
 MAX_FAULTS = 1000  # that verify notes before it stops
 
 
-def check_read_options(kind: "Format", options: Facts) -> None:
-    known = [key for key in options if key != "partial"]
-    kind.check_options(known, kind.READ_OPTIONS, "loading")
-
-
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    check_read_options(kind, options)
     cursor: Any = (Tracing if faults is None else Verifying)(source)
     cursor.faults = faults
     error: Any = None
@@ -8880,56 +8792,6 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
     return [field for field in out if field.nbytes]
 
 
-NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
-    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
-    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
-    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
-    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
-    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
-    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
-    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
-    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
-    (b"\xff\xd8\xff", b"", "a JPEG image"),
-    (b"\x89PNG", b"", "a PNG image"),
-    (b"GIF8", b"", "a GIF image"),
-    (b"%PDF", b"", "a PDF document"),
-    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
-    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
-    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
-
-
-def looks_like(head: bytes) -> str:
-    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
-    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
-    looks = [text for start, word, text in NOT_OURS
-             if head.lstrip().startswith(start) and word in head.lower()]
-    if looks:
-        return "it looks like " + looks[0]
-    if head and not head.strip(b"\0"):
-        return "it begins with zeros: a download that stopped?"
-    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
-    text = " ".join(([text for text in texts if text] + [""])[0].split())
-    noun = "JSON" if text[:1] in ("{", "[") else "the text"
-    return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
-
-
-def guess(source: Any, error: FormatError) -> FormatError:
-    """Return the error of a source of no known format, with what it looks like."""
-    head = source.read(0, min(512, source.nbytes))
-    looks = looks_like(head)
-    what = f"not a tensor file known here; {looks}" if looks else error.what
-    made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
-    return made(what if head else "the file is empty", *error.args[1:])
-
-
-FEATURES["guess"] = guess
-
-
 # -- [9c] verify ---------------------------------------------------------------------------------
 
 
@@ -9003,7 +8865,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     """
     opened = open_source(source, mmap)
     try:
-        return verify_source(opened, kind_of(opened, format), options, deep, watch)
+        return verify_source(opened, kind_of(opened, format), {}, deep, watch)
     except FormatError as error:
         report = Report(opened.path, None)
         report.fail(error)
@@ -9227,30 +9089,6 @@ class Checks:
         return "ok", "canonical", "saved again, it has the same bytes"
 
 
-OPEN_ROUGHLY = Format.open_file
-
-
-@adds_to(Format)
-class Opened:
-    def open_file(self: Any, source: Any, options: Facts) -> File:
-        """Return what load() returns, verified if that is an option; errors are exact."""
-        known = dict([pair for pair in options.items() if pair[0] != "verify"])
-        check_read_options(self, known)
-        error: Any = None
-        try:
-            file = OPEN_ROUGHLY(self, source, known)
-        except FormatError as caught:
-            error = caught
-        if error is not None:
-            error.__traceback__ = None  # it keeps all that was parsed
-            error = exact_error(error, self, source, known)
-            error.path = source.path
-            raise error
-        for error in verify_source(source, self, known).errors if options.get("verify") else ():
-            raise error
-        return file
-
-
 # -- [9d] convert --------------------------------------------------------------------------------
 
 
@@ -9267,7 +9105,7 @@ class Summary(Result):
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
-        self.nbytes, self.files = 0, 1  # of the target
+        self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
         lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
@@ -9332,9 +9170,11 @@ class Reasons:
         return f"{self.title} cannot hold\n  {join_lines(lines)}"
 
 
-def merged(file: File) -> "Tuple[Facts, Any]":
-    """Return the metadata; and what several files do not agree on, which is left out."""
-    return file.merged() if isinstance(file, Joined) else (file.metadata, {})
+def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
+    """Return the metadata (of the files of some tensors), and what several do not agree on."""
+    if isinstance(file, Joined):
+        return file.merged(file if names is None else names)
+    return file.metadata, {}
 
 
 def convert(source: "Union[Source, File]", target: Target, *,
@@ -9373,7 +9213,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     elif cast is not None:
         cast = as_dtype(cast)
     summary, reasons = Summary(), Reasons(kind.TITLE)
-    chosen = _select(in_order(source), only, exclude)
+    chosen = in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
@@ -9382,7 +9222,8 @@ def convert(source: "Union[Source, File]", target: Target, *,
              for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, drop, summary, reasons)
+    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, drop, summary,
+                            reasons)
     _leave_out(kind, source, attrs, items, drop, summary, reasons)
     for name, _ in items:
         for why in kind.check_name(named[name]):
@@ -9393,24 +9234,21 @@ def convert(source: "Union[Source, File]", target: Target, *,
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
-    for check in STORED.values():
-        check(chosen)
+    check_stored(chosen)
 
     def seen(chunks: Chunks, nbytes: int) -> Any:
         return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
                      nbytes)
     if watch is not None:
-        chunks = chunks.watched(seen) if isinstance(chunks, ShardFiles) else seen(
-            chunks, sum([item.nbytes for _, item in items]))
-    summary.files += len(getattr(chunks, "parts", ()))
+        chunks = seen(chunks, sum([item.nbytes for _, item in items]))
     summary.nbytes = write_out(target, chunks)
     return summary
 
 
-def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts, drop: bool,
-                  summary: Summary, reasons: Reasons) -> Any:
+def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
+                  drop: bool, summary: Summary, reasons: Reasons) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = merged(file)
+    found, differ = merged(file, names)
     metadata = Map(found.items())
     for key, value in meta.items():
         fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
@@ -9472,11 +9310,11 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
             reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
 
 
-def _select(items: Items, only: Any, exclude: Any = None) -> Items:
-    """Return the items by two lists: an exact name wins, else each is a shell pattern."""
+def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
+    """Return names of a File by two lists: an exact name wins, else each is a shell pattern."""
     if only is None and not exclude:
-        return items
-    names, chosen = set([name for name, _ in items]), {}
+        return list(file)
+    names, chosen = set(file), {}
     for title, patterns in ("only", only), ("exclude", exclude):
         chosen[title] = set(names if patterns is None and title == "only" else ())
         for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
@@ -9487,7 +9325,7 @@ def _select(items: Items, only: Any, exclude: Any = None) -> Items:
                 raise ValueError(f"{title}: no tensor is called {show(pattern)}")
             chosen[title].update(found)
     left = chosen["only"] - chosen["exclude"]
-    return [(name, item) for name, item in items if name in left]
+    return [name for name in file if name in left]
 
 
 def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
@@ -9965,138 +9803,234 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 
 # -- [10b] vendor --------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms, and without the definitions that nothing in it
-# names. Few lines of two floors stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose.
+# A copy is this file's text without the sections of other formats and parts, and without what then
+# nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
+# class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-SECTIONS = {  # what `--with` takes: the rooms of it; a later generation is a room of its own
-    "save": "quick sums|values|save", "casts": "casts", "float8": "float8", "zstd": "zstd",
-    "sparse": "sparse", "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "fast": r"shortcuts|\w+ shortcut", "shards": "shards",
-    "tools": "work|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
-SECTIONS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in SECTIONS])
-OF_SOME = {"zstd", "sparse", "quantized"}.union([kind.NAME for kind in LATER])  # formats
-NEED = {"save": ["casts"], "arrays": ["casts"], "quantized": ["casts"],
-        "tools": ["shards"] + [name for name in SECTIONS if name not in OF_SOME]}
-ROOTS = """__version__ __all__ name dtype shape strides ndim size itemsize nbytes offset attrs
-    format raw data zero_copy tobytes tolist item flat astype contiguous components todense scheme
-    values scales dequantize path metadata get keys items close what field tensor check main"""
-CODECS = "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c".split()
-
-
-def sections_of(kinds: "List[Format]", wanted: "List[str]") -> Any:
-    """Return the sections that a copy has: those wanted, and what they need."""
-    have = set(wanted)
-    if not wanted:  # all that these formats can use
-        have = set(SECTIONS).difference(OF_SOME).union(["shards"], *[kind.USES for kind in kinds])
-    have -= {kind.NAME for kind in LATER if BY_NAME.get(kind.FAMILY) not in kinds}
-    for name in sorted(have):
-        have.update(NEED.get(name, ()))
-    return have
+PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
+    "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
+    "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
+    "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
+    "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
+PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+CALLS = {  # what users call of a part
+    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
+        get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
+        item flat contiguous astype todense components scheme scales dequantize""",
+    "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
-def make_copy(text: str, names: "List[str]", wanted: "List[str]") -> str:
-    """Return this file's text with only some formats and sections; of an empty list, all."""
+TABLES = {"FORMATS", "LATER"}  # of which a copy has only some: an object of each class in a line
+
+
+class Piece:
+    """A statement of the module or of a class: its lines, the names it defines and those it uses.
+
+    A class uses what its bases and decorators do; what stands in it are pieces of their own.
+    `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
+    """
+
+    lacks = ""
+
+    def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
+        import ast
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_constant = {ast.Name} == {
+            type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
+        outer = list(getattr(node, "decorator_list", ()))
+        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
+            self.first -= 1  # comments in front of it
+        self.defines = defined_names(node)
+        self.members: "List[Piece]" = []
+        if isinstance(node, ast.ClassDef) and not inner:
+            self.members = [Piece(one, lines, True) for one in node.body]
+            self.is_code = not outer  # else it adds to another class
+            self.defines = self.defines * self.is_code
+            outer += node.bases
+        self.names: Any = set()
+        self.attributes: Any = set()
+        for one in outer if self.members else [node]:
+            find_names(one, self.names, self.attributes)
+
+    def is_reached(self, names: Any) -> bool:
+        """Return whether it is kept: also what defines nothing, or what Python calls."""
+        return not self.defines or bool([name for name in self.defines if name in names
+                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+
+    def stub(self) -> str:
+        """Return the line that stands for a function or class that was left out."""
+        return f'{self.defines[0]} = left_out("{self.lacks}")'
+
+
+def bound_name(node: Any) -> "Optional[str]":
+    """Return the name that a node of a syntax tree gives to something."""
+    import ast
+    if isinstance(node, ast.alias):
+        return str(node.asname or node.name.split(".")[0])
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+
+
+def defined_names(node: Any) -> "List[str]":
+    """Return the names that a statement defines, also in its branches."""
+    import ast
+    name = bound_name(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = getattr(node.value, "id", None)  # what a table holds goes with the table
+    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
+        return [name] if name else []
+    return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
+
+
+def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and the attributes of any object."""
+    import ast
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+        names.add(node.id)
+    elif isinstance(node, ast.Attribute):
+        attributes.add(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        attributes.add(getattr(node.args[1], "value", None))
+    for child in ast.iter_child_nodes(node):
+        find_names(child, names, attributes, local)
+
+
+class Section:
+    """The text from one banner to the next: its first line, its title, its pieces."""
+
+    def __init__(self, first: int, lines: "List[str]") -> None:
+        self.first, self.lines = first, lines
+        self.title = lines[0].strip("# -").partition("] ")[2]
+        self.pieces: "List[Piece]" = []
+
+    def text(self, kept: Any) -> str:
+        """Return the lines of what is kept; in a class, one for each name that was left out."""
+        lines = dict(enumerate(self.lines, self.first))
+        members = [one for piece in self.pieces for one in piece.members]
+        for piece in members + self.pieces:
+            if piece not in kept or piece.lacks and piece.is_code:
+                for at in range(piece.first, piece.last + 1):
+                    lines.pop(at, None)
+            if piece in kept and piece.lacks and piece in members:
+                lines[piece.last] = "    " + piece.stub()
+            elif piece in kept and piece.members and not (
+                    piece.lacks or kept.intersection(piece.members)):
+                lines[piece.last] = "    pass"
+        shown = [lines[at] for at in sorted(lines)]
+        if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
+            shown = [line for line in shown if line and line[0] != "#"]  # constants
+            shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
+        return "".join([line + "\n" for line in shown])
+
+
+def split_source(text: str) -> "List[Section]":
+    """Return the sections of a source text; the first is what stands before any banner."""
+    import ast
+    lines = text.rstrip("\n").split("\n")
+    starts = [0] + [i for i, line in enumerate(lines) if line[:6] == "# -- ["] + [len(lines)]
+    sections = [Section(start + 1, lines[start:end]) for start, end in zip(starts, starts[1:])]
+    for node in ast.parse(text).body:
+        section = [one for one in sections if one.first <= node.lineno][-1]
+        section.pieces.append(Piece(node, lines))
+    return sections
+
+
+def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> Any:
+    """Mark the pieces that a copy lacks; return the names of the formats and parts it lacks."""
     import re
-    kinds = [find_format(name) for name in names] or list(FORMATS)
-    kinds += [find_format(name) for kind in kinds for name in kind.NEEDS]
-    left_out = [kind for kind in FORMATS if kind not in kinds]
-    have = sections_of(kinds, wanted)
-    gone = [name for name in SECTIONS if name not in have]
-    later = [kind for kind in LATER if kind.NAME in gone and BY_NAME.get(kind.FAMILY) in kinds]
-    text = drop_rooms(text, gone + [kind.NAME for kind in left_out]
-                      + [kind.NAME + " shortcut" for kind in left_out])
-    text = set_value(text, "FORMATS", "(%s,)" % ", ".join(
-        [f"{type(kind).__name__}()" for kind in FORMATS if kind in kinds]))
-    text = set_value(text, "LEFT_OUT", {
-        magic: kind.NAME for kind in later + left_out for magic in kind.MAGICS})
-    text = set_value(text, "WITHOUT", sorted(OF_SOME.intersection(gone)))
-    tools = "tools" in have
-    text = drop_unnamed(text, ROOTS.split() + [
-        name for name in __all__ if tools or name not in CODECS])
-    known = re.findall(r"(?m)^(?:def |class )?(\w+)", text)
-    text = set_value(text, "__all__", [name for name in __all__ if name in known])
-    return text if tools else describe_copy(text, kinds)
+    others = [kind for kind in FORMATS if kind not in kinds]
+    others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
+    words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
+    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+
+    def lacking(*titles: str) -> str:
+        return "".join([word for word, pattern in words for title in titles
+                        if re.fullmatch(pattern, title)][:1])
+    for section in sections:
+        for piece in section.pieces:
+            names = [f"{section.title}.{name}" for name in piece.defines]
+            piece.lacks = lacking(section.title, *names)
+            for one in piece.members:
+                one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
+                                      for name in one.defines])
+    return sorted({word for word, _ in words})
 
 
-def drop_rooms(text: str, names: "List[str]") -> str:
-    """Return the text without sections and formats: their rooms, and lines of others marked so."""
-    import re
-    rooms = "|".join([SECTIONS.get(name, name) for name in names]) or "none"
-    text = "".join([room for room in re.split(r"(?m)^(?=# -- \[)", text)
-                    if not re.match(rf"# -- \[\w+\] ({rooms}) -", room)])
-    text = re.sub(rf"(?m)^    \[\w+\] ({rooms})  .*\n", "", text)  # of the contents
-    return re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
-        found.group(1).split()).issubset(names) else found.group(), text)
+def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
+    """Return the pieces that are reached from the names that are wanted."""
+    pieces = [piece for section in sections for piece in section.pieces]
+    gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
+    kept: Any = set()
+    names, attributes = set(wanted), set(wanted)
+    waiting = [(piece, names) for piece in pieces
+               if not piece.lacks or piece.is_code or piece.is_constant]
+    found = waiting
+    while found:
+        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        waiting = [pair for pair in waiting if pair not in found]
+        for piece, _ in found:
+            if not piece.defines and gone.intersection(piece.names):
+                continue  # it registers something that was left out
+            kept.add(piece)
+            if not (piece.lacks and piece.is_code):
+                table = TABLES.intersection(piece.defines)
+                names.update(piece.names.difference(gone if table else ()))
+                attributes.update(piece.attributes, piece.names)
+                waiting += [(member, attributes) for member in piece.members]
+    return kept
 
 
-def describe_copy(text: str, kinds: "List[Format]") -> str:
-    """Return the text of a copy without tools, with a docstring of its own."""
-    import re
-    text = re.sub(r'(?s)\n\n +>>> .*?(?=\n +""")', "", text)  # examples: they ask for tools
-    text = re.sub(r"(?m)^# -- \[.*\n(?:(?:#(?! --).*)?\n)*(?=# -- |\Z)", "", text)  # empty rooms
-    titles = ", ".join([kind.TITLE for kind in kinds])
-    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
-             '        print(list(file.values()))\n"""')
-    return re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1).rstrip("\n") + "\n"
+def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with some formats and parts."""
+    lacks = mark_left_out(sections, kinds, parts)
+    kept = find_kept(sections, [
+        name for part in parts if part in CALLS for name in CALLS[part].split()])
+    pieces = [piece for section in sections for piece in section.pieces]
+    stubs = "".join([piece.stub() + "\n" for piece in pieces
+                     if piece in kept and piece.lacks and piece.is_code])
+    text = "".join([section.text(kept) + ("\n" + stubs + "\n\n") * (
+        section.title == "left out" and bool(stubs)) for section in sections])
+    known = [name for piece in pieces if piece in kept for name in piece.defines]
+    others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
+    for kind in others:
+        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of TABLES
+    for name, value in (
+            ("__all__", [name for name in __all__ if name in known]),
+            ("LEFT_OUT", {magic: kind.NAME for kind in others for magic in kind.MAGICS}),
+            ("WITHOUT", lacks)):
+        text = set_value(text, name, value)
+    return describe_copy(text, kinds, parts)
 
 
 def set_value(text: str, name: str, value: Any) -> str:
     """Return the text with another value of a constant."""
     import re
-    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*",
-                  lambda found: found.group(1) + str(value), text)
+    from textwrap import fill
+    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+        found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
-def drop_unnamed(text: str, roots: "List[str]") -> str:
-    """Return the text without the definitions, also those in classes, that nothing kept names."""
-    import ast
+def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what is there."""
     import re
-    lines = dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    needed, waiting, inside = set(roots), ast.parse(text).body, {}
-    while True:
-        found = [node for node in waiting if not (
-            defined(node) and needed.isdisjoint(defined(node)))]
-        if not found:
-            break
-        waiting = [node for node in waiting if node not in found]
-        for node in found:
-            parts: Any = [node]
-            if isinstance(node, ast.ClassDef):  # what it defines waits, but for __init__ and such
-                inside[node] = [one for one in node.body if defined(one)
-                                and defined(one)[0][:2] != "__"]
-                waiting += inside[node]
-                parts = [one for one in node.body if one not in inside[node]]
-                parts += node.bases + node.decorator_list
-            for one in [one for part in parts for one in ast.walk(part)]:
-                needed.update([getattr(one, "id", ""), getattr(one, "attr", "")])
-                if isinstance(one, ast.alias):
-                    needed.add(one.name)
-    bare = [node for node, inner in inside.items() if inner == node.body  # with nothing left
-            and not [one for one in inner if one not in waiting]]
-    for node in waiting + bare:
-        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
-        while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
-            start -= 1
-        for number in range(start, node.end_lineno + 1):
-            lines.pop(number, None)
-    return re.sub("\n{4,}", "\n\n\n", "\n".join(lines.values()))
-
-
-def defined(node: Any) -> "List[str]":
-    """Return the names that a mere definition defines; a class that adds to another is more."""
-    import ast
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        adds = isinstance(node, ast.ClassDef) and node.decorator_list
-        return [] if adds else [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [one.asname or one.name for one in node.names]
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return []
-    targets: Any = node.targets if isinstance(node, ast.Assign) else [node.target]
-    if isinstance(targets[0], ast.Subscript):  # of a registry: it goes with who asks that
-        targets = [targets[0].value]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    titles = ", ".join([kind.TITLE for kind in kinds])
+    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
+             "        print(list(file.values()))\n\nContents")
+    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
+    text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
+        found.group(1) in sections), text)
+    if not {"save", "tools"}.issubset(parts):
+        text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    return text.rstrip("\n") + "\n"
 
 
 # -- [11] command line ---------------------------------------------------------------------------
@@ -10254,7 +10188,7 @@ ORDERS: Any = {  # of the rows of ls, by (name, tensor)
 
 def list_file(path: str, args: Any) -> Facts:
     with load(open_input(path), **args.options) as file:
-        items = _select(list(file.items()), args.only)
+        items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             items.sort(key=ORDERS[args.sort])
         metadata, differ = merged(file)
@@ -10579,15 +10513,25 @@ def show_vendor(args: Any) -> None:
     from hashlib import sha256
     with open(__file__, "rb") as stream:
         source = stream.read()
-    if os.path.exists(args.out) and os.path.realpath(args.out) == os.path.realpath(__file__):
+    if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    if set(getattr(args, "with")).difference(SECTIONS, ["load"]):
-        raise TypeError(f"--with takes load and some of {' '.join(SECTIONS)}")
-    text = make_copy(source.decode(), args.formats, getattr(args, "with"))
-    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n"
-            f"# {sha256(source).hexdigest()}\n# made by: vendor --formats "
-            f"{','.join(args.formats)} --with {','.join(getattr(args, 'with'))}\n")
-    write_text(args.out, text.replace("\n", made, 1), count_of(text.count("\n"), "line"))
+    formats, parts = args.formats, getattr(args, "with")
+    for word in parts:
+        if word not in PARTS:
+            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+    text = source.decode()
+    if formats or parts:
+        wanted = [find_format(name) for name in formats] or list(FORMATS)
+        wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
+        text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
+                         ["load"] + parts if parts else list(PARTS))
+    options = ["--formats " + ",".join(formats)] * bool(formats)
+    options += ["--with " + ",".join(parts)] * bool(parts)
+    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+            f"# {sha256(source).hexdigest()}\n"
+            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+    text = text.replace("\n", made, 1)
+    write_text(args.out, text, count_of(text.count("\n"), "line"))
 
 
 def words(text: str) -> "List[str]":
@@ -10670,7 +10614,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
-               "help": "only these parts besides load: " + " ".join(SECTIONS)}}
+               "help": "only these parts: " + " ".join(PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
