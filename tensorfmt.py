@@ -7216,22 +7216,24 @@ def preview(item: Tensor) -> str:
         edge = 3 if rank < 4 else 1 if rank < 8 else 0
     whole = item.item() if not rank else item.decoded() if isinstance(item, Derived) else item
     widths = [0]
+    text_of(whole, rank, rank, edge, widths)  # finds the widest value
+    return text_of(whole, rank, rank, edge, widths)
 
-    def text_of(part: Any, depth: int) -> str:
-        if depth == rank:
-            text = repr(float("%.8g" % part) if isinstance(part, float) else part)
-            widths[0] = max(widths[0], len(text))
-            return " " * (widths[0] - len(text)) + text
-        n = part.shape[0]
-        places = list(range(n)) if n <= 2 * edge else (
-            list(range(edge)) + [None] + list(range(n - edge, n)))
-        texts = ["..." if i is None else text_of(part[i], depth + 1) for i in places]
-        if depth == rank - 1:  # in lines of 78 columns
-            count = max(1, (80 - 2 * rank) // (widths[0] + 2))
-            texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-        return "[" + (",\n" + " " * (depth + 1)).join(texts) + "]"
-    text_of(whole, 0)  # finds the widest value
-    return text_of(whole, 0)
+
+def text_of(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
+    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not depth:
+        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+        widths[0] = max(widths[0], len(text))
+        return " " * (widths[0] - len(text)) + text
+    n = part.shape[0]
+    places = list(range(n)) if n <= 2 * edge else (
+        list(range(edge)) + [-n] + list(range(n - edge, n)))
+    texts = ["..." if i < 0 else text_of(part[i], depth - 1, rank, edge, widths) for i in places]
+    if depth == 1:  # in lines of 78 columns
+        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
 
 
 def json_ready(value: Any) -> Any:
@@ -8482,12 +8484,11 @@ class Reasons:
     def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
         self.rows.setdefault((noun, why, option, value), []).append(name)
 
-    def check(self) -> None:
-        """Raise what was collected, as a ValueError that has it as `.reasons`."""
-        if self.rows:
-            error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
-            error.reasons = self
-            raise error
+    def error(self) -> ValueError:
+        """Return what was collected, as an error that has it as `.reasons`."""
+        made: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
+        made.reasons = self
+        return made
 
     def text(self, remedy: Any) -> str:
         """Return a line for each reason; of an option and its value `remedy` makes a text."""
@@ -8560,7 +8561,8 @@ def convert(source: "Union[Source, File]", target: Target, *,
     for name, _ in items:
         for why in kind.check_name(named[name]):
             reasons.add("tensor", name, why, "rename", "OLD=NEW")
-    reasons.check()
+    if reasons.rows:
+        raise reasons.error()
     summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
@@ -8821,9 +8823,12 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     """
     if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
         raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
-    a, b = [one if isinstance(one, File) else load(one, mmap=mmap) for one in (a, b)]
-    for file in (a, b):
-        check_work(list(file.items()))
+    for one in (a, b):
+        if not isinstance(one, File):
+            with load(one, mmap=mmap) as file:
+                both = (file, b) if one is a else (a, file)
+                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+        check_work(list(one.items()))
     found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
         names = watch(names, sum([item.nbytes for item in a.values()]),
@@ -8936,7 +8941,8 @@ a{color:inherit}
 .banner{padding:.6rem 1rem;overflow-wrap:anywhere}
 nav{position:sticky;top:0;display:flex;height:44px;padding:3px 0;background:var(--paper)}
 nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--t);
-border-bottom:4px solid var(--c);border-right:1px solid var(--paper);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
+border-bottom:4px solid var(--c);border-right:1px solid var(--paper);
+font:11px/1.3 monospace;white-space:pre;text-decoration:none}
 pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
 table{border-collapse:collapse}
@@ -9691,8 +9697,8 @@ def show_stats(items: Items, one: bool, json: bool) -> int:
         lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
             f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
         table(lines)
-    for error in errors:
-        raise error
+    if errors:
+        raise errors.pop()
     return 0
 
 

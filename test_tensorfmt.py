@@ -6679,6 +6679,7 @@ class ReadmeTest(TestCase):
         go_to(self, folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
+        self.addCleanup(names.clear)  # functions and their names are a cycle
         ran, printed = {"python": 0, "console": 0, "text": 0}, ""
         for number, (language, _, text) in enumerate(
                 [block.partition("\n") for block in blocks[1::2]]):
@@ -7167,6 +7168,7 @@ class TrustTest(FolderCase):
             for text in texts[:-1]:
                 self.assertHarmless(text, evil)
             self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
+            file.close()
 
     def test_messages_are_bounded(self):
         many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
