@@ -9938,13 +9938,13 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
+COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
     "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
-    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
     "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
     "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
     "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
-PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+COPY_PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in COPY_PARTS])
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
@@ -10077,7 +10077,7 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
     others = [kind for kind in FORMATS if kind not in kinds]
     others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
     words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
-    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+    words += [(part, COPY_PARTS[part]) for part in COPY_PARTS if part not in parts]
 
     def lacking(*titles: str) -> str:
         return "".join([word for word, pattern in words for title in titles
@@ -10648,14 +10648,14 @@ def show_vendor(args: Any) -> None:
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     formats, parts = args.formats, getattr(args, "with")
     for word in parts:
-        if word not in PARTS:
-            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+        if word not in COPY_PARTS:
+            raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {show(word)}")
     text = source.decode()
     if formats or parts:
         wanted = [find_format(name) for name in formats] or list(FORMATS)
         wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
         text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
-                         ["load"] + parts if parts else list(PARTS))
+                         ["load"] + parts if parts else list(COPY_PARTS))
     options = ["--formats " + ",".join(formats)] * bool(formats)
     options += ["--with " + ",".join(parts)] * bool(parts)
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
@@ -10745,7 +10745,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
-               "help": "only these parts: " + " ".join(PARTS)}}
+               "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
