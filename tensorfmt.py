@@ -31,7 +31,7 @@
         print(w.dtype, w.shape, w[0, 1])    # float64 (2, 2) 2.0
         array = numpy.asarray(w)            # zero-copy; numpy is not needed for anything else
 
-Contents (the banners of the rooms below; search for a number)
+Contents (the banners of the sections below; search for a number)
 
     [1] platform           what this Python offers; registries; limits of no one format
     [2] errors, text       FormatError, Unsupported; what messages are made of
@@ -70,7 +70,7 @@ Contents (the banners of the rooms below; search for a number)
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
     [8b2] work             how much a file may make save() write
-    [8c] shards            model.safetensors.index.json
+    [8c] shards            model.safetensors.index.json, read only
     [8d] pickles           by reference where there is a path
     [8e] arrays            what numpy, torch and jax ask for
     [8f] shown             repr() with values; ==
@@ -87,12 +87,10 @@ Contents (the banners of the rooms below; search for a number)
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
-Floors: [1] to [6b] and the reading of [7] and [8a] are the ground floor, all that load() needs;
-writers are the first floor; [6c] to [6h] and [8c] to [8h] are wings; [8b2] and [9] are tools; [10]
-and [11] the roof. An upper floor subclasses a lower one, adds methods to its classes (adds_to) or
-registers with it (FEATURES, ENCODINGS, LAYOUTS, STORED, LATER); no lower one names it. The room of
-a format has its drawn layout, tables of its fields, one `read`, also behind explain and verify, and
-one `write`.
+What loads knows nothing of what saves ([5a2], [6i], [8b], [8b2]), and both nothing of the tools,
+[9] to [11]; but load(verify=True) calls verify, and a FormatError gets its exact place by [9a].
+What an optional part does is called by its name. The section of a format has its drawn layout,
+tables of its fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -117,7 +115,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Tuple, Type, Union, ValuesView)
+                        Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -149,12 +147,6 @@ else:
     Map = dict
 NATIVE = "<" if sys.byteorder == "little" else ">"
 
-FEATURES: Facts = {}  # what upper rooms register with lower ones: "paths", "quantized"
-LAYOUTS: Facts = {}  # classes of tensors of several parts, by the layout of their Entry
-ENCODINGS: Facts = {}  # codecs of stored bytes, by name: zstd
-STORED: Facts = {}  # what save() asks of stored bytes: (items) -> None, or FormatError
-LATER: "List[Format]" = []  # later generations of formats, each in a room of its own
-BY_NAME: "Dict[Any, Format]" = {}  # formats by name and suffix, filled by [8a]
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
 WITHOUT: Any = []  # and the wings: zstd, sparse, quantized
 MISSING: Any = object()  # a key that is absent
@@ -585,6 +577,9 @@ class Memory:
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
 
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
     def close(self) -> None:
         self._view = None  # never release() nor mmap.close(): views stay valid, on PyPy too
 
@@ -597,11 +592,13 @@ class Stream:
 
     of_file = True
     _file: Any = None  # nor is there one behind close()
+    locks: Any = None  # of streams that were not opened here
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
         self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
-        self._file, self._lock, self.path, self.stamp = stream, RLock(), path, stamp
+        self._file, self.path, self.stamp = stream, path, stamp
+        self._lock: Any = RLock() if stamp else lock_of(stream)
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
 
@@ -654,6 +651,9 @@ class Stream:
         mapped = self._map or self.zero_copy
         return mapped.view(offset, nbytes) if mapped else memoryview(self.read(offset, nbytes))
 
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
     def close(self) -> None:
         with self._lock:
             self._file, self._map = None, False
@@ -663,13 +663,33 @@ class Stream:
         __del__: Any = property(attrgetter("_finish"))
 
 
+STREAMS = RLock()  # held while the lock of a stream is looked for
+
+
+def lock_of(stream: Any) -> Any:
+    """Return the lock of a stream: one for all Files over it, for it has one position."""
+    try:
+        from weakref import WeakKeyDictionary
+        with STREAMS:
+            Stream.locks = WeakKeyDictionary() if Stream.locks is None else Stream.locks
+            return Stream.locks.setdefault(stream, RLock())
+    except (ImportError, TypeError):  # a board; nothing can refer to it weakly
+        return RLock()
+
+
+def dangling_link(path: str) -> str:
+    """Return what a symbolic link is whose target is gone; "" of other paths."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    return f"a symbolic link to {plain(os.readlink(path))}, which is not there"
+
+
 def open_path(path: str, mapped: bool) -> Any:
     try:
         about = os.stat(path)
-    except FileNotFoundError as error:
-        if os.path.islink(path):
-            error.strerror = f"a symbolic link to {plain(os.readlink(path))}, which is not there"
-        raise
+    except OSError as error:
+        link = "" if BOARD else dangling_link(path)
+        raise OSError(error.errno, link, path) if link else error
     if about[0] >> 12 == 1:  # to open one may wait for ever
         raise ValueError(f"{plain(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
@@ -706,6 +726,9 @@ class Lazy:
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
 
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
     def close(self) -> None:
         with self._lock:
             source, self._source = self._source, False
@@ -716,7 +739,7 @@ class Lazy:
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         path = os.fsdecode(source) if hasattr(os, "fsdecode") else source
-        return FEATURES.get("paths", open_path)(path, mapped)
+        return (open_folder if not BOARD and os.path.isdir(path) else open_path)(path, mapped)
     try:
         return Memory(source, True)
     except TypeError:
@@ -724,6 +747,11 @@ def open_source(source: Any, mapped: bool) -> Any:
         if not missing and not hasattr(source, "encoding"):
             name = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's
             return Stream(source, name if isinstance(name, str) else None)
+        if hasattr(source, "open") and "read" in missing and not hasattr(source, "__enter__"):
+            with source.open("rb") as stream:  # zipfile.Path, importlib.resources
+                memory = Memory(stream.read(), True)  # to seek in a deflated member takes long
+            memory.path = getattr(source, "name", None)
+            return memory
     raise TypeError('a source is a path, bytes or a seekable stream of bytes (open(path, "rb")), '
                     f"not {type(source).__name__}")
 
@@ -2051,10 +2079,8 @@ class Tensor:
     components: Any = None  # of a tensor of several parts
     scheme: Any = None  # of a quantized tensor
     layout_keys: Any = ()  # attrs that say how its parts are stored
-    if TYPE_CHECKING:  # for type checkers, what upper floors add
-        astype: Callable[[Any], "Tensor"]
+    if TYPE_CHECKING:  # for type checkers, what [8f] adds
         todense: Callable[[], "Tensor"]
-        __array__: Any
 
         def __float__(self) -> float: ...
         def __int__(self) -> int: ...
@@ -2289,10 +2315,44 @@ class Tensor:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         itemsize, stored = self.check_readable(), self.stored
         if self.dtype not in STRUCT_CODE:
-            raise FEATURES.get("array", Unsupported)(f"{self.dtype} needs a copy made with arrays")
+            raise AttributeError(f"{self.dtype} has no type of numpy")  # it asks for __array__ then
         code = f"{'|' if itemsize == 1 else stored.order}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": stored.strides, "offset": -self.span()[0]}
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return to_numpy(self, dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return to_dlpack(self, **options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    def __jax_array__(self) -> Any:
+        return to_jax(self)
+
+    def __buffer__(self, flags: int) -> Any:  # from CPython 3.12 on
+        return to_buffer(self)
+
+    def __reduce__(self) -> Any:
+        return reduce_tensor(self)
+
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        return deepcopy_tensor(self, memo)
+
+    def astype(self, dtype: Any) -> "Tensor":
+        """Return a copy in memory with another dtype, without attrs of the old one.
+
+        Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
+        NaN or a number out of range.
+        """
+        self.check_readable()
+        data, dtype = bytearray(), as_dtype(dtype)
+        for block in cast_blocks(self, dtype):
+            data += block
+        stored = Storage(Memory(data), len(data))
+        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -2317,6 +2377,12 @@ def as_index(key: Any) -> int:
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
         raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
     return int(key)
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as one dimension or several, as a tuple."""
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 class File(TensorMap):
@@ -2365,6 +2431,15 @@ class File(TensorMap):
 
     def __repr__(self) -> str:
         return f"<File {self.format}, tensors: {len(self)}>"
+
+    def __reduce__(self) -> Any:
+        return reduce_file(self)
+
+    def __copy__(self) -> "File":
+        return copy_file(self)
+
+    def __deepcopy__(self, memo: Any) -> "File":
+        return deepcopy_file(self, memo)
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -2610,9 +2685,12 @@ class Cursor:
     def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
               check: str = "index", error: Any = FormatError) -> FormatError:
         """Return an error of the field at this path of the entry; it lies at or behind .start."""
-        return error(what, self.start if offset is None else offset,
-                     path_of_keys(self.where + path) or self.root or None,
-                     self.tensor if tensor is None else tensor, self.source.path, check)
+        made: FormatError = error(
+            what, self.start if offset is None else offset,
+            path_of_keys(self.where + path) or self.root or None,
+            self.tensor if tensor is None else tensor, self.source.path, check)
+        made.steps = self.where + path
+        return made
 
     def defer(self, error: FormatError) -> None:
         """Raise the error in the end: any other comes first, for the file may be right."""
@@ -2706,27 +2784,11 @@ class Schema:
 # -- [6c] casts ----------------------------------------------------------------------------------
 
 
-def astype(self: Any, dtype: Any) -> Tensor:
-    """Return a copy in memory with another dtype, without attrs of the old one.
-
-    Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a NaN
-    or a number out of range.
-    """
-    self.check_readable()
-    data, dtype = bytearray(), as_dtype(dtype)
-    for block in cast_blocks(self, dtype):
-        data += block
-    stored = Storage(Memory(data), len(data))
-    return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
-
-
-Tensor.astype = astype  # type: ignore[assignment]
-
-
 def cast_blocks(base: Any, dtype: str) -> Chunks:
     """Return an iterator over the bytes of a tensor as another dtype."""
-    if base.dtype == "qfloat" and "quantized" in FEATURES:
-        return FEATURES["quantized"].scaled_blocks(base, dtype)
+    if base.dtype == "qfloat":
+        blocks: Chunks = base.scaled_blocks(dtype)
+        return blocks
     return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
@@ -2888,9 +2950,10 @@ class Derived(Tensor):
         return self.contiguous().data
 
     def blocks(self) -> Chunks:
-        stored, codec = self.stored, ENCODINGS[self.stored.encoding]
+        stored = self.stored
         try:
-            yield from codec.decode(stored.source, self.start, stored.nbytes, self.nbytes)
+            yield from decode(stored.encoding, stored.source, self.start, stored.nbytes,
+                              self.nbytes)
         except FormatError as error:
             raise fault_of(self, error.what, type(error))
 
@@ -2899,7 +2962,7 @@ class Derived(Tensor):
 
     @property
     def __array_interface__(self) -> Facts:
-        return self.contiguous().__array_interface__
+        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
 
 
 MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
@@ -2923,6 +2986,7 @@ class Cast(Derived):
 # -- [6e] zstd -----------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+MAX_ZSTD = 32768  # bytes that a stored one can become (128 KiB of a block of 4 bytes)
 
 
 def zstd_module() -> Any:
@@ -2973,54 +3037,59 @@ def check_frames(source: Any, at: int, nbytes: int) -> None:
         raise FormatError("zstd: the last frame is cut short, or bytes lie behind it")
 
 
-class Zstd:
-    """What ENCODINGS holds of an encoding."""
-
-    most = 32768  # decoded bytes per stored byte (128 KiB from a block of 4 bytes)
-
-    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
-        """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
-        module = zstd_module()
-        check_frames(source, offset, nbytes)
-        stream: Any = _Frames(source, offset, nbytes)
-        if hasattr(module, "ZstdFile"):
-            stream = module.ZstdFile(stream)
-        else:
-            stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-        left, block = need, b"-"
-        try:
-            while left and block:
-                block = stream.read(min(BLOCK, left))
-                left -= len(block)
-                yield block
-            more = stream.read(1)
-        except FormatError:
-            raise
-        except Exception as error:
-            raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
-        if left or more:
-            found = f"more than {need}" if more else need - left
-            raise FormatError(f"zstd: {found} bytes decoded, dtype and shape need {need}")
-
-    def encode(self, blocks: Any, nbytes: int, level: int) -> Chunks:
-        """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-        module = zstd_module()
-        compressor = module.ZstdCompressor(level)
-        pledge = getattr(compressor, "set_pledged_input_size",
-                         getattr(compressor, "_set_pledged_input_size", None))
-        if hasattr(compressor, "compressobj"):
-            compressor = compressor.compressobj(size=nbytes)
-        elif pledge:
-            pledge(nbytes)
-        else:  # only one call with all of it puts the size into the frame
-            yield module.compress(b"".join([bytes(block) for block in blocks]), level)
-            return
-        for block in blocks:
-            yield compressor.compress(block)
-        yield compressor.flush()
+def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
+    module = zstd_module()
+    check_frames(source, offset, nbytes)
+    stream: Any = _Frames(source, offset, nbytes)
+    if hasattr(module, "ZstdFile"):
+        stream = module.ZstdFile(stream)
+    else:
+        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    left, block = need, b"-"
+    try:
+        while left and block:
+            block = stream.read(min(BLOCK, left))
+            left -= len(block)
+            yield block
+        more = stream.read(1)
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
+    if left or more:
+        found = f"more than {need}" if more else need - left
+        raise FormatError(f"zstd: {found} bytes decoded, dtype and shape need {need}")
 
 
-ENCODINGS["zstd"] = Zstd()
+def zstd_encode(blocks: Any, nbytes: int, level: int) -> Chunks:
+    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    module = zstd_module()
+    compressor = module.ZstdCompressor(level)
+    pledge = getattr(compressor, "set_pledged_input_size",
+                     getattr(compressor, "_set_pledged_input_size", None))
+    if hasattr(compressor, "compressobj"):
+        compressor = compressor.compressobj(size=nbytes)
+    elif pledge:
+        pledge(nbytes)
+    else:  # only one call with all of it puts the size into the frame
+        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        return
+    for block in blocks:
+        yield compressor.compress(block)
+    yield compressor.flush()
+
+
+CODECS = "zstd", "zt.zstd-seekable/1"  # encodings whose bytes are read here
+
+
+def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    """Return an iterator over the `need` bytes that coded ones stand for."""
+    if encoding == CODECS[0]:
+        return zstd_decode(source, offset, nbytes, need)
+    if encoding == CODECS[1]:
+        return seekable_decode(source, offset, nbytes, need)
+    return Numbers(encoding[1:-1]).decode(source, offset, nbytes, need)
 
 
 # -- [6f] parts ----------------------------------------------------------------------------------
@@ -3050,8 +3119,7 @@ class Part:
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
         given = self.decoded_nbytes
         wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
-        if self.encoding in ENCODINGS and (
-                not self.nbytes or need > ENCODINGS[self.encoding].most * self.nbytes):
+        if self.encoding in CODECS and (not self.nbytes or need > MAX_ZSTD * self.nbytes):
             return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
@@ -3060,10 +3128,8 @@ class Part:
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
                          self.why)
-        make = Tensor
-        if ("zstd" in ENCODINGS and self.encoding in ENCODINGS and self.why is None
-                and self.dtype in ITEMSIZE):
-            make = Derived
+        coded = self.encoding in CODECS and self.why is None and self.dtype in ITEMSIZE
+        make = Derived if coded else Tensor
         return make(name, self.dtype, shape, stored, self.offset, attrs, format)
 
 
@@ -3103,7 +3169,7 @@ class Entry:
         if not self.layout:
             encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        make = LAYOUTS.get(self.layout, Sparse)
+        make = Sparse if self.layout else Compound
         return make(name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
@@ -3139,9 +3205,6 @@ class Compound(Tensor):
             data += bytes(stored.source.view(part.offset, part.nbytes))
         return Entry("", parts).open, (Memory(data), self.name, self.dtype, self.shape, self.attrs,
                                        self.format, stored.why)
-
-
-LAYOUTS[""] = Compound
 
 
 # -- [6g] sparse ---------------------------------------------------------------------------------
@@ -3257,10 +3320,8 @@ class Sparse(Derived):
         return Sparse.join(parts, shape, "", Map(attrs.items()), None)
 
 
-FEATURES["sparse"] = Sparse
 INDEX_TYPES = ("uint64", "uint32")
 BLOBS = ("sparsecsr", "sparsecoo")  # layouts of one blob
-LAYOUTS.update([(layout, Sparse) for layout in ("csr", "coo", "sparse") + BLOBS])
 
 
 def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
@@ -3388,15 +3449,13 @@ class Plan:
         self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
-DEQUANTIZE = FEATURES["dequantize"] = \
-    '; .dequantize() or convert(cast="float32")'
+DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 
 class Quantized(Tensor):
     """A tensor of dtype "qfloat": numbers of few bits, to be multiplied by scales."""
 
     __slots__ = ()
-    SCHEMES: Any  # of the one format that has such tensors
 
     def check_readable(self) -> int:
         raise fault_of(self, f"qfloat cannot be read element by element{DEQUANTIZE}", Unsupported)
@@ -3406,12 +3465,12 @@ class Quantized(Tensor):
     @property
     def scheme(self) -> Facts:
         """How it is stored, in the words of its format."""
-        if self.SCHEMES.KEY not in self.attrs:
+        if BurnSchemes.KEY not in self.attrs:
             raise fault_of(self, "no quantization scheme is known for it", Unsupported)
-        return self.SCHEMES.scheme_of(self.attrs[self.SCHEMES.KEY])
+        return BurnSchemes.scheme_of(self.attrs[BurnSchemes.KEY])
 
     def plan(self) -> Plan:
-        plan: Plan = self.SCHEMES.plan(self, self.scheme)
+        plan: Plan = BurnSchemes.plan(self, self.scheme)
         if plan.nbytes != self.stored.nbytes:
             what = f"{self.stored.nbytes} bytes stored, the scheme needs {plan.nbytes}"
             raise fault_of(self, what, Unsupported)
@@ -3481,9 +3540,8 @@ class Quantized(Tensor):
     @staticmethod
     def make(data: Any, shape: Any, attrs: Facts) -> "Quantized":
         """Return a Tensor of stored bytes; an attr holds the scheme."""
-        known = Quantized.SCHEMES
-        if shape is None or not isinstance(known.scheme_of(attrs.get(known.KEY)), dict):
-            raise ValueError("qfloat needs bytes, shape= and " + known.NEEDS)
+        if shape is None or not isinstance(BurnSchemes.scheme_of(attrs.get(BurnSchemes.KEY)), dict):
+            raise ValueError("qfloat needs bytes, shape= and " + BurnSchemes.NEEDS)
         raw = bytes(memoryview(data))
         stored = Storage(Memory(raw), len(raw))
         return Quantized("", "qfloat", shape, stored, 0, Map(attrs.items()))
@@ -3510,10 +3568,10 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     if components is not None:
         parts = dict([(key, tensor(value, dtype if key == "values" else None))
                       for key, value in dict(components).items()])
-        made: Tensor = feature("sparse").make(shape, parts, attrs)
+        made: Tensor = Sparse.make(shape, parts, attrs)
         return made
     if dtype == "qfloat":
-        return feature("quantized").make(data, shape, attrs)
+        return Quantized.make(data, shape, attrs)
     made = _from_value(data, None if dtype is None else as_dtype(dtype), attrs)
     if shape is not None:
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
@@ -3522,13 +3580,6 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     if attrs:
         made.attrs.update(attrs)
     return made
-
-
-def feature(name: str) -> Any:
-    """Return what a wing registers; Unsupported in a copy without it."""
-    if name not in FEATURES:
-        raise Unsupported(f"this copy was made without {name}")
-    return FEATURES[name]
 
 
 def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
@@ -3542,12 +3593,6 @@ def _from_value(data: Any, dtype: "Optional[str]", attrs: Facts) -> Tensor:
     else:
         made = _from_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(str(dtype))
-
-
-def as_shape(shape: Any) -> Shape:
-    """Return a shape, given as one dimension or several, as a tuple."""
-    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
-    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 def _from_lists(data: Any, dtype: Any) -> Tensor:
@@ -3565,7 +3610,8 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         values = [item.item() if hasattr(item, "item") else item for item in level]
         types = set(map(type, values))
     for one in types - {int, float, bool}:
-        raise ValueError(f"{one.__name__} among the numbers")
+        remedy = REMEDIES["U"] if one is str else ""
+        raise ValueError(f"{one.__name__} among the numbers{remedy}")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
@@ -3582,7 +3628,7 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-    view, given = view_of(data)
+    view, given = view_of(data, dtype)
     if isinstance(view, Tensor):
         return view
     raw = dtype if given == "uint8" and view.ndim == 1 and not (
@@ -3598,7 +3644,13 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(given, view.shape or (), view, order)
 
 
-def view_of(data: Any) -> Any:
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
+
+
+def view_of(data: Any, wanted: Any = None) -> Any:
     """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit."""
     view, given = _typed_view(data)
     dtype = getattr(data, "dtype", None)
@@ -3607,16 +3659,43 @@ def view_of(data: Any) -> Any:
                               getattr(dtype, "char", "") == "B"):
         return view, given
     name = str(dtype).split(".")[-1]  # takes longer than all of the above
-    if "arrays" in FEATURES:
-        view, given = FEATURES["arrays"](data, name)
+    view, given = as_buffer(data, name, wanted)
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
-        remedy = ""
+        remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
         if hasattr(data, "items"):
             names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
             remedy = f"; flatten it: {{{', '.join(names)}}}"
         raise TypeError(f"cannot make a tensor of {what}{remedy}")
     return view, given
+
+
+def as_buffer(data: Any, given: str, wanted: Any) -> "Tuple[Any, Any]":
+    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
+    if given in ("|V1", "|V2"):
+        given = type_of_bits(given, wanted)
+    if given == "complex128":
+        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg().resolve_conj()
+    elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
+        return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
+    bits = f"int{8 * ITEMSIZE.get(given, 1)}"
+    if (given in PACK or given[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
+        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
+    view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
+    if given in OPAQUE:
+        return opaque_tensor(view, given), given
+    return view, given if given in PACK else found
+
+
+def type_of_bits(code: str, wanted: Any) -> str:
+    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
+    known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(code[2:])]
+    if wanted in known or len(known) == 1:
+        return str(wanted if wanted in known else known[0])
+    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
+                    "tensor(x, DTYPE) says which")
 
 
 def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
@@ -3651,7 +3730,6 @@ class Format:
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     MARKED = True  # every file begins with one of the MAGICS
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    READ_OPTIONS: "Dict[str, str]" = {}  # of load
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # TENSOR_ATTRS that describe the dtype
@@ -3693,13 +3771,6 @@ class Format:
             raise cursor.error(what, "magic", offset=0, check="magic")
 
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
-
-    def open_file(self, source: Any, options: Any) -> File:
-        """Return what load() returns."""
-        return self.make_file(source, self.parse(source, options), options)
-
-    def parse(self, source: Any, options: Any) -> Any:
-        return without_gc(self.read)(Cursor(source), **options)
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what read() returns."""
@@ -3817,7 +3888,7 @@ class Format:
         if item.dtype is None or item.dtype in self.DTYPES or item.stored.why:
             return ""
         if item.dtype == "qfloat":
-            return str(FEATURES.get("dequantize", ""))
+            return DEQUANTIZE
         return "; .astype() or convert(cast=) to one of them"
 
     def check_name(self, name: str) -> "List[str]":
@@ -3844,7 +3915,7 @@ class Format:
 
 
 def is_sparse(item: Tensor) -> bool:
-    return isinstance(item, FEATURES.get("sparse", ()))
+    return isinstance(item, Sparse)
 
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
@@ -3914,9 +3985,10 @@ class Mag(Format):
     SUFFIXES = (".mag",)
     MAGICS = (b"MAG!", b"MAG&")
     DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300", "read ahead")
+    USES = ("mag100", "mag300")
     MAX_RANK = 6
     DIM_BITS = 63
     ALIGN = 64
@@ -4258,9 +4330,6 @@ class Mag100(Format):
         return Tensor(names[key], dtype, shape, stored, start, attrs, self.NAME)
 
 
-LATER.append(Mag100())
-
-
 # -- [7a3] mag300 --------------------------------------------------------------------------------
 
 
@@ -4282,7 +4351,7 @@ class Mag300(Format):
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     FACTS = {"timestamp": "1970-01-01T00:00:00+00:00", "magnetron_ver": "0.2.2",
              "snapshot_ver": "0.3.0"}  # written, unless a file of 300 has others
-    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
+    OPTIONS = {"version": Mag.OPTIONS["version"],
                "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order") + tuple(FACTS)
     TENSOR_ATTRS = ("dtype", "dtype_id")
@@ -4411,11 +4480,6 @@ class Mag300(Format):
         return self.lay_out(head, items, starts, base + end)
 
 
-LATER.append(Mag300())
-FEATURES["generation"] = choose_generation
-Mag.OPTIONS = {"version": Mag300.OPTIONS["version"]}
-
-
 # -- [7b] ztensor --------------------------------------------------------------------------------
 
 
@@ -4436,7 +4500,7 @@ class ZFamily(Format):
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
     ROOT = "index"  # field of the whole index
-    ENCODED: "Tuple[str, ...]" = ("raw",) + tuple(ENCODINGS)
+    ENCODED = "raw", "zstd"
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
@@ -4499,7 +4563,7 @@ class ZFamily(Format):
 
     def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
         if decoded is not None:
-            yield from ENCODINGS[self.CODEC].decode(source, offset, nbytes, decoded)
+            yield from decode(self.CODEC, source, offset, nbytes, decoded)
         for at in range(offset, offset + nbytes, BLOCK) if decoded is None else ():
             yield source.view(at, min(BLOCK, offset + nbytes - at))
 
@@ -4538,22 +4602,6 @@ def placing(attrs: Facts) -> "List[str]":
             and isinstance(attrs[key], dict) and "offset" in attrs[key]]
 
 
-def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not agree with their checksum."""
-    seen = set()  # what was hashed
-    for name, item in [pair for pair in items if pair[1].format is not None]:
-        kind, source = BY_NAME[str(item.format)], item.stored.source
-        for label, offset, nbytes, digest in kind.checksums(item):
-            if (id(source), offset, nbytes, digest) not in seen:
-                seen.add((id(source), offset, nbytes, digest))
-                status, why = kind.check_range(source, offset, nbytes, digest)
-                if status == "FAIL":
-                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
-
-
-STORED["checksums"] = check_stored
-
-
 class CustomCbor(PlainCbor):
     """Reads what the real library reads of a custom field: no integers over 64 bits."""
 
@@ -4589,7 +4637,8 @@ class ZTensor(ZFamily):
          "of zstd, 3 unless given"),
         ("data_endianness", one_of("little", "big"), None, "little or big"),
         ("checksum", one_of("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
-    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()])
+    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
+                   version="0.1, or 2 for ztensor 2")
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
@@ -4637,9 +4686,9 @@ class ZTensor(ZFamily):
         if not size:
             facts["dtype"], dtype = dtype, None
         self.check_place(cursor, start, nbytes, end, "offset")
-        if encoding in self.ENCODED[1:] and "zstd" in ENCODINGS:
+        if encoding == "zstd":
             need = count_elements(shape) * size if layout == "dense" else 0
-            if not nbytes or need > ENCODINGS[encoding].most * nbytes:
+            if not nbytes or need > MAX_ZSTD * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {show(need)}"
                 raise cursor.error(what, "size", check="sizes")
             make = Tensor if why else Derived
@@ -4698,7 +4747,7 @@ class ZTensor(ZFamily):
                 wrong.append(f"{item.stored.why}; it can only be copied as it is stored")
         choices["copy"] = unknown or (item.stored.encoding == choices["encoding"] != "raw"
                                       and options.get("encoding") is options.get("level") is None)
-        if choices["encoding"] == "zstd" and not choices["copy"] and "zstd" in ENCODINGS:
+        if choices["encoding"] == "zstd" and not choices["copy"]:
             zstd_module()  # raises where there is none
         Digest(choices["checksum"])  # raises where its module is missing
         choices["layout"] = attrs.get("layout", "dense") if unknown else "dense"
@@ -4762,8 +4811,8 @@ class ZTensor(ZFamily):
         copied = choices["copy"] or (stored.encoding == encoding == "raw"
                                      and stored.strides is None and stored.order == order)
         blocks = part.stored_blocks() if copied else part.blocks()
-        if not copied and encoding != "raw" and "zstd" in ENCODINGS:
-            blocks = ENCODINGS[encoding].encode(part.parts(), part.nbytes, choices["level"])
+        if not copied and encoding != "raw":
+            blocks = zstd_encode(part.parts(), part.nbytes, choices["level"])
         if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
         text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
@@ -4902,7 +4951,7 @@ class ZObjects(ZFamily):
             return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
         attrs += self.PARTS, found
         dtype, why = getattr(parts.get("values"), "dtype", None), None
-        if not (known and known in LAYOUTS and dtype) or "data" in parts:
+        if not (known and dtype) or "data" in parts:
             dtype, known, why = None, "", say_unknown("layout", layout)
         return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
 
@@ -5012,9 +5061,6 @@ class ZTensor1(ZObjects):
         if part.why is None:
             need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
             self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
-
-
-LATER.append(ZTensor1())
 
 
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
@@ -5151,7 +5197,7 @@ class ZTensor2(ZObjects):
     TITLE = "zTensor 2"
     VERSION = "2"
     MAGICS: Any = (Shard.MAGIC,)
-    OPTIONS = {"version": "0.1, or 2 for ztensor 2"}
+    OPTIONS = {"version": ZTensor.OPTIONS["version"]}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT = "parts", "layout"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
@@ -5292,7 +5338,7 @@ class ZTensor2(ZObjects):
         if code is not None:
             dtype = self.LOGICAL.get(code)
             why = None if dtype else f"type {show(code)} is not decoded here"
-        if encoding is not None and not (encoding == self.CODEC and encoding in ENCODINGS):
+        if encoding not in (None, self.CODEC):
             why, encoding = say_unknown("encoding", encoding), "other"
         if shard is not None and nbytes:
             far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
@@ -5470,37 +5516,28 @@ class ZTensor2(ZObjects):
         return head, middle, tail
 
 
-class SeekableZstd(Zstd):
-    """zstd frames of one size, but the last, then a skippable frame.
+def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
+    """Yield the `need` bytes; FormatError where the table does not agree with them.
 
+    zstd frames of one size, but the last, then a skippable frame:
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
     """
-
-    def decode(self, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
-        """Yield the `need` bytes; FormatError where the table does not agree with them."""
-        end = offset + nbytes
-        tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
-        count, flags, magic = unpack_from("<IB4s", tail)
-        step = 12 if flags & 128 else 8
-        start = end - 17 - count * step
-        table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
-        rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
-        total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
-        largest = max(sizes + [0])
-        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
-                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
-                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
-            raise FormatError(f"zstd: no seek table at the end for {need} bytes")
-        if total:
-            yield from super().decode(source, offset, total, need)
-
-
-LATER.append(ZTensor2())
-FEATURES["generation"] = choose_generation
-ZTensor.OPTIONS["version"] = ZTensor2.OPTIONS["version"]
-if "zstd" in ENCODINGS:
-    ENCODINGS[ZTensor2.CODEC] = SeekableZstd()
+    end = offset + nbytes
+    tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
+    count, flags, magic = unpack_from("<IB4s", tail)
+    step = 12 if flags & 128 else 8
+    start = end - 17 - count * step
+    table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
+    rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
+    total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
+    largest = max(sizes + [0])
+    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
+            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
+            or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
+    if total:
+        yield from zstd_decode(source, offset, total, need)
 
 
 # -- [7c] primitiv -------------------------------------------------------------------------------
@@ -5622,7 +5659,7 @@ class Primitiv(Format):
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
                "flat": "model: each name is one key part, nothing is an escape"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
-    TENSOR_ATTRS, USES = ("batch",), ("read ahead",)
+    TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
     HELD_AS = {bool: int, float: lambda number: unpack_from("<f", pack("<f", number))[0]}
     CHECKS = ("magic", "index", "bounds", "sizes")
@@ -5888,6 +5925,56 @@ def transpose(item: Tensor) -> Tensor:
 # -- [7d] burnpack -------------------------------------------------------------------------------
 
 
+class BurnSchemes:
+    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
+
+    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
+    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
+    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+              "UE4M3": "E4M3"}
+    BLOCK = Schema(("len", "any", True, "dimensions of a block"),
+                   ("storage", "any", True, "size of a block"))
+    SCHEME = Schema(
+        ("value", one_of(*VALUES), True, "type of the values"),
+        ("param", one_of(*SCALES), True, "type of the scales"),
+        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
+         Schema(other=("any", "packed dimension"))),
+        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
+         Schema(("Block", "any", False, "elements that share one", BLOCK))),
+        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
+
+    @staticmethod
+    def misfit_store(store: Any) -> str:
+        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
+        fits = store == "Native" or packed and all_u64(store.values())
+        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
+
+    @staticmethod
+    def scheme_of(code: Any) -> Any:
+        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
+
+    @classmethod
+    def plan(cls, item: Tensor, scheme: Any) -> Plan:
+        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
+        block: Any = None  # one scale for all
+        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
+            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
+            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
+                    and isinstance(sizes, list) and all_u64(sizes + [rank])
+                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
+            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
+        if found.get("store") == "U32":  # of burn 0.19
+            found["store"] = "Native"
+        fits = fits and not list(cls.SCHEME.wrongs(found))
+        if not fits:
+            what = f"quantization scheme {show(scheme, 200)} is not known"
+            raise fault_of(item, what, Unsupported)
+        floats = None if found["value"][0] == "Q" else found["value"]
+        return Plan(item.shape, floats, cls.VALUES[found["value"]],
+                    cls.SCALES[found["param"]], block)
+
+
 class Burnpack(Format):
     """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
 
@@ -5898,8 +5985,9 @@ class Burnpack(Format):
            nothing behind the last; data_offsets count from DS
 
     The index is sorted by name, the data are in the order given. Burn 0.19 wrote the same header
-    over a "packed" layout: no padding, data from 10 + M on. It is read (a file too short for the
-    padding is packed), never written. Tensors of unknown dtypes are listed.
+    over a "packed" layout: no padding, data from 10 + M on. It is read, never written: where the
+    metadata say "version" 0.19.* and the file ends where packed data do. Others are aligned: a file
+    that was converted keeps its metadata. Tensors of unknown dtypes are listed.
     """
 
     MARKS = {"DS": "data"}
@@ -5917,7 +6005,6 @@ class Burnpack(Format):
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
                "tensor_order": "all names, in the order of their data"}
-    READ_OPTIONS = {"layout": "aligned or packed, where the file does not tell"}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
@@ -5932,7 +6019,8 @@ class Burnpack(Format):
 
     HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
               ("metadata_size", "I", "bytes of CBOR"))
-    CODE = Schema(("Bool", "any", False, "how it is stored"))
+    CODE = Schema(("Bool", "any", False, "how it is stored"),
+                  ("QFloat", "any", False, "quantized", BurnSchemes.SCHEME))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", INTEGERS, True, "dimensions"),
@@ -5946,9 +6034,7 @@ class Burnpack(Format):
                            keys=TEXT), False, "numbers by name"),
         doc="tensors, metadata, scalars")
 
-    def read(self, cursor: Cursor, layout: Any = None) -> Any:
-        if layout not in (None, "aligned", "packed"):
-            raise ValueError(f"layout is aligned or packed, not {layout!r}")
+    def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"NRUB")
         _, version, nbytes = cursor.record(self.HEADER)
         cursor.limit("version", version, 1, 1, "only 1 is known", Unsupported)
@@ -5960,7 +6046,7 @@ class Burnpack(Format):
         tensors = cursor.entries(top["tensors"], self.ENTRY, self.open_entry, "tensors",
                                  fields=("", "data_offsets", "data_offsets"))
         cursor.limit("tensors", len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", Unsupported)
-        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata, layout)
+        layout, base = self.find_layout(cursor, 10 + nbytes, tensors, metadata)
         cursor.keep_whole(tensors, "metadata_size", base=base)
         attrs = Map([("version", 1), ("layout", layout)])
         if "scalars" in top:
@@ -5972,7 +6058,7 @@ class Burnpack(Format):
         (dtype, attrs, why), (start, stop) = self.dtype_of(entry["dtype"]), entry["data_offsets"]
         if entry.get("param_id") is not None:
             attrs += ("param_id", entry["param_id"])
-        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        make = Quantized if dtype == "qfloat" else Tensor
         stored = Storage(cursor.source, stop - start, why=why)
         made: Tensor = make(name, dtype, tuple(entry["shape"]), stored, start, attrs, self.NAME)
         entry.clear()  # of many entries, only the dict is left
@@ -6000,25 +6086,21 @@ class Burnpack(Format):
             return "text or a map of one text key"
         return "" if isinstance(code.get("QFloat", {}), dict) else "a map in QFloat"
 
-    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any,
-                    layout: Any) -> Any:
-        """Return (layout, offset of the data), by the length of the file."""
-        size, aligned = cursor.end, packed + -packed % 256
+    def find_layout(self, cursor: Cursor, packed: int, tensors: Any, metadata: Any) -> Any:
+        """Return (layout, offset of the data): packed only as burn 0.19 wrote it, and whole."""
+        aligned, size = packed + -packed % 256, cursor.end
         end = max([item.start + item.stored.nbytes for item in tensors.values()], default=0)
-        if layout is not None or size >= aligned + end:
-            return layout or "aligned", packed if layout == "packed" else aligned
-        ranges = sorted([(t.start, t.start + t.stored.nbytes) for t in tensors.values()])
-        follow = [start for start, _ in ranges] == [0] + [stop for _, stop in ranges[:-1]]
-        if end and not (follow and packed + end >= size):
-            return "aligned", aligned
-        doubt = end and not metadata.get("version", "").startswith("0.19.") and all([
-            start % 256 == 0 for start, stop in ranges if start < stop])
-        if not doubt or any(cursor.source.read(packed, min(aligned, size) - packed)):
+        of_019 = metadata.get("version", "").startswith("0.19.")
+        if of_019 and size == packed + end or not end and size < aligned:  # no data: no padding
             return "packed", packed
-        if packed + end == size:
-            raise cursor.error("ambiguous: a packed file of burn 0.19, or an aligned one cut by "
-                               'its padding; layout="packed" or "aligned" settles it',
-                               "metadata_size", check="bounds")
+        if not of_019:
+            return "aligned", aligned
+        short: Any = []  # empty where verify() left out a tensor: more may be wanted
+        cursor.together(short.append, size < aligned + end)
+        if any(short):  # even if partial: which layout it had is lost
+            what = (f"cut short: {size} bytes, a packed file of burn 0.19 has "
+                    f"{packed + end}, an aligned one {aligned + end}")
+            raise cursor.error(what, "metadata_size", check="bounds")
         return "aligned", aligned
 
     def alignment(self, attrs: Any) -> int:
@@ -6098,59 +6180,6 @@ class Burnpack(Format):
                                  "value}}, not %s: %s" % (show(name), show(given)))
             checked[str(name)] = Map([(kind, value)])
         return checked
-
-
-class BurnSchemes:
-    """Burn's schemes of 0.20 to 0.22-pre.2: values, lowest bits first, then scales ([6h])."""
-
-    KEY, NEEDS = "burn_dtype", 'burn_dtype={"QFloat": {...}}'
-    VALUES = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
-              "Q2F": 2, "Q2S": 2}  # bits; F and S both are two's complement
-    SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-              "UE4M3": "E4M3"}
-    BLOCK = Schema(("len", "any", True, "dimensions of a block"),
-                   ("storage", "any", True, "size of a block"))
-    SCHEME = Schema(
-        ("value", one_of(*VALUES), True, "type of the values"),
-        ("param", one_of(*SCALES), True, "type of the scales"),
-        ("store", lambda store: BurnSchemes.misfit_store(store), True, "how values are packed",
-         Schema(other=("any", "packed dimension"))),
-        ("level", one_of("Tensor"), True, "what shares a scale",  # plan() checks a block
-         Schema(("Block", "any", False, "elements that share one", BLOCK))),
-        ("mode", one_of("Symmetric"), True, "Symmetric: no offset"))
-
-    @staticmethod
-    def misfit_store(store: Any) -> str:
-        packed = isinstance(store, dict) and list(store) in (["PackedNative"], ["PackedU32"])
-        fits = store == "Native" or packed and all_u64(store.values())
-        return "" if fits else "Native, {PackedNative: n} or {PackedU32: n}"
-
-    def scheme_of(self, code: Any) -> Any:
-        return code.get("QFloat") if isinstance(code, dict) and len(code) == 1 else None
-
-    def plan(self, item: Tensor, scheme: Any) -> Plan:
-        found, level, fits = Map(scheme.items()), scheme.get("level"), len(scheme) == 5
-        block: Any = None  # one scale for all
-        if isinstance(level, dict) and isinstance(level.get("Block"), dict):
-            sizes, rank = [level["Block"].get(key) for key in ("storage", "len")]
-            fits = (fits and len(level) == 1 and len(level["Block"]) == 2
-                    and isinstance(sizes, list) and all_u64(sizes + [rank])
-                    and 1 <= rank <= min(len(sizes), item.ndim) and 0 not in sizes[:rank])
-            block, found["level"] = sizes[:rank] if fits else None, "Tensor"
-        if found.get("store") == "U32":  # of burn 0.19
-            found["store"] = "Native"
-        fits = fits and not list(self.SCHEME.wrongs(found))
-        if not fits:
-            what = f"quantization scheme {show(scheme, 200)} is not known"
-            raise fault_of(item, what, Unsupported)
-        floats = None if found["value"][0] == "Q" else found["value"]
-        return Plan(item.shape, floats, self.VALUES[found["value"]],
-                    self.SCALES[found["param"]], block)
-
-
-FEATURES["quantized"] = Quantized
-Quantized.SCHEMES = BurnSchemes()
-Burnpack.CODE.rows["QFloat"] = "any", "quantized", BurnSchemes.SCHEME
 
 
 # -- [7e] tensorbuffers --------------------------------------------------------------------------
@@ -6335,6 +6364,14 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
+def no_values(what: str, code: str) -> str:
+    """Return why a type of safetensors cannot be read here, and how its bytes can be."""
+    way = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+           "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}.get(code)
+    return (f"{what} has no values here, only bytes, which safetensors can hold; "
+            + (way or "t.raw are the bytes"))
+
+
 class Safetensors(Format):
     """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
 
@@ -6414,8 +6451,7 @@ class Safetensors(Format):
             what = f"{end - start} bytes stored, {code} {show(shape)} needs {need} bits"
             raise cursor.error(what, "data_offsets", check="sizes")
         entry.clear()  # of many entries, only the dict is left
-        why = None if dtype in ITEMSIZE else (
-            f"dtype {show(code)} has no values here, only bytes, which {self.NAME} can hold")
+        why = None if dtype in ITEMSIZE else no_values(f"dtype {show(code)}", code)
         stored = Storage(cursor.source, end - start, why=why)
         return Tensor(name, None if why else dtype, tuple(shape), stored, base + start,
                       ("st_dtype", code) if why else (), self.NAME)
@@ -6473,7 +6509,18 @@ class Safetensors(Format):
                             [base + start for start in starts], base + at)
 
 
-FEATURES["opaque"] = Safetensors.NAME, "st_dtype"
+OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
+
+
+def opaque_tensor(view: Any, given: str) -> Tensor:
+    """Return an array of a type without values here, for the format that holds its bytes."""
+    shape, raw = view.shape, view.tobytes()
+    if NATIVE == ">" and given == "complex64":
+        raw = swap(raw, 4)
+    if given.endswith("_x2"):
+        shape = shape[:-1] + (2 * shape[-1],)
+    stored = Storage(Memory(raw), len(raw), why=no_values(given, OPAQUE[given]))
+    return Tensor("", None, shape, stored, 0, ("st_dtype", OPAQUE[given]), Safetensors.NAME)
 
 
 # -- [7g] burnrecord -----------------------------------------------------------------------------
@@ -6498,10 +6545,6 @@ class Numbers:
             if len(values) == PART or row[3] == offset + nbytes:
                 yield pack(f"<{len(values)}{self.code}", *values)
                 values = []
-
-
-ENCODINGS.update([(f"[{dtype}]", Numbers(dtype)) for dtype in list(INT_RANGE) + [
-    "bool", "float16", "bfloat16", "float32", "float64"]])
 
 
 def each_head(source: Any, start: int, stop: int) -> Chunks:
@@ -6637,7 +6680,7 @@ class BurnRecord(Format):
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
-    USES = ("quantized", "read ahead")
+    USES = ("quantized",)
     CODED = "list"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
@@ -6747,7 +6790,7 @@ class BurnRecord(Format):
         if words:
             raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
         dtype, more, why = Burnpack.dtype_of(code)
-        make = FEATURES.get("quantized", Tensor) if dtype == "qfloat" else Tensor
+        make = Quantized if dtype == "qfloat" else Tensor
         made: Tensor = make(name, dtype, tuple(entry["shape"]),
                             Storage(cursor.source, raw[2] - raw[1], why=why), raw[1], attrs + more,
                             self.NAME)
@@ -6773,7 +6816,7 @@ class BurnRecord(Format):
                     raise cursor.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
         make: Any = Derived
         encoding, why = f"[{dtype}]", None
-        if encoding not in ENCODINGS:
+        if dtype not in INT_RANGE and dtype not in ("bool", *FLOAT_DIGITS):
             dtype, encoding, why = None, "raw", f"{plain(metadata['int'])} is not known"
         if not (count and dtype):
             encoding, make = "raw", Tensor
@@ -6824,7 +6867,13 @@ FORMATS: "Tuple[Format, ...]" = (
     Safetensors(),
     BurnRecord(),
 )
-BY_NAME.update([(kind.NAME, kind) for kind in LATER] + [
+LATER: "List[Format]" = [  # later generations
+    Mag100(),
+    Mag300(),
+    ZTensor1(),
+    ZTensor2(),
+]
+BY_NAME: "Dict[Any, Format]" = dict([(kind.NAME, kind) for kind in LATER] + [  # and by suffix
     (name, kind) for kind in FORMATS for end in kind.SUFFIXES
     for name in (kind.NAME, end, end[1:])])
 
@@ -6852,7 +6901,54 @@ def kind_of(source: Any, name: Any) -> "Format":
     first = " ".join(["%02x" % byte for byte in head[:8]])
     error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
                         source.path, "magic")
-    raise FEATURES["guess"](source, error) if "guess" in FEATURES else error
+    raise guess(source, error)
+
+
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
+    noun = "JSON" if text[:1] in ("{", "[") else "the text"
+    return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
+
+
+def guess(source: Any, error: FormatError) -> FormatError:
+    """Return the error of a source of no known format, with what it looks like."""
+    head = source.read(0, min(512, source.nbytes))
+    looks = looks_like(head)
+    what = f"not a tensor file known here; {looks}" if looks else error.what
+    made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
+    return made(what if head else "the file is empty", *error.args[1:])
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6871,12 +6967,14 @@ def detect(source: Source) -> "Optional[str]":
 
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         **options: Any) -> File:
+         verify: bool = False, partial: bool = False) -> File:
     """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
     `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
     asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
+    `verify`: raise the first error that verify() finds. `partial`: of a file that was cut short, if
+    its index is in front, the tensors that are whole; the names of others: .attrs["missing"].
     Raises FormatError (or its subclass Unsupported) for the bytes, OSError for the file.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
@@ -6885,13 +6983,35 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     """
     opened = open_source(source, mmap)
     try:
-        return kind_of(opened, format).open_file(opened, options)
+        return open_file(kind_of(opened, format), opened, partial, verify)
     except BaseException as error:
         opened.close()
         if isinstance(error, FormatError):
             error.path = error.path or opened.path
             error.__traceback__ = error.__context__ = None  # they keep what was parsed
         raise error
+
+
+def open_file(kind: "Format", source: Any, partial: bool = False, verify: bool = False) -> File:
+    """Return what load() returns of a source of this format; its errors are exact."""
+    options, error = ({"partial": True} if partial else {}), None
+    try:
+        if partial:
+            parsed = Whole(source).read(kind, options)
+        else:
+            parsed = without_gc(kind.read)(Cursor(source))
+        file: File = kind.make_file(source, parsed, options)
+    except FormatError as caught:
+        error = caught
+    if error is not None:
+        error.__traceback__ = None  # it keeps all that was parsed
+        if "tools" not in WITHOUT:
+            error = exact_error(error, kind, source, options)
+        error.path = source.path
+        raise error
+    for error in verify_source(source, kind, options).errors if verify else ():
+        raise error
+    return file
 
 
 # -- [8b] save -----------------------------------------------------------------------------------
@@ -6905,9 +7025,9 @@ def path_of(target: Any) -> str:
     return target
 
 
-def in_order(tensors: Any) -> Items:
-    """Return the items of a mapping; of a File by offset where its format sorts the index."""
-    items = list(tensors.items())
+def in_order(tensors: Any, names: Any = None) -> Items:
+    """Return items of a mapping, all or some; of a File by offset where its format sorts them."""
+    items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
     if not isinstance(tensors, File) or not tensors.kind.DATA_ORDER:
         return items
     first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
@@ -6950,8 +7070,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         found = without_gc(by_name)(in_order(tensors))
     else:
         found = by_name(tensors)  # to make given pairs may take long
-    if "generation" in FEATURES:
-        kind = FEATURES["generation"](kind, options, tensors, found.values(), attrs)
+    kind = choose_generation(kind, options, tensors, found.values(), attrs)
     kind.check_options(options, kind.OPTIONS)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
@@ -6963,12 +7082,29 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    if "work" in FEATURES:
-        FEATURES["work"](kind, items)
+    check_work(kind, items)
     chunks = kind.write(items, metadata, attrs, options)
-    for check in STORED.values():
-        check(items)
+    check_stored(items)
     return chunks
+
+
+def check_stored(items: Items) -> None:
+    """Raise FormatError where stored bytes do not agree with their checksum."""
+    seen = set()  # what was hashed
+    for name, item in [pair for pair in items if pair[1].format is not None]:
+        kind, source = BY_NAME[str(item.format)], item.stored.source
+        for label, offset, nbytes, digest in kind.checksums(item):
+            if (id(source), offset, nbytes, digest) not in seen:
+                seen.add((id(source), offset, nbytes, digest))
+                status, why = kind.check_range(source, offset, nbytes, digest)
+                if status == "FAIL":
+                    raise FormatError(label + why, offset, "data", name, source.path, "checksums")
+
+
+WAYS = (  # suffix, how such a file is written
+    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
+    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
+    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
@@ -6981,6 +7117,9 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
+    for suffix, way in WAYS:
+        if path.lower().endswith(suffix):
+            raise ValueError(f"{suffix} is not written here; {way}")
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
     raise ValueError("which format? give format= or a suffix: " + names)
 
@@ -7007,15 +7146,13 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     write_out(target, encode_file(kind, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: Any, *given: "NoReturn", format: str = "", metadata: Any = None,
-          attrs: Any = None, **options: Any) -> bytes:
+def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
+          **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    if given or not format:
-        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
     return without_gc(join_file)(find_format(format), tensors, metadata, attrs, options)
 
 
@@ -7029,30 +7166,36 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if "files" in FEATURES and isinstance(chunks, FEATURES["files"]):  # it is more than one
-        return int(chunks.save_to(path))
     real = os.path.realpath(path)
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
         raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
     if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-        try:  # a device, a pipe, /dev/fd/N of a deleted file
-            with open(path, "wb") as stream:
-                return write_all(stream, chunks)
-        except OSError as error:
-            if error.errno in FULL:
-                error.filename = path
-            raise
+        with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+            return write_all(stream, chunks, path)
     return _write_beside(real, chunks, path)
 
 
-def write_all(stream: Any, chunks: Chunks) -> int:
-    """Write every chunk whole, also where write() takes a part; return the bytes."""
+def of_target(error: OSError, target: Any) -> OSError:
+    """Return the error that names the target; the system does not where a disk is full."""
+    if target is None or error.errno is None:
+        return error
+    return OSError(error.errno, error.strerror, target)
+
+
+def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
+    """Write every chunk whole, also where write() takes a part; return the bytes.
+
+    Errors of write() name the target, if it is a path; those of the chunks come as they are.
+    """
     total = 0
     for chunk in chunks:
         left = len(chunk)
         total += left
         while left > 0:
-            count = stream.write(chunk)
+            try:
+                count = stream.write(chunk)
+            except OSError as error:
+                raise of_target(error, target)
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if count is None or count < 1:
@@ -7079,11 +7222,8 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         stream = open(temporary, "xb", opener=opener)
         if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
             os.chmod(temporary, mode)
-        total = write_all(stream, chunks)
-        stream.flush()
-        if hasattr(os, "fsync"):
-            os.fsync(stream.fileno())
-        stream.close()
+        total = write_all(stream, chunks, target)
+        close_synced(stream, target)
         getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
         for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
@@ -7100,6 +7240,17 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
         raise
     sync_folder(folder)
     return total
+
+
+def close_synced(stream: Any, target: str) -> None:
+    """Bring what was written to the disk and close the file."""
+    try:
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
+    except OSError as error:
+        raise of_target(error, target)
 
 
 def sync_folder(folder: str) -> None:
@@ -7186,26 +7337,14 @@ def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
     return nbytes + decode_work(item)
 
 
-def before_casts(items: Items) -> "List[Any]":
-    """Return the tensors as they lie in files, before casts."""
-    return [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
-            for _, item in items]
-
-
-def check_copies(items: Items, nbytes: int, what: str) -> None:
-    """Raise ValueError where so many bytes, of what is written often, are far more than files."""
-    sources = {id(source): source for source in [one.stored.source for one in before_casts(items)]}
-    if [source for source in sources.values() if source.of_file]:
-        Budget(sum([source.nbytes for source in sources.values()])).spend(nbytes, what)
-
-
 def check_work(kind: Any, items: Items, cast: bool = False) -> None:
     """Raise ValueError where a file makes us write far more than it is: bytes named many times.
 
     `kind`: the format to be written; None where values are only looked at.
     """
     sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for item in before_casts(items):
+    for _, item in items:
+        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
         source = item.stored.source
         if source.of_file:
             sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
@@ -7236,12 +7375,10 @@ def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
             seen.update([part, part + (text,)])
 
 
-FEATURES["work"], FEATURES["copies"] = check_work, check_copies
-
-
 # -- [8c] shards ---------------------------------------------------------------------------------
 
 MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 class Reopened(Lazy):
@@ -7266,115 +7403,112 @@ class Reopened(Lazy):
 
 
 class Joined(File):
-    """One File over several; a shard is opened when one of its tensors is asked for."""
+    """A model in several files; a shard is opened when one of its tensors is asked for.
 
-    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any, options: Any,
-                 files: Any = ()) -> None:
-        super().__init__(kind, source, attrs, {}, places, options)
-        self.parts: "Dict[str, File]" = Map(files)  # that are open
+    A shard must have the tensors that the index places there, no more and no less. With `partial`
+    all shards are opened at once, and a tensor is taken from wherever it is whole.
+    """
+
+    def __init__(self, kind: "Format", source: Any, attrs: Facts, places: Any,
+                 options: Any) -> None:
+        self.kind, self.format, self._options, self.path = kind, kind.FAMILY, options, source.path
+        self.attrs, self._source = attrs, source
+        self._tensors: Any = places  # name of a tensor -> name of its shard
+        self.parts: "Dict[str, File]" = Map()  # shards that are open
+        self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
         self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
-        self._named: Any = None  # shard -> names that the index places there
-        self.broken: Any = {}  # shard -> class and arguments of its error
+        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        for name, shard in places.items():
+            self.names.setdefault(shard, []).append(name)
 
-    def part(self, name: str) -> File:
+    def part(self, shard: str, tensor: "Optional[str]" = None) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if name in self.parts:
-            return self.parts[name]
-        if name in self.broken:  # to parse it again for each of its tensors would take long
-            kind, args = self.broken[name]
-            raise kind(*args)
-        file: Any = None
-        wrong: Any = None
+        if shard in self.parts:
+            return self.parts[shard]
+        if shard in self.broken:  # to parse it again for each of its tensors would take long
+            error_class, args = self.broken[shard]
+            raise error_class(*args)
+        source = self.open_shard(shard, tensor)
         try:
-            file = self.open_part(name)
-            for wrong in self.misplaced(name, file):
-                raise wrong
+            file = self.open_part(source)
+            for name, what in () if self._options.get("partial") else self.misplaced(shard, file):
+                raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
         except BaseException as error:
-            if file is not None:
-                file.close()
+            source.close()
             if isinstance(error, FormatError):
-                self.broken[name] = type(error), (error.what, error.offset, error.field,
-                                                  error.tensor, error.path, error.check)
-            raise
-        finally:
-            wrong = None  # its traceback leads here: a cycle
-        return self.parts.setdefault(name, file)  # another thread may have been first
+                self.broken[shard] = type(error), (error.what, error.offset, error.field,
+                                                   error.tensor, error.path, error.check)
+                error.__traceback__ = error.__context__ = None  # they keep what was parsed
+            raise error
+        return self.parts.setdefault(shard, file)  # another thread may have been first
 
-    def open_part(self, name: str) -> File:
+    def open_part(self, source: Any) -> File:
         """Return a shard as a File, whatever tensors it has."""
-        source = self.open_shard(name)
         try:
             kind = kind_of(source, None)
             if kind is not self.kind:
                 what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
-                raise FormatError(what, path=source.path)
-            return kind.open_file(source, self._options)
-        except BaseException as error:
-            source.close()
-            if isinstance(error, FormatError):
-                error.path = error.path or source.path
+                raise FormatError(what)
+            return open_file(kind, source, **self._options)
+        except FormatError as error:
+            error.path = source.path
             raise
 
-    def open_shard(self, name: str) -> Any:
+    def open_shard(self, shard: str, tensor: "Optional[str]" = None) -> Any:
         """Return the source of a shard: a file beside the index, wherever we are by now."""
         if self._source.stamp is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self._source.read(0, 1)  # raises where the File is closed
         index, mapped, _ = self._source.stamp
-        path = os.path.join(os.path.dirname(str(self.path)), name)
-        where = os.path.join(os.path.dirname(index), name)
+        path = os.path.join(os.path.dirname(str(self.path)), shard)
+        where = os.path.join(os.path.dirname(index), shard)
         if not os.path.isfile(where):
-            raise Unsupported("the shard is missing", path=path)
+            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
+                    f"{ANYWHERE}; each other shard can be loaded by its own path")
+            raise Unsupported(what, None, None, tensor, path)
         source = open_path(where, mapped)
         source.path = path
+        made: Any = source
         if len(self.parts) >= MAX_OPEN_SHARDS:
+            made = Reopened(source)
+        elif source.zero_copy:  # a mapping: no descriptor is needed any more
+            made = Memory(source.view(0, source.nbytes), True)
+            made.path, made.stamp = path, source.stamp
+        if made is not source:
             source.close()
-            return Reopened(source)
-        if source.zero_copy:  # it is mapped: the file is not needed any more
-            view = source.view(0, source.nbytes)
-            source.close()
-            memory = Memory(view, True)
-            memory.path, memory.stamp = path, source.stamp
-            return memory
-        return source
+        return made
 
     def misplaced(self, shard: str, file: File) -> Chunks:
-        """Yield an error for each tensor that a shard lacks or has against the index."""
-        if self._named is None:
-            named: Any = {}
-            for name, place in self._tensors.items():
-                named.setdefault(place, []).append(name)
-            self._named = named  # when it is whole: Ctrl-C may come before
-        names = Map.fromkeys(list(file) + file.attrs.get("missing", []))
-        for name in self._named.get(shard, ()) if not self._options.get("partial") else ():
-            if name not in names:
-                what = f"weight_map places it in {quote(shard)}, which lacks it"
-                yield FormatError(what, None, "weight_map", name, self.path)
-        for name in names:
-            if self._tensors.get(name, shard) != shard:
-                what = f"its place is {quote(self._tensors[name])}, but {quote(shard)} has it"
-                yield FormatError(what, None, "weight_map", name, self.path)
+        """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
+        for name in self.names.get(shard, ()):
+            if name not in file:
+                yield name, f"weight_map places it in {quote(shard)}, which lacks it"
+        for name in file:
+            place = self._tensors.get(name)
+            if place is None:
+                yield name, f"it is in {quote(shard)}, but weight_map lacks it"
+            elif place != shard:
+                yield name, f"weight_map places it in {quote(place)}, but {quote(shard)} has it"
 
     def keep_whole(self) -> None:
-        """Open all shards; leave out the tensors of those that are missing, damaged or cut."""
-        whole: Any = set()
-        for name in self.attrs["shards"]:
+        """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
+        found, names = Map(), Map.fromkeys(self._tensors)
+        for shard in self.attrs["shards"]:
             try:
-                whole.update(self.part(name))
+                file = self.part(shard)
             except FormatError:
                 if self._source.stamp is None:  # where none can be looked for
                     raise
-        self.attrs["missing"] = [name for name in self._tensors if name not in whole]
-        for name in self.attrs["missing"]:
-            del self._tensors[name]
+                continue
+            names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
+            for name in file:
+                if name not in found or self._tensors.get(name) == shard:
+                    found[name] = shard
+        self._tensors = Map([(name, found[name]) for name in names if name in found])
+        self.attrs["missing"] = [name for name in names if name not in found]
 
     def __getitem__(self, name: str) -> Tensor:
-        shard = str(super().__getitem__(name))
-        try:
-            return self.part(shard)[name]
-        except FormatError as error:
-            error.tensor = error.tensor or name
-            raise
+        return self.part(str(super().__getitem__(name)), name)[name]
 
     def items(self) -> Any:
         return Map([(name, self[name]) for name in self]).items()
@@ -7388,23 +7522,24 @@ class Joined(File):
             file.close()
 
     @property
-    def metadata(self) -> Facts:
+    def nbytes(self) -> int:  # type: ignore[override]
+        """The stored bytes of all tensors, whose shards it opens."""
+        return sum([item.stored.nbytes for item in self.values()])
+
+    @property
+    def metadata(self) -> Facts:  # type: ignore[override]
         """That of all files, which it opens; ValueError where they do not agree."""
-        found, differ = self.merged()
+        found, differ = self.merged(self)
         if differ:
             raise ValueError(f"the files do not agree on {', '.join(list(differ.values())[:9])}; "
                              "convert(drop=True) leaves it out")
         return found
 
-    @metadata.setter
-    def metadata(self, value: Any) -> None:
-        pass
-
-    def merged(self) -> "Tuple[Facts, Any]":
-        """Return the metadata that the files agree on, and on what they do not."""
+    def merged(self, names: Any) -> "Tuple[Facts, Any]":
+        """Return the metadata that the files of some tensors agree on, and what they do not."""
         found, differ = Map(), Map(self.differ.items())
-        for name in sorted(set(map(str, self._tensors.values())).union(self.parts)):
-            for key, value in self.part(name).metadata.items():
+        for shard in sorted(set([self._tensors[name] for name in names])):
+            for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
                     differ["metadata", key] = f"metadata {show(key)}"
         return Map([pair for pair in found.items() if ("metadata", pair[0]) not in differ]), differ
@@ -7420,19 +7555,19 @@ OneFile: Any = type(BY_NAME.get("safetensors", Format()))  # a copy may lack it
 
 
 class Shards(OneFile):  # type: ignore[misc]
-    """The index of a model in several safetensors files (model.safetensors.index.json).
+    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
 
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
     "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened. They are written whole,
-    NAME-00001-of-0000N.safetensors, then the index, as by the library huggingface_hub.
+    Shards are plain names of files in its folder; nothing else is opened. No library reads
+    total_size when it loads, and released tools write other numbers there.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
-    OPTIONS = dict(OneFile.OPTIONS, shard="bytes of tensors in a file at most: 5GB, 500MB")
     CHECKS = ("index", "shards")
+    MARKS: "Dict[str, str]" = {}
     own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     TOP = Schema(
         ("metadata", MAP, None, "of the writer"),
@@ -7463,143 +7598,30 @@ class Shards(OneFile):  # type: ignore[misc]
         file: Any = self.make_file(source, (attrs,), {})
         total = opened = 0
         for shard in attrs["shards"]:
-            found: Any = Map()
-            wrong: Any = None
+            fine = True
             try:
-                with file.open_part(shard) as found:
+                with file.open_part(file.open_shard(shard)) as found:
                     opened += 1
-                    for errors in file.misplaced(shard, found), verify(found).errors:
-                        for wrong in errors:
-                            yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
+                    total += sum([item.stored.nbytes for item in found.values()])
+                    wrong = ((error.tensor, f"{quote(shard)}: {error.what}")
+                             for error in verify(found).errors)
+                    for rows in file.misplaced(shard, found), wrong:
+                        for name, what in rows:
+                            fine = False
+                            yield "FAIL", what, name
             except FormatError as error:
-                wrong = error
-                yield "FAIL", f"{quote(shard)}: {wrong.what}", wrong.tensor
-            total += sum([item.stored.nbytes for item in found.values()])
-            more = [name for name in found if name not in file]
-            if more:  # libraries that open all of a shard load it, others do not
-                text = f"{quote(shard)}: weight_map lacks {count_of(len(more), 'tensor')} of it"
-                yield "FAIL", text, more[0]
-            elif wrong is None:
+                fine = False
+                yield "FAIL", f"{quote(shard)}: {error.what}", error.tensor
+            if fine:
                 yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
         said = attrs["index"].get("total_size")
         if said is not None and opened == len(attrs["shards"]):
             text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
-            yield "ok" if said == total else "FAIL", text, None
+            yield "ok" if said == total else "note", text, None
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Any:
-        """Check everything; return the files that it will be."""
-        parts = split_items(items, parse_size(self.choose("shard", "5GB", options, {})))
-        kind = BY_NAME[self.FAMILY]
-        if "copies" in FEATURES and not kind.misfit_metadata(metadata, options):
-            nbytes = len(parts) * len(json_text(metadata).encode())
-            FEATURES["copies"](items, nbytes, "metadata in each shard")
-        return ShardFiles(parts, [kind.write(part, metadata, attrs, options) for part in parts])
-
-
-def parse_size(size: Any) -> int:
-    """Return the bytes of 9999 or of a text such as "5GB", which is 5 * 10**9."""
-    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    text = str(size).strip().upper()
-    try:
-        nbytes = int(float(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text))
-    except (ValueError, OverflowError):
-        nbytes = 0
-    if nbytes < 1:
-        raise ValueError(f"shard: bytes, or a number of {', '.join(units)}, not {show(size)}")
-    return nbytes
-
-
-def split_items(items: Items, most: int) -> "List[Items]":
-    """Return the items of each shard: in order, as huggingface_hub splits them."""
-    parts, part, nbytes = [], [], 0
-    for pair in items:
-        if pair[1].nbytes > most:
-            parts.append([pair])  # alone, before the one that is being filled
-            continue
-        if nbytes + pair[1].nbytes > most:
-            parts.append(part)
-            part, nbytes = [], 0
-        part.append(pair)
-        nbytes += pair[1].nbytes
-    return parts + [part] * bool(part)
-
-
-class ShardFiles:
-    """The files of a model in shards, before they have names: those of the target."""
-
-    def __init__(self, parts: "List[Items]", chunks: "List[Chunks]") -> None:
-        self.parts, self.chunks = parts, chunks
-
-    def __iter__(self) -> Any:
-        raise ValueError("shards are files beside their index: save to a path")
-
-    def watched(self, watch: Any) -> "ShardFiles":
-        """Return the same files, whose chunks watch(chunks, bytes of the tensors) sees."""
-        return ShardFiles(self.parts, [watch(chunks, sum([item.nbytes for _, item in part]))
-                                       for part, chunks in zip(self.parts, self.chunks)])
-
-    def save_to(self, path: str) -> int:
-        """Write all files into a folder beside the index, then put them in place."""
-        from contextlib import suppress
-        from json import dumps
-        folder, index = os.path.split(path)
-        suffix, count = Shards.SUFFIXES[0], len(self.parts)
-        names = [f"{index[:-len(suffix)]}-{i:05}-of-{count:05}.safetensors"
-                 for i in range(1, count + 1)]
-        if not index.lower().endswith(suffix) or misfit_shard(index) or not self.parts:
-            raise ValueError(f"{plain(path)}: an index is called NAME{suffix}, and has tensors")
-        places = [(name, shard) for shard, part in zip(names, self.parts) for name, _ in part]
-        total = sum([item.nbytes for part in self.parts for _, item in part])
-        facts = {"metadata": {"total_size": total}, "weight_map": Map(places)}
-        chunks = self.chunks + [iter([dumps(facts, indent=2).encode()])]
-        names.append(index)
-        made = os.path.join(folder, f".{index[:40]}.{int.from_bytes(os.urandom(6), 'little')}.tmp")
-        try:
-            os.mkdir(made, 0o700)  # nobody may read what the old files do not let him
-            nbytes = sum([_write_beside(os.path.join(made, name), data, os.path.join(folder, name))
-                          for name, data in zip(names, chunks)])
-            put_in_place(folder, made, names)
-        except OSError as error:
-            hidden = str(error.filename).startswith(made)
-            raise OSError(error.errno, error.strerror, path) if hidden else error
-        finally:
-            for undo, name in [(os.remove, name) for name in names] + [(os.rmdir, "")]:
-                with suppress(OSError):
-                    undo(os.path.join(made, name))
-        sync_folder(folder or ".")
-        return nbytes
-
-
-def put_in_place(folder: str, made: str, names: "List[str]") -> None:
-    """Move files to where they belong, the index last; if that fails, all is as it was.
-
-    An index that is there goes first, so that it never leads to shards that are not its own.
-    When all are in place, `names` also has the old files, which nobody needs in `made`.
-    """
-    from contextlib import suppress
-    from shutil import copymode
-    moves = []  # also one that failed: there is nothing to move back then
-    try:
-        for name in reversed(names):
-            old, kept = os.path.join(folder, name), os.path.join(made, name[-40:] + ".old")
-            if os.path.islink(old) or (os.path.exists(old) and not os.path.isdir(old)):
-                moves.append((old, kept))
-                os.replace(old, kept)
-                if os.path.isfile(kept):
-                    copymode(kept, os.path.join(made, name))
-        for name in names:
-            moves.append((os.path.join(made, name), os.path.join(folder, name)))
-            os.replace(*moves[-1])
-    except BaseException:
-        for start, end in reversed(moves):
-            with suppress(OSError):
-                os.replace(end, start)
-        raise
-    rest = [kept for _, kept in moves[:-len(names)]]
-    names += map(os.path.basename, rest)  # the caller removes what Ctrl-C leaves
-    for kept in rest:
-        with suppress(OSError):
-            os.remove(kept)
+        raise ValueError("a model in shards is only read: save one .safetensors file of any size; "
+                         "the library huggingface_hub splits models of torch")
 
 
 def open_folder(path: str, mapped: bool) -> Any:
@@ -7621,7 +7643,6 @@ def open_folder(path: str, mapped: bool) -> Any:
 
 
 if OneFile is not Format:
-    FEATURES["paths"], FEATURES["files"] = open_folder, ShardFiles
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -7651,129 +7672,124 @@ def source_again(*args: Any) -> Any:
     return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
 
 
-@adds_to(Lazy)
-@adds_to(Stream)
-@adds_to(Memory)
-class SourcePickle:
-    def __reduce__(self: Any) -> Any:
-        """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
-        if self.stamp is not None:
-            return source_again, self.stamp + (self.nbytes,)
-        return Memory, (self.read(0, self.nbytes), self.of_file)
+def reduce_source(source: Any) -> Any:
+    """Pickle a source by reference (path, size, mtime) if it comes from a path, else by value."""
+    if source.stamp is not None:
+        return source_again, source.stamp + (source.nbytes,)
+    return Memory, (source.read(0, source.nbytes), source.of_file)
 
 
-@adds_to(Tensor)
-class TensorPickle:
-    def __reduce__(self: Any) -> Any:
-        """Pickle it with its source; in memory, with a copy of its own bytes only."""
-        stored, start = self.stored, self.start
-        if stored.source.stamp is None:
-            base = self if stored.strides is None else self.contiguous()
-            old, start, memory = base.stored, 0, Memory(bytes(base.raw))
-            stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
-        args = self.name, self.dtype, self.shape, stored, start, self.attrs, self.format
-        return type(self), args
+def reduce_tensor(item: Tensor) -> Any:
+    """Pickle a tensor with its source; in memory, with a copy of its own bytes only."""
+    stored, start = item.stored, item.start
+    if stored.source.stamp is None:
+        base = item if stored.strides is None else item.contiguous()
+        old, start, memory = base.stored, 0, Memory(bytes(base.raw))
+        stored = Storage(memory, memory.nbytes, None, old.order, old.encoding, old.why)
+    args = item.name, item.dtype, item.shape, stored, start, item.attrs, item.format
+    return type(item), args
 
 
-@adds_to(File)
-class FilePickle:
-    def __reduce__(self: Any) -> Any:
-        if self._source.stamp is None:
-            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
-        return load_again, (self.format, self._source.stamp + (self.nbytes,), self._options)
+def deepcopy_tensor(item: Tensor, memo: Any) -> Tensor:
+    """Return a tensor over the same open file; in memory, with a copy of its own bytes."""
+    from copy import deepcopy
+    make, args = item.__reduce__()
+    made: Tensor = make(*args)
+    made._attrs = deepcopy(item.attrs, memo)
+    return made
+
+
+def reduce_file(file: Any) -> Any:
+    """Pickle a File by its path."""
+    source = file._source
+    if source.stamp is None:
+        raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
+    return load_again, (file.format, source.stamp + (source.nbytes,), file._options)
+
+
+def copy_file(file: Any) -> File:
+    """Return another File over the same open file, which either of them closes."""
+    made: File = object.__new__(type(file))
+    made.__dict__.update(file.__dict__)
+    return made
+
+
+def deepcopy_file(file: Any, memo: Any) -> File:
+    """Return a copy of a File with metadata, attrs and Tensors of its own."""
+    from copy import deepcopy
+    made = memo[id(file)] = copy_file(file)
+    for key in set(made.__dict__).intersection(("attrs", "metadata", "_tensors", "parts")):
+        made.__dict__[key] = deepcopy(made.__dict__[key], memo)
+    return made
 
 
 def load_again(format: str, stamp: Any, options: Facts) -> File:
     """Return the File of a pickle, unless the file has changed."""
     source = Again(*stamp).open()
-    return kind_of(source, format).open_file(source, options)
+    return open_file(kind_of(source, format), source, **options)
 
 
 # -- [8e] arrays ---------------------------------------------------------------------------------
-
-OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes alone are read here
-FEATURES["array"] = AttributeError  # no __array_interface__: numpy asks for __array__ then
-
-
-@adds_to(Tensor)
-class ArrayProtocols:
-    """What numpy, torch and jax ask a Tensor for."""
-
-    def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
-        import numpy
-        array: Any = self
-        if self.dtype in PACK:
-            known, size = sys.modules.get("ml_dtypes"), self.itemsize
-            bits = numpy.asarray(self.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
-            bits.flags.writeable = False
-            array = (bits.view(getattr(known, self.dtype, f"V{size}")) if known or dtype is None
-                     else self.astype("float32"))
-        return numpy.array(array) if copy else numpy.asarray(array)  # numpy casts if need be
-
-    def __dlpack__(self: Any, **options: Any) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
-        if self.dtype in PACK:
-            torch: Any = sys.modules.get("torch")
-            if torch is None:
-                raise BufferError(
-                    f"{self.dtype} needs torch (import it before), or jax.numpy.asarray")
-            bits = torch.from_dlpack(self.copy(dtype=f"int{8 * self.itemsize}"))
-            return bits.view(getattr(torch, self.dtype)).__dlpack__(**options)
-        import numpy
-        array = numpy.asarray(self, self.dtype)  # native
-        if array.strides != tuple(map(abs, array.strides)) or not options.get("max_version"):
-            array = array.copy()  # torch takes no negative strides, old libraries nothing read-only
-        return array.__dlpack__(**options)
-
-    def __dlpack_device__(self: Any) -> "Tuple[int, int]":
-        return 1, 0  # memory of the CPU
-
-    def __jax_array__(self: Any) -> Any:
-        array = self.__array__()
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        return sys.modules["jax"].numpy.asarray(native)
-
-    def __buffer__(self: Any, flags: int) -> Any:
-        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
-        code = STRUCT_CODE.get(str(self.dtype))
-        if not code or not self.lies(NATIVE) or self.stored.strides or 0 in self.shape or (
-                self.ndim > 64):
-            raise BufferError("not a plain native array with elements: take .contiguous().data")
-        return self.data.cast("B").cast(code, self.shape)
+#
+# What numpy, torch and jax ask a Tensor for.
 
 
-def as_buffer(data: Any, given: str) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
-    if given == "complex128":
-        raise TypeError(f"{given} is not a dtype here; take .real and .imag")
-    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg().resolve_conj()
-    elif given in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
-        return new_tensor(given, tuple(data.shape), data.tobytes()), given  # another copy's Tensor
-    bits = f"int{8 * ITEMSIZE.get(given, 1)}"
-    if (given in PACK or given[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
-        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
-    view, found = _typed_view(data.__array__() if hasattr(data, "__array__") else data)
-    if given in OPAQUE:
-        return opaque_tensor(view, given), given
-    return view, given if given in PACK else found
+def to_numpy(item: Any, dtype: Any = None, copy: Any = None) -> Any:
+    """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V".
+
+    With copy=False it shows the stored bytes, or there is a ValueError.
+    """
+    import numpy
+    known, size = sys.modules.get("ml_dtypes"), item.itemsize
+    packed = item.dtype in PACK  # a type that numpy alone lacks
+    widened = packed and dtype is not None and not known
+    swapped = packed and size > 1 and item.stored.order != NATIVE
+    if copy is False and (widened or swapped or isinstance(item, Derived)):
+        raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
+    base = item.contiguous() if isinstance(item, Derived) else item
+    if packed and not widened:
+        bits = numpy.asarray(base.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
+        bits.flags.writeable = False
+        array = bits.view(getattr(known, item.dtype, f"V{size}"))
+    else:
+        array = numpy.asarray(base.astype("float32") if widened else base)
+    return numpy.array(array) if copy else array  # numpy casts if need be
 
 
-def opaque_tensor(view: Any, given: str) -> Tensor:
-    """Return an array of a type without values here, for the format that holds its bytes."""
-    shape, raw = view.shape, view.tobytes()
-    if NATIVE == ">" and given == "complex64":
-        raw = swap(raw, 4)
-    if given.endswith("_x2"):
-        shape = shape[:-1] + (2 * shape[-1],)
-    format, key = FEATURES.get("opaque", ("nothing", ""))
-    why = f"{given} has no values here, only bytes, which {format} can hold"
-    stored = Storage(Memory(raw), len(raw), why=why)
-    return Tensor("", None, shape, stored, 0, (key, OPAQUE[given]), format)
+def to_dlpack(item: Any, **options: Any) -> Any:
+    """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+    if item.dtype in PACK:
+        torch: Any = sys.modules.get("torch")
+        if torch is None:
+            raise BufferError(
+                f"{item.dtype} needs torch (import it before), or jax.numpy.asarray")
+        bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
+        return bits.view(getattr(torch, item.dtype)).__dlpack__(**options)
+    import numpy
+    array = numpy.asarray(item, item.dtype)  # native
+    copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
+    if options.get("copy") is False and (copied or isinstance(item, Derived)
+                                         or item.stored.order != NATIVE and item.itemsize > 1):
+        raise BufferError("copy=False: the elements have to be made first, or be copied")
+    if copied:  # torch takes no negative strides, old libraries nothing read-only
+        array = array.copy()
+    return array.__dlpack__(**options)
 
 
-FEATURES["arrays"] = as_buffer
+def to_jax(item: Any) -> Any:
+    """Return an array of jax."""
+    array = item.__array__()
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return sys.modules["jax"].numpy.asarray(native)
+
+
+def to_buffer(item: Any) -> Any:
+    """Return an exact C-order native view, or raise BufferError."""
+    code = STRUCT_CODE.get(str(item.dtype))
+    if not code or not item.lies(NATIVE) or item.stored.strides or 0 in item.shape or (
+            item.ndim > 64):
+        raise BufferError("not a plain native array with elements: take .contiguous().data")
+    return item.data.cast("B").cast(code, item.shape)
 
 
 # -- [8f] shown ----------------------------------------------------------------------------------
@@ -7931,12 +7947,18 @@ class FileShown:
         return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
 
     def __getitem__(self: Any, name: str) -> Tensor:
-        if name in self._tensors:
-            return self._tensors[name]
+        if name not in self._tensors:
+            raise KeyError(self.say_missing(name))
+        return self._tensors[name]
+
+    def say_missing(self: Any, name: Any) -> str:
+        shards = self.attrs.get("shards", ())
         if name in self.attrs.get("missing", ()):
-            raise KeyError(f"{quote(name)} does not lie whole in the file, which is cut short")
-        number = count_of(len(self), "tensor")
-        raise KeyError(f"no tensor {show(name)} ({number}){nearest(name, self)}")
+            return f"{quote(name)} is whole in none of the shards" if shards else (
+                f"{quote(name)} does not lie whole in the file, which is cut short")
+        near = isinstance(name, str) and len(self) <= 20000
+        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
+        return text + (nearest(name, self) if near else "")
 
     def _repr_html_(self: Any) -> str:
         """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
@@ -7954,17 +7976,6 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 
 
 # -- [8g] cut files ------------------------------------------------------------------------------
-
-FIELD_ERROR = Cursor.error
-
-
-@adds_to(Cursor)
-class Placed:
-    def error(self: Any, what: str, *path: Any, **more: Any) -> Any:
-        made = FIELD_ERROR(self, what, *path, **more)
-        made.steps = self.where + path
-        return made
-
 
 class Whole(Cursor):
     """Says of a file that was cut short how many of its tensors are whole, or takes only these."""
@@ -8060,19 +8071,6 @@ class Whole(Cursor):
 
     def give_up(self, error: FormatError) -> None:
         raise error
-
-
-OPEN_FILE = Format.open_file
-
-
-@adds_to(Format)
-class PartialFormat:
-    def open_file(self: Any, source: Any, options: Facts) -> File:
-        if not options.get("partial"):
-            options = dict([pair for pair in options.items() if pair[0] != "partial"])
-            return OPEN_FILE(self, source, options)
-        file: File = self.make_file(source, Whole(source).read(self, options), options)
-        return file
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------
@@ -8648,7 +8646,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, mmap: bool = True
     """
     opened = open_source(source, mmap)
     try:
-        fields, _, error, _ = dissect(kind_of(opened, format), opened, options, None)
+        fields, _, error, _ = dissect(kind_of(opened, format), opened, {}, None)
     finally:
         opened.close()
     aim_offsets(fields)
@@ -8692,15 +8690,9 @@ class Verifying(Tracing):
 MAX_FAULTS = 1000  # that verify notes before it stops
 
 
-def check_read_options(kind: "Format", options: Facts) -> None:
-    known = [key for key in options if key != "partial"]
-    kind.check_options(known, kind.READ_OPTIONS, "loading")
-
-
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
     """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
-    check_read_options(kind, options)
     cursor: Any = (Tracing if faults is None else Verifying)(source)
     cursor.faults = faults
     error: Any = None
@@ -8853,56 +8845,6 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
     return [field for field in out if field.nbytes]
 
 
-NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
-    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
-    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
-    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
-    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
-    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
-    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
-    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
-    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
-    (b"\xff\xd8\xff", b"", "a JPEG image"),
-    (b"\x89PNG", b"", "a PNG image"),
-    (b"GIF8", b"", "a GIF image"),
-    (b"%PDF", b"", "a PDF document"),
-    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
-    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
-    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
-
-
-def looks_like(head: bytes) -> str:
-    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
-    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
-    looks = [text for start, word, text in NOT_OURS
-             if head.lstrip().startswith(start) and word in head.lower()]
-    if looks:
-        return "it looks like " + looks[0]
-    if head and not head.strip(b"\0"):
-        return "it begins with zeros: a download that stopped?"
-    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
-    text = " ".join(([text for text in texts if text] + [""])[0].split())
-    noun = "JSON" if text[:1] in ("{", "[") else "the text"
-    return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
-
-
-def guess(source: Any, error: FormatError) -> FormatError:
-    """Return the error of a source of no known format, with what it looks like."""
-    head = source.read(0, min(512, source.nbytes))
-    looks = looks_like(head)
-    what = f"not a tensor file known here; {looks}" if looks else error.what
-    made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
-    return made(what if head else "the file is empty", *error.args[1:])
-
-
-FEATURES["guess"] = guess
-
-
 # -- [9c] verify ---------------------------------------------------------------------------------
 
 
@@ -8976,7 +8918,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     """
     opened = open_source(source, mmap)
     try:
-        return verify_source(opened, kind_of(opened, format), options, deep, watch)
+        return verify_source(opened, kind_of(opened, format), {}, deep, watch)
     except FormatError as error:
         report = Report(opened.path, None)
         report.fail(error)
@@ -9200,30 +9142,6 @@ class Checks:
         return "ok", "canonical", "saved again, it has the same bytes"
 
 
-OPEN_ROUGHLY = Format.open_file
-
-
-@adds_to(Format)
-class Opened:
-    def open_file(self: Any, source: Any, options: Facts) -> File:
-        """Return what load() returns, verified if that is an option; errors are exact."""
-        known = dict([pair for pair in options.items() if pair[0] != "verify"])
-        check_read_options(self, known)
-        error: Any = None
-        try:
-            file = OPEN_ROUGHLY(self, source, known)
-        except FormatError as caught:
-            error = caught
-        if error is not None:
-            error.__traceback__ = None  # it keeps all that was parsed
-            error = exact_error(error, self, source, known)
-            error.path = source.path
-            raise error
-        for error in verify_source(source, self, known).errors if options.get("verify") else ():
-            raise error
-        return file
-
-
 # -- [9d] convert --------------------------------------------------------------------------------
 
 
@@ -9240,7 +9158,7 @@ class Summary(Result):
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
         self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
-        self.nbytes, self.files = 0, 1  # of the target
+        self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
         lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
@@ -9306,9 +9224,11 @@ class Reasons:
         return f"{self.title} cannot hold\n  {join_lines(lines)}"
 
 
-def merged(file: File) -> "Tuple[Facts, Any]":
-    """Return the metadata; and what several files do not agree on, which is left out."""
-    return file.merged() if isinstance(file, Joined) else (file.metadata, {})
+def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
+    """Return the metadata (of the files of some tensors), and what several do not agree on."""
+    if isinstance(file, Joined):
+        return file.merged(file if names is None else names)
+    return file.metadata, {}
 
 
 def convert(source: "Union[Source, File]", target: Target, *,
@@ -9347,7 +9267,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     elif cast is not None:
         cast = as_dtype(cast)
     summary, reasons = Summary(), Reasons(kind.TITLE)
-    chosen = _select(in_order(source), only, exclude)
+    chosen = in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
@@ -9356,7 +9276,8 @@ def convert(source: "Union[Source, File]", target: Target, *,
              for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, facts, metadata, meta or {}, drop, summary, reasons)
+    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, drop, summary,
+                            reasons)
     _leave_out(kind, source, attrs, items, drop, summary, reasons)
     for name, _ in items:
         for why in kind.check_name(named[name]):
@@ -9366,24 +9287,21 @@ def convert(source: "Union[Source, File]", target: Target, *,
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
-    for check in STORED.values():
-        check(chosen)
+    check_stored(chosen)
 
     def seen(chunks: Chunks, nbytes: int) -> Any:
         return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
                      nbytes)
     if watch is not None:
-        chunks = chunks.watched(seen) if isinstance(chunks, ShardFiles) else seen(
-            chunks, sum([item.nbytes for _, item in items]))
-    summary.files += len(getattr(chunks, "parts", ()))
+        chunks = seen(chunks, sum([item.nbytes for _, item in items]))
     summary.nbytes = write_out(target, chunks)
     return summary
 
 
-def _fit_metadata(kind: "Format", file: File, facts: Facts, numbers: Any, meta: Facts, drop: bool,
-                  summary: Summary, reasons: Reasons) -> Any:
+def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
+                  drop: bool, summary: Summary, reasons: Reasons) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = merged(file)
+    found, differ = merged(file, names)
     metadata = Map(found.items())
     for key, value in meta.items():
         fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
@@ -9445,11 +9363,11 @@ def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: boo
             reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
 
 
-def _select(items: Items, only: Any, exclude: Any = None) -> Items:
-    """Return the items by two lists: an exact name wins, else each is a shell pattern."""
+def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
+    """Return names of a File by two lists: an exact name wins, else each is a shell pattern."""
     if only is None and not exclude:
-        return items
-    names, chosen = set([name for name, _ in items]), {}
+        return list(file)
+    names, chosen = set(file), {}
     for title, patterns in ("only", only), ("exclude", exclude):
         chosen[title] = set(names if patterns is None and title == "only" else ())
         for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
@@ -9460,7 +9378,7 @@ def _select(items: Items, only: Any, exclude: Any = None) -> Items:
                 raise ValueError(f"{title}: no tensor is called {show(pattern)}")
             chosen[title].update(found)
     left = chosen["only"] - chosen["exclude"]
-    return [(name, item) for name, item in items if name in left]
+    return [name for name in file if name in left]
 
 
 def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
@@ -10319,7 +10237,7 @@ ORDERS: Any = {  # of the rows of ls, by (name, tensor)
 
 def list_file(path: str, args: Any) -> Facts:
     with load(open_input(path), **args.options) as file:
-        items = _select(list(file.items()), args.only)
+        items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             items.sort(key=ORDERS[args.sort])
         metadata, differ = merged(file)

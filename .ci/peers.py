@@ -128,7 +128,7 @@ class PeerTest(PeerCase):
     def check_array(self, numpy, array, item, data):
         self.assertEqual((array.shape, array.flags.writeable), (item.shape, False))
         coded = item.dtype not in tensorfmt.STRUCT_CODE  # bfloat16, float8
-        if not coded:
+        if not coded and not isinstance(item, tensorfmt.Derived):  # whose elements are made
             self.assertEqual(item.__array_interface__["version"], 3)
         little = array
         if coded:  # ml_dtypes' if that is loaded
@@ -351,35 +351,6 @@ class PeerTest(PeerCase):
             odd = ~numpy.isfinite(gaps)  # NaN, or infinity minus infinity: infinite, too
             gaps[odd] = ratios[odd] = numpy.inf
             self.assertEqual(found, [(far.sum(), numpy.max(gaps), numpy.max(ratios))])
-
-    def test_shards_are_split_as_by_the_hub(self):
-        """Index and shards are those of huggingface_hub, byte for byte."""
-        import json
-        from random import Random
-        numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
-        hub = self.peer("huggingface_hub")
-        path = os.path.join(folder_for(self), "m.safetensors.index.json")
-        for seed in range(100):
-            random = Random(seed)
-            model = {f"l.{i}\xe9": numpy.arange(random.choice([0, 1, 3, 10, 50]),
-                                               dtype=random.choice(["<f2", "<f4", "u1"]))
-                     for i in range(random.randrange(1, 30))}
-            most = random.choice([1, 7, 40, 100, "0.1KB", "1mb"])
-            tensorfmt.save(path, model, shard=most, metadata={"format": "pt"})
-            split = hub.split_state_dict_into_shards_factory(
-                model, get_storage_size=lambda item: item.nbytes, max_shard_size=most,
-                filename_pattern="m{suffix}.safetensors")
-            if split.is_sharded:  # else it writes one file without an index
-                with open(path) as stream:
-                    self.assertEqual(stream.read(), json.dumps(
-                        {"metadata": split.metadata, "weight_map": split.tensor_to_filename},
-                        indent=2))
-                for name, names in split.filename_to_tensors.items():
-                    data = library.save({key: model[key] for key in names}, {"format": "pt"})
-                    self.assertEqual(tests.read_file(
-                        os.path.join(os.path.dirname(path), name)), data)
-            self.assertTrue(tensorfmt.verify(path))
-            self.assertEqual(len(load(path)), len(model))
 
     def test_random_tensors_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")

@@ -114,7 +114,7 @@ def object_files():
         {"shape": [2, 1]}, {"shape": [1 << 40, 1 << 40]}, {"format": "ex"},
         {"format": "sparse_csr"}, {"format": "sparse_coo"}, {"components": {}},
         {"format": "ex", "components": {}})]
-    rows += [({}, {"shape": [tensorfmt.ENCODINGS["zstd"].most // 4 + i]}, {
+    rows += [({}, {"shape": [tensorfmt.MAX_ZSTD // 4 + i]}, {
         "data": {"encoding": "zstd", "length": 1}}) for i in (0, 1)]
     rows += [({}, {"format": "sparse_coo", "shape": [4, 3]}, {
         "data": None, "values": part1("f32", 64, 8), "coords": part1(code, 128, 32)})
