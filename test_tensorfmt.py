@@ -6719,7 +6719,7 @@ class CopyTest(TestCase):
         path = os.path.join(folder_for(self), "copy.py")
         for args, wanted, words in (
                 (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
-                (("--with", "onnx"), 2, "--with takes some of load, save, "),
+                (("--with", "onnx"), 2, "--with takes some of load, fast, save, "),
                 (("--board",), 2, "unrecognized arguments")):
             code, out, err = run("vendor", path, *args)
             self.assertEqual((code, out, words in err), (wanted, "", True), err)
