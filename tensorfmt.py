@@ -68,7 +68,7 @@ Contents (the banners of the sections below; search for a number)
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
     [7g] burnrecord        one MessagePack map, read only
-    [7h] other files       what files of no format here look like
+    [8] other files        what files of no format here look like
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
     [8b2] work             how much a file may make save() write
@@ -6871,7 +6871,7 @@ class BurnRecord(Format):
         super().check_options(options, known, doing)
 
 
-# -- [7h] other files ----------------------------------------------------------------------------
+# -- [8] other files -----------------------------------------------------------------------------
 
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
