@@ -160,6 +160,7 @@ MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
+MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 
 
@@ -262,6 +263,16 @@ def join_lines(lines: "List[str]") -> str:
     if len(shown) < len(lines):
         shown.append(f"{len(lines) - len(shown)} more")
     return "\n  ".join(shown)
+
+
+def nearest(name: Any, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    try:
+        from difflib import get_close_matches
+    except ImportError:  # on boards
+        return ""
+    near = get_close_matches(str(name)[:200], [one[:200] for one in names][:5000], 1)
+    return f"; did you mean {quote(near[0])}?" if near else ""
 
 
 def list_names(names: Any, most: int = 100) -> str:
@@ -2088,11 +2099,6 @@ class Tensor:
     components: Any = None  # of a tensor of several parts
     scheme: Any = None  # of a quantized tensor
     layout_keys: Any = ()  # attrs that say how its parts are stored
-    if TYPE_CHECKING:  # for type checkers, what [8f] adds
-        todense: Callable[[], "Tensor"]
-
-        def __float__(self) -> float: ...
-        def __int__(self) -> int: ...
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Storage,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
@@ -2143,8 +2149,27 @@ class Tensor:
         return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
 
     def __repr__(self) -> str:
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
-        return text + ("" if self.format is None else " of " + self.format) + ">"
+        text = f"<Tensor {quote(self.name)} {plain(dtype_of(self))} {show(self.shape)}"
+        text += "" if self.format is None else " of " + self.format
+        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
+            try:
+                text = clip(f"{text}:\n{preview(self)}", MAX_LINE - 1)
+            except (ValueError, OSError):  # damaged, closed, no values; a copy without preview()
+                pass
+        return text + ">"
+
+    def __eq__(self, other: Any) -> Any:
+        """Return whether dtype, shape and bytes are the same."""
+        if not isinstance(other, Tensor):
+            if isinstance(other, (int, float, list, tuple)):
+                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
+            return NotImplemented
+        if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
+            return same_stored(self, other)
+        return (self.dtype, self.shape) == (other.dtype, other.shape) and same_bytes(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
 
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -2319,6 +2344,12 @@ class Tensor:
     def __bool__(self) -> bool:
         return bool(self.item())
 
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
@@ -2350,6 +2381,10 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> "Tensor":
         return deepcopy_tensor(self, memo)
 
+    def todense(self) -> "Tensor":
+        """Return a sparse tensor with its zeros, in memory; another as it is."""
+        return self
+
     def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs of the old one.
 
@@ -2367,14 +2402,13 @@ def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
     return Tensor(name, dtype, shape, Storage(source, source.nbytes, None, order), 0, (), format)
 
 
-def adds_to(kind: Any, on_boards: bool = True) -> Any:
-    """Return a decorator: the methods of a class are another one's, too."""
-    def add(more: Any) -> Any:
-        for name, value in more.__dict__.items() if on_boards or not BOARD else ():
-            if name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
-                setattr(kind, name, value)
-        return more
-    return add
+def dtype_of(item: Tensor) -> str:
+    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    if item.dtype is not None:
+        return item.dtype
+    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
+             if item.attrs.get(key) is not None]
+    return show(words[0]) if words else "?"
 
 
 def as_index(key: Any) -> int:
@@ -2409,8 +2443,17 @@ class File(TensorMap):
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
-            raise KeyError(f"no tensor {show(name)}")
+            raise KeyError(self.say_missing(name))
         return self._tensors[name]
+
+    def say_missing(self, name: Any) -> str:
+        shards = self.attrs.get("shards", ())
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} is whole in none of the shards" if shards else (
+                f"{quote(name)} does not lie whole in the file, which is cut short")
+        near = isinstance(name, str) and len(self) <= 20000
+        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
+        return text + (nearest(name, self) if near else "")
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -2424,6 +2467,8 @@ class File(TensorMap):
     def keys(self) -> "KeysView[str]":
         return self._tensors.keys()
 
+    _ipython_key_completions_ = keys
+
     def values(self) -> "ValuesView[Tensor]":
         return self._tensors.values()
 
@@ -2435,7 +2480,20 @@ class File(TensorMap):
             return self[name] if name in self else default
 
     def __repr__(self) -> str:
-        return f"<File {self.format}, tensors: {len(self)}>"
+        path = "" if self.path is None else " " + quote(self.path)
+        names = ", ".join([quote(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
+        rows: "List[Any]" = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
+                             for name, item in list(self.items())[:MAX_SHOWN]]
+        rows += [("", "", "", f"{len(self) - MAX_SHOWN} more")] * (len(self) > MAX_SHOWN)
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows:
+            text += "<tr>" + "".join([f"<td>{to_html(fact)}" for fact in row])
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
 
     def __reduce__(self) -> Any:
         return reduce_file(self)
@@ -2455,6 +2513,10 @@ class File(TensorMap):
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+
+if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 # -- [6b] readers --------------------------------------------------------------------------------
@@ -3095,14 +3157,14 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Chunks:
     yield compressor.flush()
 
 
-CODECS = "zstd", "zt.zstd-seekable/1"  # encodings whose bytes are read here
+ENCODINGS = "zstd", "zt.zstd-seekable/1"  # encodings whose bytes are read here
 
 
 def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
     """Return an iterator over the `need` bytes that coded ones stand for."""
-    if encoding == CODECS[0]:
+    if encoding == ENCODINGS[0]:
         return zstd_decode(source, offset, nbytes, need)
-    if encoding == CODECS[1]:
+    if encoding == ENCODINGS[1]:
         return seekable_decode(source, offset, nbytes, need)
     return Numbers(encoding[1:-1]).decode(source, offset, nbytes, need)
 
@@ -3134,7 +3196,7 @@ class Part:
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
         given = self.decoded_nbytes
         wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
-        if self.encoding in CODECS and (not self.nbytes or need > MAX_ZSTD * self.nbytes):
+        if self.encoding in ENCODINGS and (not self.nbytes or need > MAX_ZSTD * self.nbytes):
             return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
@@ -3143,7 +3205,7 @@ class Part:
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
                          self.why)
-        coded = self.encoding in CODECS and self.why is None and self.dtype in ITEMSIZE
+        coded = self.encoding in ENCODINGS and self.why is None and self.dtype in ITEMSIZE
         make = Derived if coded else Tensor
         return make(name, self.dtype, shape, stored, self.offset, attrs, format)
 
@@ -3625,8 +3687,7 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         values = [item.item() if hasattr(item, "item") else item for item in level]
         types = set(map(type, values))
     for one in types - {int, float, bool}:
-        remedy = REMEDIES["U"] if one is str else ""
-        raise ValueError(f"{one.__name__} among the numbers{remedy}")
+        raise ValueError(f"{one.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
@@ -3659,12 +3720,6 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(given, view.shape or (), view, order)
 
 
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
-    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
-    ("O", '; .astype("float64") if these are numbers'),
-    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
-
-
 def view_of(data: Any, wanted: Any = None) -> Any:
     """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit."""
     view, given = _typed_view(data)
@@ -3677,7 +3732,7 @@ def view_of(data: Any, wanted: Any = None) -> Any:
     view, given = as_buffer(data, name, wanted)
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
-        remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+        remedy = ""
         if hasattr(data, "items"):
             names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
             remedy = f"; flatten it: {{{', '.join(names)}}}"
@@ -3768,6 +3823,9 @@ class Format:
     WRITES = True  # save() writes it
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
+
+    def __repr__(self) -> str:
+        return f"<format {self.NAME}>"
 
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
@@ -7118,12 +7176,6 @@ def check_stored(items: Items) -> None:
                     raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
-WAYS = (  # suffix, how such a file is written
-    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
-    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
-    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
-
-
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     """Return the format by the argument, else by the suffix, else that of a File."""
     if format is not None:
@@ -7134,9 +7186,6 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
-    for suffix, way in WAYS:
-        if path.lower().endswith(suffix):
-            raise ValueError(f"{suffix} is not written here; {way}")
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
     raise ValueError("which format? give format= or a suffix: " + names)
 
@@ -7811,8 +7860,6 @@ def to_buffer(item: Any) -> Any:
 
 # -- [8f] shown ----------------------------------------------------------------------------------
 
-MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
-
 
 def preview(item: Tensor) -> str:
     """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
@@ -7839,15 +7886,6 @@ def preview(item: Tensor) -> str:
         return "[" + (",\n" + " " * (depth + 1)).join(texts) + "]"
     text_of(whole, 0)  # finds the widest value
     return text_of(whole, 0)
-
-
-def dtype_of(item: Tensor) -> str:
-    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
-    if item.dtype is not None:
-        return item.dtype
-    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
-             if item.attrs.get(key) is not None]
-    return show(words[0]) if words else "?"
 
 
 def json_ready(value: Any) -> Any:
@@ -7884,16 +7922,6 @@ class Result:
         return to_json(self.facts())
 
 
-def nearest(name: Any, names: Any) -> str:
-    """Return the end of a message: which name is most like a wrong one, if one is like it."""
-    try:
-        from difflib import get_close_matches
-    except ImportError:  # on boards
-        return ""
-    near = get_close_matches(str(name)[:200], [one[:200] for one in names][:5000], 1)
-    return f"; did you mean {quote(near[0])}?" if near else ""
-
-
 def same_stored(a: Tensor, b: Tensor) -> bool:
     """Return whether what has no values here is the same: the words of the file, all bytes."""
     found = []
@@ -7907,89 +7935,6 @@ def same_stored(a: Tensor, b: Tensor) -> bool:
                       [source.view(start, nbytes) for source, start, nbytes in parts]))
     placed = [value for value in a.attrs.values() if isinstance(value, dict) and "offset" in value]
     return found[0] == found[1] and not placed  # bytes that are not known here
-
-
-TENSOR_LINE = Tensor.__repr__  # that of the ground floor
-
-
-@adds_to(Tensor)
-class TensorShown:
-    def __repr__(self: Any) -> str:
-        text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
-        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
-            try:
-                text = clip(f"{text}:\n{preview(self)}", MAX_LINE - 1)
-            except (ValueError, OSError):  # damaged, closed, no values
-                pass
-        return text + ">"
-
-    def __eq__(self: Any, other: Any) -> Any:
-        """Return whether dtype, shape and bytes are the same."""
-        if not isinstance(other, Tensor):
-            if isinstance(other, (int, float, list, tuple)):
-                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
-            return NotImplemented
-        if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
-            return same_stored(self, other)
-        return (self.dtype, self.shape) == (other.dtype, other.shape) and same_bytes(self, other)
-
-    def __hash__(self: Any) -> int:
-        return hash((self.dtype, self.shape))
-
-    def __float__(self: Any) -> float:
-        return float(self.item())
-
-    def __int__(self: Any) -> int:
-        return int(self.item())
-
-    def todense(self: Any) -> Any:
-        """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self
-
-
-@adds_to(Format)
-class FormatShown:
-    def __repr__(self: Any) -> str:
-        return f"<format {self.NAME}>"
-
-
-@adds_to(File)
-class FileShown:
-    _ipython_key_completions_ = File.keys
-
-    def __repr__(self: Any) -> str:
-        path = "" if self.path is None else " " + quote(self.path)
-        names = ", ".join([quote(name) for name in list(self)[:4]])
-        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
-        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
-
-    def __getitem__(self: Any, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
-        return self._tensors[name]
-
-    def say_missing(self: Any, name: Any) -> str:
-        shards = self.attrs.get("shards", ())
-        if name in self.attrs.get("missing", ()):
-            return f"{quote(name)} is whole in none of the shards" if shards else (
-                f"{quote(name)} does not lie whole in the file, which is cut short")
-        near = isinstance(name, str) and len(self) <= 20000
-        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
-        return text + (nearest(name, self) if near else "")
-
-    def _repr_html_(self: Any) -> str:
-        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
-        rows = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
-                for name, item in list(self.items())[:MAX_SHOWN]]
-        rows += [("", "", "", f"{len(self) - MAX_SHOWN} more")] * (len(self) > MAX_SHOWN)
-        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-        for row in rows:
-            text += "<tr>" + "".join([f"<td>{to_html(fact)}" for fact in row])
-        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
-
-
-if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
-    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 # -- [8g] cut files ------------------------------------------------------------------------------
