@@ -44,7 +44,8 @@ Contents (the banners of the sections below; search for a number)
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
     [5e] JSON              RFC 8259, by the standard library
-    [5f] strided blocks    elements with gaps between them
+    [5f] quick blocks      large strided data
+    [5f2] strided blocks   elements with gaps between them
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
     [6c] casts             other dtypes
@@ -65,6 +66,7 @@ Contents (the banners of the sections below; search for a number)
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
     [7g] burnrecord        one MessagePack map, read only
+    [8] other files        what files of no format here look like
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
     [8b2] work             how much a file may make save() write
@@ -1898,16 +1900,11 @@ def json_misfit(value: Any, depth: int) -> str:
     return "a key is not text" if wrong else ""
 
 
-# -- [5f] strided blocks -------------------------------------------------------------------------
-#
-# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
+# -- [5f] quick blocks ---------------------------------------------------------------------------
 
 
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    if BOARD:  # it has no slices with steps
-        yield from gather_rows(view, first, shape, strides, itemsize)
-        return
+def gather_quickly(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield what gather() does, by slices with steps, which boards do not have."""
     dims, steps = [], []
     for n, stride in zip(shape, strides):
         if dims and steps[-1] == n * stride:  # no gap: the two are one
@@ -1928,19 +1925,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Ch
         rows = max(rows, min(4 * rows, 512 // itemsize))
     for start in range(0, n, rows):
         args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
-        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
-
-
-def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the bytes of gather() one row along the last dimension after the other."""
-    n, step = shape[-1], strides[-1]
-    for row in range(count_elements(shape[:-1]) if n else 0):
-        at = first
-        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
-            row, index = divmod(row, count)
-            at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize])
-                        for i in range(at, at + n * step, step)])
+        yield from gather_quickly(*args) if nbytes > n * BLOCK else [gather_block(*args)]
 
 
 def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
@@ -1977,6 +1962,30 @@ def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> b
     data = b"".join([view[at:at + n * itemsize] for at in starts])
     items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
     return b"".join([items[i::n] for i in range(n)])
+
+
+# -- [5f2] strided blocks ------------------------------------------------------------------------
+#
+# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Return the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    if BOARD or "fast" in WITHOUT:
+        return gather_rows(view, first, shape, strides, itemsize)
+    return gather_quickly(view, first, shape, strides, itemsize)
+
+
+def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield the bytes of gather() one row along the last dimension after the other."""
+    n, step = shape[-1], strides[-1]
+    for row in range(count_elements(shape[:-1]) if n else 0):
+        at = first
+        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize])
+                        for i in range(at, at + n * step, step)])
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -2303,12 +2312,8 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
         NaN or a number out of range.
         """
-        self.check_readable()
-        data, dtype = bytearray(), as_dtype(dtype)
-        for block in cast_blocks(self, dtype):
-            data += block
-        stored = Storage(Memory(data), len(data))
-        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+        made: Tensor = cast_tensor(self, dtype)
+        return made
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -2732,8 +2737,8 @@ class Schema:
     The rows check what is read and what will be written, and explain each field. A kind is "any", a
     function that returns what a wrong value should be, or the Schema of a map. `needed`: True,
     False, or None where null does for absent. `inside`: a Schema that explains what lies in a value
-    of another kind. `other`: (kind, doc[, inside]) of all other keys. `keys`: the kind of the keys.
-    `of`: list for an array, where the keys are indices.
+    of another kind, or a function that returns it. `other`: (kind, doc[, inside]) of all other
+    keys. `keys`: the kind of the keys. `of`: list for an array, where the keys are indices.
     """
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
@@ -2765,6 +2770,16 @@ class Schema:
 
 
 # -- [6c] casts ----------------------------------------------------------------------------------
+
+
+def cast_tensor(base: Tensor, dtype: Any) -> Tensor:
+    """Return a copy in memory with another dtype, without attrs of the old one."""
+    base.check_readable()
+    data, dtype = bytearray(), as_dtype(dtype)
+    for block in cast_blocks(base, dtype):
+        data += block
+    stored = Storage(Memory(data), len(data))
+    return Tensor(base.name, dtype, base.shape, stored, 0, cast_attrs(base), base.format)
 
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
@@ -5649,7 +5664,7 @@ class Burnpack(Format):
     HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
               ("metadata_size", "I", "bytes of CBOR"))
     CODE = Schema(("Bool", "any", False, "how it is stored"),
-                  ("QFloat", "any", False, "quantized", BurnSchemes.SCHEME))
+                  ("QFloat", "any", False, "quantized", lambda: BurnSchemes.SCHEME))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", INTEGERS, True, "dimensions"),
@@ -6347,51 +6362,7 @@ class BurnRecord(Format):
         super().check_options(options, known, doing)
 
 
-# -- [8a] load -----------------------------------------------------------------------------------
-
-FORMATS: "Tuple[Format, ...]" = (
-    Mag(),
-    ZTensor(),
-    Primitiv(),
-    Burnpack(),
-    TensorBuffers(),
-    Safetensors(),
-    BurnRecord(),
-)
-LATER: "List[Format]" = [  # later generations
-    Mag300(),
-    ZTensor2(),
-]
-BY_NAME: "Dict[Any, Format]" = dict([(kind.NAME, kind) for kind in LATER] + [  # and by suffix
-    (name, kind) for kind in FORMATS for end in kind.SUFFIXES
-    for name in (kind.NAME, end, end[1:])])
-
-
-def find_format(name: str) -> "Format":
-    """Return the format with this name, or this suffix."""
-    if name not in BY_NAME:
-        names = ", ".join([kind.NAME for kind in FORMATS])
-        raise ValueError(f"no format {show(name)}; there are {names}")
-    return BY_NAME[name]
-
-
-def kind_of(source: Any, name: Any) -> "Format":
-    """Return the format by name, else by the leading bytes, never by the suffix."""
-    head, wanted = source.read(0, min(64, source.nbytes)), name and find_format(name)
-    for magic, lacks in LEFT_OUT.items():
-        if head.startswith(magic):
-            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
-    kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
-    for kind in [one for marked in (True, False) for one in kinds if one.MARKED is marked]:
-        if kind.detect(head) and (not wanted or wanted.NAME in (kind.NAME, kind.FAMILY)):
-            return kind
-    if wanted:
-        return wanted
-    first = " ".join(["%02x" % byte for byte in head[:8]])
-    error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
-                        source.path, "magic")
-    raise guess(source, error)
-
+# -- [8] other files -----------------------------------------------------------------------------
 
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
@@ -6438,6 +6409,52 @@ def guess(source: Any, error: FormatError) -> FormatError:
     what = f"not a tensor file known here; {looks}" if looks else error.what
     made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
     return made(what if head else "the file is empty", *error.args[1:])
+
+
+# -- [8a] load -----------------------------------------------------------------------------------
+
+FORMATS: "Tuple[Format, ...]" = (
+    Mag(),
+    ZTensor(),
+    Primitiv(),
+    Burnpack(),
+    TensorBuffers(),
+    Safetensors(),
+    BurnRecord(),
+)
+LATER: "List[Format]" = [  # later generations
+    Mag300(),
+    ZTensor2(),
+]
+BY_NAME: "Dict[Any, Format]" = dict([(kind.NAME, kind) for kind in LATER] + [  # and by suffix
+    (name, kind) for kind in FORMATS for end in kind.SUFFIXES
+    for name in (kind.NAME, end, end[1:])])
+
+
+def find_format(name: str) -> "Format":
+    """Return the format with this name, or this suffix."""
+    if name not in BY_NAME:
+        names = ", ".join([kind.NAME for kind in FORMATS])
+        raise ValueError(f"no format {show(name)}; there are {names}")
+    return BY_NAME[name]
+
+
+def kind_of(source: Any, name: Any) -> "Format":
+    """Return the format by name, else by the leading bytes, never by the suffix."""
+    head, wanted = source.read(0, min(64, source.nbytes)), name and find_format(name)
+    for magic, lacks in LEFT_OUT.items():
+        if head.startswith(magic):
+            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
+    kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
+    for kind in [one for marked in (True, False) for one in kinds if one.MARKED is marked]:
+        if kind.detect(head) and (not wanted or wanted.NAME in (kind.NAME, kind.FAMILY)):
+            return kind
+    if wanted:
+        return wanted
+    first = " ".join(["%02x" % byte for byte in head[:8]])
+    error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
+                        source.path, "magic")
+    raise error if "tools" in WITHOUT else guess(source, error)
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -7447,6 +7464,7 @@ class Box:
         if schema is not None:
             kind, doc, *more = schema.rows.get(key, schema.other)
             inside = kind if isinstance(kind, Schema) else more[0] if more else None
+            inside = inside() if callable(inside) else inside
         return keys + (key,), path_of_keys((key,), path), doc, inside
 
 
@@ -9139,13 +9157,13 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
-    "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
-    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
-    "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
-    "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
-PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
+    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\w+\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
+    "quantized": r"quantized|\w+\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
+    "partial": "cut files", "shards": "shards",
+    "tools": "other files|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
+COPY_PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in COPY_PARTS])
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
@@ -9277,8 +9295,8 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
     import re
     others = [kind for kind in FORMATS if kind not in kinds]
     others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
-    words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
-    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+    words = [(kind.NAME, kind.NAME) for kind in others]
+    words += [(part, COPY_PARTS[part]) for part in COPY_PARTS if part not in parts]
 
     def lacking(*titles: str) -> str:
         return "".join([word for word, pattern in words for title in titles
@@ -9319,6 +9337,7 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
 
 def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
     """Return the text of a copy with some formats and parts."""
+    parts = parts + ["fast"] * ("save" in parts)  # of much data there are sums, too
     lacks = mark_left_out(sections, kinds, parts)
     kept = find_kept(sections, [
         name for part in parts if part in CALLS for name in CALLS[part].split()])
@@ -9849,14 +9868,14 @@ def show_vendor(args: Any) -> None:
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     formats, parts = args.formats, getattr(args, "with")
     for word in parts:
-        if word not in PARTS:
-            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+        if word not in COPY_PARTS:
+            raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {show(word)}")
     text = source.decode()
     if formats or parts:
         wanted = [find_format(name) for name in formats] or list(FORMATS)
         wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
         text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
-                         ["load"] + parts if parts else list(PARTS))
+                         ["load"] + parts if parts else list(COPY_PARTS))
     options = ["--formats " + ",".join(formats)] * bool(formats)
     options += ["--with " + ",".join(parts)] * bool(parts)
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
@@ -9946,7 +9965,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
-               "help": "only these parts: " + " ".join(PARTS)}}
+               "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),

@@ -6334,8 +6334,9 @@ class CopyTest(TestCase):
     def rows(self):
         """Yield (format, formats, parts): of each format with load, and with each part besides."""
         for kind in [kind for kind in tensorfmt.FORMATS if chosen(kind.NAME)]:
-            rows = [["load", part] for part in tensorfmt.PARTS if part not in ("load", "tools")]
-            for parts in [["load"]] + rows + [list(tensorfmt.PARTS)]:
+            rows = [["load", part] for part in tensorfmt.COPY_PARTS
+                    if part not in ("load", "tools")]
+            for parts in [["load"]] + rows + [list(tensorfmt.COPY_PARTS)]:
                 yield kind.NAME, [kind.NAME] + list(kind.NEEDS), parts
 
     def test_every_copy_loads_shows_saves_and_refuses(self):
@@ -6397,7 +6398,7 @@ class CopyTest(TestCase):
         """Return whether an answer ends with the error for a part that a copy lacks."""
         what = answer[-1] if answer and isinstance(answer[-1], str) else ""
         lacks = what[len(REFUSES):] if what[:len(REFUSES)] == REFUSES else ""
-        self.assertTrue(not lacks or lacks in tensorfmt.PARTS and lacks not in parts, lacks)
+        self.assertTrue(not lacks or lacks in tensorfmt.COPY_PARTS and lacks not in parts, lacks)
         return bool(lacks)
 
     def check_good(self, copy, data, answer, wanted, parts):
@@ -6450,7 +6451,7 @@ class CopyTest(TestCase):
         path = os.path.join(folder_for(self), "copy.py")
         for args, wanted, words in (
                 (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
-                (("--with", "onnx"), 2, "--with takes some of load, save, "),
+                (("--with", "onnx"), 2, "--with takes some of load, fast, save, "),
                 (("--board",), 2, "unrecognized arguments")):
             code, out, err = run("vendor", path, *args)
             self.assertEqual((code, out, words in err), (wanted, "", True), err)
@@ -6491,14 +6492,14 @@ __version__ = "1"
 __all__ = ["load", "save"]
 
 
-# -- [2b] left out -------------------------------------------------------------------------------
+#: - [2b] left out -------------------------------------------------------------------------------
 
 
 def left_out(part):
     """What stands for it."""
 
 
-# -- [6e] zstd -----------------------------------------------------------------------------------
+#: - [6e] zstd -----------------------------------------------------------------------------------
 #
 # What is said of it.
 
@@ -6520,7 +6521,7 @@ FORMATS = (
 FORMATS.append(Frames())
 
 
-# -- [8a] load -----------------------------------------------------------------------------------
+#: - [8a] load -----------------------------------------------------------------------------------
 
 import struct
 import sys
@@ -6569,13 +6570,13 @@ def load(source, sys=None):
     """
     unused = Frames(source)  # a name of its own
     return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
-'''
+'''.replace('#: -', '# --')
 SMALL_COPY = '''
 __version__ = "1"
 __all__ = ['load', 'File', 'FORMATS']
 
 
-# -- [2b] left out -------------------------------------------------------------------------------
+#: - [2b] left out -------------------------------------------------------------------------------
 
 
 def left_out(part):
@@ -6585,7 +6586,7 @@ def left_out(part):
 Frames = left_out("zstd")
 
 
-# -- [6e] zstd -----------------------------------------------------------------------------------
+#: - [6e] zstd -----------------------------------------------------------------------------------
 
 MOST = 5
 FORMATS = (
@@ -6593,7 +6594,7 @@ FORMATS = (
 )
 
 
-# -- [8a] load -----------------------------------------------------------------------------------
+#: - [8a] load -----------------------------------------------------------------------------------
 
 
 ENCODINGS = {}
@@ -6627,7 +6628,7 @@ def load(source, sys=None):
     """Return something."""
     unused = Frames(source)  # a name of its own
     return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
-'''
+'''.replace('#: -', '# --')
 
 
 def undefined_names(text):
