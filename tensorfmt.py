@@ -7179,7 +7179,7 @@ def to_numpy(item: Any, dtype: Any = None, copy: Any = None) -> Any:
     if packed and not widened:
         bits = numpy.asarray(base.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
         bits.flags.writeable = False
-        array = bits.view(getattr(known, item.dtype, f"V{size}"))
+        array = bits.view(getattr(known, str(item.dtype), f"V{size}"))
     else:
         array = numpy.asarray(base.astype("float32") if widened else base)
     return numpy.array(array) if copy else array  # numpy casts if need be
