@@ -3769,7 +3769,7 @@ class Format:
         """Return (position, what is wrong) of a byte that no value has."""
         return None
 
-    verify_shards: Any = None  # (source, attrs, deep, verify): rows (status, text, tensor)
+    verify_shards: Any = None  # (source, attrs, verify): rows (status, text, tensor)
 
     def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield which rules of the canonical form a file does not keep."""
@@ -6806,29 +6806,7 @@ def check_work(items: Items, cast: bool = False) -> None:
 
 # -- [8c] shards ---------------------------------------------------------------------------------
 
-MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
 ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
-
-
-class Reopened(Lazy):
-    """The source of a shard that is opened for each read."""
-
-    zero_copy: Any = False
-
-    def __init__(self, source: Any) -> None:
-        super().__init__()
-        self.path, self.nbytes, self.stamp = source.path, source.nbytes, source.stamp
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        if self._source is False:
-            raise ValueError(f"{plain(self.path)}: the File is closed")
-        source = open_path(self.stamp[0], False)
-        try:
-            if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
-                raise FormatError("the shard has changed since it was opened", path=self.path)
-            return source.view(offset, nbytes)
-        finally:
-            source.close()
 
 
 class Joined(File):
@@ -6844,68 +6822,60 @@ class Joined(File):
         self.attrs, self._source = attrs, source
         self._tensors: Any = places  # name of a tensor -> name of its shard
         self.parts: "Dict[str, File]" = Map()  # shards that are open
-        self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
-        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
+        self.broken: "Dict[str, FormatError]" = {}  # others: to parse them again would take long
         self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in places.items():
             self.names.setdefault(shard, []).append(name)
 
-    def part(self, shard: str, tensor: "Optional[str]" = None) -> File:
+    def part(self, shard: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if shard in self.parts:
-            return self.parts[shard]
-        if shard in self.broken:  # to parse it again for each of its tensors would take long
-            error_class, args = self.broken[shard]
-            raise error_class(*args)
-        source = self.open_shard(shard, tensor)
-        try:
-            file = self.open_part(source)
-            for name, what in () if self._options.get("partial") else self.misplaced(shard, file):
-                raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
-        except BaseException as error:
-            source.close()
-            if isinstance(error, FormatError):
-                self.broken[shard] = type(error), (error.what, error.offset, error.field,
-                                                   error.tensor, error.path, error.check)
+        if shard in self.broken:
+            raise self.broken[shard].with_traceback(None)
+        if shard not in self.parts:
+            try:
+                file = self.open_part(shard)
+                partial = self._options.get("partial")
+                for name, what in () if partial else self.misplaced(shard, file):
+                    file.close()
+                    raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
+            except FormatError as error:
                 error.__traceback__ = error.__context__ = None  # they keep what was parsed
-            raise error
-        return self.parts.setdefault(shard, file)  # another thread may have been first
+                self.broken[shard] = error
+                raise
+            self.parts.setdefault(shard, file)  # another thread may have been first
+        return self.parts[shard]
 
-    def open_part(self, source: Any) -> File:
-        """Return a shard as a File, whatever tensors it has."""
-        try:
-            kind = kind_of(source, None)
-            if kind is not self.kind:
-                what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
-                raise FormatError(what)
-            return open_file(kind, source, **self._options)
-        except FormatError as error:
-            error.path = source.path
-            raise
-
-    def open_shard(self, shard: str, tensor: "Optional[str]" = None) -> Any:
+    def open_shard(self, shard: str) -> Any:
         """Return the source of a shard: a file beside the index, wherever we are by now."""
         if self._source.stamp is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self._source.read(0, 1)  # raises where the File is closed
         index, mapped, _ = self._source.stamp
-        path = os.path.join(os.path.dirname(str(self.path)), shard)
-        where = os.path.join(os.path.dirname(index), shard)
-        if not os.path.isfile(where):
-            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
+        path = os.path.join(os.path.dirname(index), shard)
+        if not os.path.isfile(path):
+            what = (f"the shard is {dangling_link(path) or 'missing'}: download it again; "
                     f"{ANYWHERE}; each other shard can be loaded by its own path")
-            raise Unsupported(what, None, None, tensor, path)
-        source = open_path(where, mapped)
-        source.path = path
-        made: Any = source
-        if len(self.parts) >= MAX_OPEN_SHARDS:
-            made = Reopened(source)
-        elif source.zero_copy:  # a mapping: no descriptor is needed any more
+            raise Unsupported(what, path=path)
+        source = open_path(path, mapped)
+        if source.zero_copy:  # a mapping: no descriptor is needed any more
             made = Memory(source.view(0, source.nbytes), True)
             made.path, made.stamp = path, source.stamp
-        if made is not source:
             source.close()
-        return made
+            return made
+        return source
+
+    def open_part(self, shard: str) -> File:
+        """Return a shard as a File, whatever tensors it has."""
+        source = self.open_shard(shard)
+        try:
+            kind = kind_of(source, None)
+            if kind is not self.kind:
+                what = f"shards are {self.kind.TITLE} files, this is {kind.TITLE}"
+                raise FormatError(what, path=source.path)
+            return open_file(kind, source, **self._options)
+        except BaseException:
+            source.close()
+            raise
 
     def misplaced(self, shard: str, file: File) -> Chunks:
         """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
@@ -6937,7 +6907,7 @@ class Joined(File):
         self.attrs["missing"] = [name for name in names if name not in found]
 
     def __getitem__(self, name: str) -> Tensor:
-        return self.part(str(super().__getitem__(name)), name)[name]
+        return self.part(str(super().__getitem__(name)))[name]
 
     def items(self) -> Any:
         return Map([(name, self[name]) for name in self]).items()
@@ -6965,13 +6935,13 @@ class Joined(File):
         return found
 
     def merged(self, names: Any) -> "Tuple[Facts, Any]":
-        """Return the metadata that the files of some tensors agree on, and what they do not."""
-        found, differ = Map(), Map(self.differ.items())
+        """Return the metadata that the files of some tensors agree on; of other keys a text."""
+        found, differ = Map(), Map()
         for shard in sorted(set([self._tensors[name] for name in names])):
             for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
-                    differ["metadata", key] = f"metadata {show(key)}"
-        return Map([pair for pair in found.items() if ("metadata", pair[0]) not in differ]), differ
+                    differ[key] = f"metadata {show(key)}"
+        return Map([pair for pair in found.items() if pair[0] not in differ]), differ
 
 
 def misfit_shard(name: Any) -> str:
@@ -6997,7 +6967,6 @@ class Shards(OneFile):  # type: ignore[misc]
     SUFFIXES = (".safetensors.index.json",)
     CHECKS = ("index", "shards")
     MARKS: "Dict[str, str]" = {}
-    own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     TOP = Schema(
         ("metadata", MAP, None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
@@ -7020,31 +6989,25 @@ class Shards(OneFile):  # type: ignore[misc]
             file.keep_whole()
         return file
 
-    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
+    def verify_shards(self, source: Any, attrs: Any, verify: Any) -> Chunks:
         if source.stamp is None:
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
         file: Any = self.make_file(source, (attrs,), {})
-        total = opened = 0
+        sizes: "List[int]" = []
         for shard in attrs["shards"]:
-            fine = True
+            name = quote(shard)
             try:
-                with file.open_part(file.open_shard(shard)) as found:
-                    opened += 1
-                    total += sum([item.stored.nbytes for item in found.values()])
-                    wrong = ((error.tensor, f"{quote(shard)}: {error.what}")
-                             for error in verify(found).errors)
-                    for rows in file.misplaced(shard, found), wrong:
-                        for name, what in rows:
-                            fine = False
-                            yield "FAIL", what, name
+                with file.open_part(shard) as found:
+                    sizes.append(sum([item.stored.nbytes for item in found.values()]))
+                    rows = [("FAIL", what, tensor) for tensor, what in file.misplaced(shard, found)]
+                    rows += [("FAIL", f"{name}: {error.what}", error.tensor)
+                             for error in verify(found).errors]
+                    yield from rows or [("ok", f"{name}: {count_of(len(found), 'tensor')}", None)]
             except FormatError as error:
-                fine = False
-                yield "FAIL", f"{quote(shard)}: {error.what}", error.tensor
-            if fine:
-                yield "ok", f"{quote(shard)}: {count_of(len(found), 'tensor')}", None
-        said = attrs["index"].get("total_size")
-        if said is not None and opened == len(attrs["shards"]):
+                yield "FAIL", f"{name}: {error.what}", error.tensor
+        said, total = attrs["index"].get("total_size"), sum(sizes)
+        if said is not None and len(sizes) == len(attrs["shards"]):
             text = f"total_size is {show(said)}, the tensors have {count_of(total, 'byte')}"
             yield "ok" if said == total else "note", text, None
 
@@ -8296,7 +8259,7 @@ class Checks:
         def verify_shard(shard: File) -> Report:
             return verify_source(shard._source, shard.kind, {}, self.deep, self.watch)
         look: Any = self.kind.verify_shards or (lambda *given: ())
-        for status, text, name in look(self.source, self.file.attrs, self.deep, verify_shard):
+        for status, text, name in look(self.source, self.file.attrs, verify_shard):
             if status != "FAIL":
                 self.report.add(status, "shards", text, name)
                 continue
@@ -8601,7 +8564,7 @@ def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers:
     found, differ = merged(file, names)
     metadata = Map(found.items())
     for key, value in meta.items():
-        fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
+        fresh, old = differ.pop(key, None) is None, metadata.get(key)
         if value is None and key not in metadata and fresh:
             raise ValueError(f"meta: there is no metadata {show(key)}")
         if value is None:
@@ -8609,7 +8572,7 @@ def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers:
         else:
             metadata[key] = value
         summary.changed.append((key, old, value))
-    lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
+    lost: Any = [(key, "the files do not agree on it", "drop", True) for key in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None

@@ -4197,7 +4197,7 @@ class ShardTest(FolderCase):
             self.assertIn(word, error.what)
             self.assertEqual((os.path.basename(error.path), error.tensor), (
                 changes.get("a") if name == "a" else os.path.basename(path),
-                "a" if name == "b" else name))
+                {"a": None, "b": "a"}.get(name, name)))
             self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
             self.assertRaises(FormatError, load, path, verify=True)
             if name != "b":
@@ -4314,7 +4314,7 @@ class ShardTest(FolderCase):
         for call in (lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata,
                      lambda file: tensorfmt.convert(file, io.BytesIO(), format="safetensors")):
             error = error_of(Unsupported, self.ask, path, call)
-            self.assertEqual((error.path, error.tensor in ("a", None)), (one, True))
+            self.assertEqual((error.path, error.tensor), (one, None))
             for word in "is missing", "download it again", "--partial", "its own path":
                 self.assertIn(word, error.what)
         with load(path, partial=True) as file:
@@ -4437,23 +4437,6 @@ class ShardTest(FolderCase):
                 tensorfmt.verify_source(source, tensorfmt.kind_of(source, None), {})
             self.assertEqual([shard._file for shard in opened], [None] * 2)  # they are closed
             del opened[:]
-
-    def test_more_shards_than_may_be_open(self):
-        for most in 0, 1, 2:
-            with Changed(tensorfmt, "MAX_OPEN_SHARDS", most), load(self.write_model()) as file:
-                self.assertEqual([item.tolist() for item in file.values()],
-                                 [[ord(name), 1] if name != "c" else [99, 1] for name in file])
-                kinds = [type(part._source).__name__ for part in file.parts.values()]
-                self.assertEqual(kinds.count("Reopened"), 2 - most)
-                last = list(file.parts.values())[-1]
-                item = list(last.values())[0]
-                path = item.stored.source.path
-            error_of(ValueError, item.tolist)  # closed with it
-        with Changed(tensorfmt, "MAX_OPEN_SHARDS", 0), load(self.write_model()) as file:
-            item = file["a"]
-            write_file(path, read_file(item.stored.source.path) + b"x")
-            os.replace(path, item.stored.source.path)
-            self.assertIn("has changed", error_of(FormatError, item.tolist).what)
 
     def test_shards_of_ztensor_2(self):
         facts = {"size": 8232, "digest": "xxh3:" + "0" * 16}
