@@ -2312,8 +2312,7 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
         NaN or a number out of range.
         """
-        made: Tensor = cast_tensor(self, dtype)
-        return made
+        return cast_tensor(self, dtype)
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -9179,16 +9178,21 @@ class Piece:
 
     A class uses what its bases and decorators do; what stands in it are pieces of their own.
     `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
+    `calls`: the function that a method does nothing but call, as most that Python asks for.
     """
 
     lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
         import ast
-        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_code, self.inner = isinstance(node, (ast.FunctionDef, ast.ClassDef)), inner
         self.is_constant = {ast.Name} == {
             type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
         outer = list(getattr(node, "decorator_list", ()))
+        call = getattr(getattr(node, "body", [None])[-1], "value", None) if not outer else None
+        alone = len(getattr(node, "body", "")) == 1 + bool(inner and self.is_code
+                                                           and ast.get_docstring(node))
+        self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
@@ -9207,7 +9211,8 @@ class Piece:
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
         return not self.defines or bool([name for name in self.defines if name in names
-                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+                                         or name[:2] == name[-2:] == "__"
+                                         and (self.inner or not self.lacks)])
 
     def stub(self) -> str:
         """Return the line that stands for a function or class that was left out."""
@@ -9308,6 +9313,10 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
             for one in piece.members:
                 one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
                                       for name in one.defines])
+    gone = {name: piece.lacks for section in sections for piece in section.pieces
+            if piece.lacks and piece.is_code for name in piece.defines}
+    for piece in [one for section in sections for piece in section.pieces for one in piece.members]:
+        piece.lacks = piece.lacks or gone.get(piece.calls, "")
     return sorted({word for word, _ in words})
 
 
@@ -9373,13 +9382,20 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
              "        print(list(file.values()))\n\nContents")
-    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
+                  lambda found: about + found.group(1) + '"""', text, count=1)
     sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
     text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
         found.group(1) in sections), text)
+    if "tools" not in parts:  # nobody runs what is for type checkers
+        text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
+                      lambda found: found.group(1).replace("    ", ""), text)
+        text = re.sub(r"(?m)^    if TYPE_CHECKING:.*\n(?:        .*\n|\n)+|^# (mypy|pyright): .*\n",
+                      "", text)
     if not {"save", "tools"}.issubset(parts):
         text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     return text.rstrip("\n") + "\n"
 

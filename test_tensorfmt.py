@@ -6475,6 +6475,7 @@ class CopyTest(TestCase):
                 text = re.sub(r"(?m)^(__all__|FORMATS|LEFT_OUT|WITHOUT)\b.* = .*\n(    .*\n)*|"
                               r'^ *\w+ = left_out\("\w+"\)\n| *"""$', "", text)
                 known = set([re.sub(' *"""$', "", line) for line in whole])
+                known.update([line[4:] for line in whole if line[:4] == "    "])  # of an `if`
                 lines = text[text.index("__version__"):].split("\n")
                 with self.subTest(format=name):
                     self.assertEqual([line for line in lines if line not in known], [])
@@ -6487,6 +6488,10 @@ Contents
 
     [6e] zstd              a
     [8a] load              b
+
+A shape is a tuple.
+
+What else is said.
 """
 __version__ = "1"
 __all__ = ["load", "save"]
