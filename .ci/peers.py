@@ -162,28 +162,6 @@ class PeerTest(PeerCase):
                             self.assertTrue(numpy.shares_memory(
                                 seen, numpy.frombuffer(item.raw, "u1")))
 
-    def test_npy_files_are_those_of_numpy(self):
-        numpy, folder = self.peer("numpy"), folder_for(self)
-        for dtype in list(DTYPES) + list(tensorfmt.FLOAT8):
-            for shape in (), (0,), (3,), (2, 3), (4, 1, 0), (2, 3, 5):
-                nbytes = tensorfmt.count_elements(shape) * tensorfmt.ITEMSIZE[dtype]
-                data = make_bytes(nbytes) if dtype != "bool" else bytes(nbytes)
-                item = tensor(data, dtype, shape)
-                path = os.path.join(folder, "w.safetensors")
-                tensorfmt.save(path, {"w": item})
-                code, out, err = tests.run("get", path, "w", "--npy")
-                found, wanted = out.encode("utf-8", "surrogateescape"), io.BytesIO()
-                numpy.save(wanted, numpy.asarray(item))
-                self.assertEqual((code, err), (0, ""))
-                if dtype in tensorfmt.STRUCT_CODE:  # of others numpy may know more (ml_dtypes)
-                    self.assertEqual(found, wanted.getvalue())
-                array = numpy.load(io.BytesIO(found))
-                self.assertEqual((array.shape, array.tobytes()), (shape, item.tobytes()))
-                if shape == (2, 3, 5):
-                    out = tests.run("get", path, "w[1, ::-2, 1:3]", "--npy")[1]
-                    part = numpy.load(io.BytesIO(out.encode("utf-8", "surrogateescape")))
-                    self.assertEqual(part.tolist(), array[1, ::-2, 1:3].tolist())
-
     def test_numpy_arrays_become_tensors(self):
         numpy = self.peer("numpy")
         for code in ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"):
@@ -364,13 +342,15 @@ class PeerTest(PeerCase):
         pairs = [numpy.concatenate([one, random.standard_normal(200).round(1)]) for one in pairs]
         x, y = [dumps({"w": one}, format="ztensor") for one in pairs]
         for rtol, atol in (0, 0), (1e-5, 1e-8), (0.5, 0), (0, 0.25), (2.0, 1e299):
-            rows = tensorfmt.diff(x, y, rtol=rtol, atol=atol)["differences"]
+            rows = tensorfmt.diff(x, y, rtol=rtol, atol=atol).differences
             with numpy.errstate(all="ignore"):
                 far = ~numpy.isclose(*pairs, rtol=rtol, atol=atol, equal_nan=True)
                 gaps = abs(pairs[0] - pairs[1])[far]
                 ratios = (gaps / abs(pairs[1][far]))
             found = [(row["count"], row["max_abs"], row["max_rel"]) for row in rows]
-            self.assertEqual(found, [(far.sum(), numpy.nanmax(gaps), numpy.nanmax(ratios))])
+            odd = ~numpy.isfinite(gaps)  # NaN, or infinity minus infinity: infinite, too
+            gaps[odd] = ratios[odd] = numpy.inf
+            self.assertEqual(found, [(far.sum(), numpy.max(gaps), numpy.max(ratios))])
 
     def test_random_tensors_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")

@@ -36,7 +36,7 @@ with load(data) as file:
     assert_type(w.tobytes(), bytes)
     assert_type(w.astype("float64"), Tensor)
     assert_type(tensor([1], int, (1, 1)).astype(float), Tensor)
-    print(float(tensor([1])), int(tensor(2.5)), f"{tensor(2.5):.2f}")
+    print(float(tensor([1])), int(tensor(2.5)))
     raw: memoryview = w.raw
     shown: memoryview = w.data
     values: List[Any] = w.tolist()
@@ -50,7 +50,8 @@ target = io.BytesIO()
 tensorfmt.save(target, made, format="ztensor")
 tensorfmt.convert(data, target, format="ztensor")
 tensorfmt.convert(load(data), target, format="ztensor")
-tensorfmt.convert([data], target, format="ztensor")
+assert_type(tensorfmt.convert(data, target, format="ztensor").lost, List[Tuple[str, int, int]])
+assert_type(tensorfmt.diff(data, data).tensors, int)
 try:
     load(3)  # type: ignore[arg-type]
 except TypeError:
