@@ -44,7 +44,8 @@ Contents (the banners of the sections below; search for a number)
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
     [5e] JSON              RFC 8259, by the standard library
-    [5f] strided blocks    elements with gaps between them
+    [5f] quick blocks      large strided data
+    [5f2] strided blocks   elements with gaps between them
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
     [6c] casts             other dtypes
@@ -57,16 +58,15 @@ Contents (the banners of the sections below; search for a number)
     [6i] values            tensor(): lists, numbers, buffers
     [7] formats            what every format answers
     [7a] mag               two layouts, header + records + data
-    [7a2] mag100           snapshots 100 and 200, read only
     [7a3] mag300           snapshot 300: header + JSON + data
     [7b] ztensor           data + CBOR index + its size
-    [7b2] ztensor1         data + CBOR map of objects + its size
     [7b3] ztensor2         the same, deterministic, with digests
     [7c] primitiv          a run of MessagePack values, column-major
     [7d] burnpack          header + CBOR + data
     [7e] tensorbuffers     data + one FlatBuffer + its size
     [7f] safetensors       the bridge: JSON header + data
     [7g] burnrecord        one MessagePack map, read only
+    [8] other files        what files of no format here look like
     [8a] load              the formats in their order; what opens files
     [8b] save              what writes files
     [8b2] work             how much a file may make save() write
@@ -114,7 +114,7 @@ from struct import calcsize, pack, unpack_from
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
                         Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
@@ -155,6 +155,7 @@ MISSING: Any = object()  # a key that is absent
 BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time; not to be changed
 MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
+MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
@@ -1020,7 +1021,7 @@ class Simple(tuple):  # type: ignore[type-arg]
 
 
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
-MAX_HARD_KEYS = 1 << 13  # numbers as map keys in large maps: chosen ones make a dict slow
+MAX_HARD_KEYS = 1000  # map keys that are not text: chosen numbers make a dict slow
 NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
 
@@ -1034,9 +1035,9 @@ class Cbor:
     BIGNUMS: Any = (2, 3)  # tags of bytes that are integers from 0 on, or below
 
     def __init__(self, data: bytes, base: int = 0) -> None:
-        self.data, self.base, self.deepest = data, base, MAX_DEPTH
+        self.data, self.base = data, base
         self.texts: Any = {}  # they repeat: field names, dtypes
-        self.left, self.hard_keys, self.known = MAX_BOXES + 10 * len(data), 0, dict(CBOR_SIMPLE)
+        self.items, self.hard_keys, self.known = 0, 0, dict(CBOR_SIMPLE)  # items: arrays, maps
 
     def read(self) -> Any:
         deep = FormatError("CBOR: nested deeper than this Python can read", self.base)
@@ -1047,12 +1048,6 @@ class Cbor:
 
     def error(self, what: str, at: int, error: Any = FormatError) -> Any:
         return error("CBOR: " + what, self.base + at)
-
-    def spend(self, nbytes: int, at: int) -> None:
-        """Count the memory that values take."""
-        self.left -= nbytes
-        if self.left < 0:
-            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
 
     def head(self, at: int) -> "Tuple[int, int, int]":
         """Return (major type, argument or -1 for an indefinite length, where that ends)."""
@@ -1085,7 +1080,7 @@ class Cbor:
             return self.simple(start, size, at)
         if is_key and major != 6:
             raise self.error("a map key is an array or a map", start, self.WRONG_KEY)
-        if depth >= self.deepest:
+        if depth >= MAX_DEPTH:
             raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
         if major == 6:
             value, end = self.item(at, depth + 1, is_key)
@@ -1096,7 +1091,10 @@ class Cbor:
         if size > (len(self.data) - at) >> (major - 4):  # a pair of a map has 2 bytes at least
             what = f"{'map' if major == 5 else 'array'} of {size} items"
             raise self.error(f"{what}, {len(self.data) - at} bytes left", start)
-        self.spend(72 if not size else 104 if major == 4 else 240, start)  # as CPython's take
+        self.items += 1
+        if self.items > MAX_ITEMS:
+            raise self.error(f"more than MAX_ITEMS = {MAX_ITEMS} arrays and maps", start,
+                             Unsupported)
         return (self.array if major == 4 else self.map)(size, at, depth + 1)
 
     def ends(self, size: int, count: int, at: int) -> bool:
@@ -1122,8 +1120,6 @@ class Cbor:
         key, at = self.key(at, depth)
         if type(key) is not str or key in out:
             check_key(self, out, key, start)
-        if len(out) > 4:
-            self.spend(64, start)
         out[key], at = self.item(at, depth)
         return at
 
@@ -1143,8 +1139,6 @@ class Cbor:
             raise self.error("text is not UTF-8", start)
         if len(data) < 64 and len(self.texts) < 1 << 12:
             self.texts[data] = text
-        else:
-            self.spend(80, start)
         return text
 
     def chunks(self, whole: int, at: int) -> "Tuple[bytes, int]":
@@ -1189,14 +1183,11 @@ def check_key(reader: Any, box: Any, key: Any, start: "Optional[int]" = None) ->
     """Raise for a key that is in the map already, or is one of too many `reader.hard_keys`.
 
     Numbers can be chosen so that all meet in one chain of places of a dict: a walk for each.
-    Those that count up have places of their own; those over 64 bits can have one hash.
     """
-    if type(key) is not str and len(box) > 64:
-        if type(key) is not int or not 0 <= key <= len(box) + 1:
-            short = type(key) is not int or -(1 << 64) <= key < 1 << 64
-            reader.hard_keys += 1 if short else 256
+    if type(key) is not str:
+        reader.hard_keys += 1
         if reader.hard_keys > MAX_HARD_KEYS:
-            what = f"more numbers as keys of large maps than MAX_HARD_KEYS = {MAX_HARD_KEYS}"
+            what = f"more than MAX_HARD_KEYS = {MAX_HARD_KEYS} map keys that are not text"
             raise reader.error(what, start, error=Unsupported)
     if key in box or (key != key and [k for k in box if k != k]):
         raise reader.error(f"key {show(key)} twice", start)
@@ -1508,7 +1499,6 @@ class Flat:
 
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.end = data, base, len(data)
-        self.stop = self.end  # where the fields of a table must end
         self.vtables: Any = {}  # by position: how many slots
         self.vectors: Any = {}  # of numbers, by position and type: they may be shared
         self.left = 24 * self.end  # bytes of memory for what is read
@@ -1559,12 +1549,11 @@ class Flat:
                              error=Unsupported)
         return nbytes // 2 - 2
 
-    def inline(self, kind: Any) -> int:
-        """Return the bytes of a number in its table or vector; 0 of what lies behind an offset."""
-        return WIDTH.get(kind, 0) if isinstance(kind, str) else 0
-
     def table(self, rows: Any, table: int) -> Any:
         """Return the fields of a table by name; absent ones have their defaults."""
+        if len(self.where) > MAX_TABLES:
+            raise self.error(f"more than MAX_TABLES = {MAX_TABLES} tables within tables", table,
+                             error=Unsupported)
         slots = self.slots(table, len(rows))
         self.spend(100 + 50 * len(rows), table, "table")
         found, offsets = Map(), []
@@ -1573,10 +1562,9 @@ class Flat:
             if not step or kind is None:
                 found[name] = self.absent(row, table)
                 continue
-            size = self.inline(kind)
-            if table + step + (size or 4) > self.stop:
+            if table + step + flat_size(kind) > self.end:
                 raise self.error("field out of bounds", table, name)
-            if size:
+            if is_inline(kind):
                 found[name] = self.number(row, table + step)
             else:
                 found[name] = self.follow(row, table + step)  # where; what is there may depend
@@ -1630,11 +1618,11 @@ class Flat:
         """Return the elements of the vector at a position: u32 count, numbers or offsets."""
         kinds = row[1] or [None]
         size: int = unpack_from("<I", self.data, at)[0]
-        left, width = self.end - at - 4, self.inline(kinds[0])
-        if size > left // (width or 4):
+        left = self.end - at - 4
+        if size > left // flat_size(kinds[0]):
             raise self.error(f"vector of {size} elements, {left} bytes left", at, row[0])
         self.spend(56 + 8 * size, at, row[0])
-        if width:
+        if is_inline(kinds[0]):
             return self.numbers(row, at, size)
         return self.elements(row, kinds, at + 4, size)
 
@@ -1663,96 +1651,32 @@ MAX_TABLES = 16 if BOARD else 64  # tables within tables
 
 
 def is_inline(type: Any) -> bool:
-    """Return whether a value lies in its table or vector: a number, a struct; not an offset."""
-    return isinstance(type, (int, str)) and type not in ("string", "table", "place")
+    """Return whether a value lies in its table or vector: a number, not what an offset leads to."""
+    return isinstance(type, str) and type not in ("string", "place")
 
 
 def flat_size(type: Any) -> int:
     """Return how many bytes a value of this type, or its offset, takes in a table or vector."""
-    nbytes = 4 if not is_inline(type) else type if isinstance(type, int) else WIDTH.get(type, 0)
-    if nbytes < 1:
-        raise ValueError(f"no value has the type, or the size in bytes, {show(type)}")
-    return int(nbytes)
+    nbytes = WIDTH.get(type, 0) if is_inline(type) else 4
+    if not nbytes:
+        raise ValueError(f"no value has the type {show(type)}")
+    return nbytes
 
 
-class AnyFlat(Flat):
-    """Reads what flat_loads() can: structs and tables without rows, too.
+def flat_loads(data: Any, rows: Any) -> Any:
+    """Return the root table of a FlatBuffer as a dict, by rows (name, type, default, doc).
 
-    All fields must lie in the bytes that the vtable states, as some readers do not mind.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.left += MAX_BOXES
-
-    def inline(self, kind: Any) -> int:
-        return flat_size(kind) if is_inline(kind) else 0
-
-    def find_stop(self, table: int) -> int:
-        """Set .stop, where the fields of a table end; return how many slots there are."""
-        self.slots(table, 0)
-        at = table - unpack_from("<i", self.data, table)[0]
-        size, = unpack_from("<H", self.data, at + 2)
-        if size > self.end - table:
-            what = f"table of {size} bytes, {self.end - table} left"
-            raise self.error(what, table, "table")
-        self.stop = table + size
-        return int(self.vtables[at])
-
-    def table(self, rows: Any, table: int) -> Any:
-        if rows == "table":
-            return self.unknown(table)
-        if len(self.where) > MAX_TABLES:
-            raise self.error(f"more than MAX_TABLES = {MAX_TABLES} tables within tables", table,
-                             error=Unsupported)
-        self.find_stop(table)
-        return super().table(rows, table)
-
-    def unknown(self, table: int) -> Any:
-        """Return by slot the bytes up to the next field, of a table without rows."""
-        slots = self.slots(table, self.find_stop(table))
-        self.spend(8 * len(slots), table, "table")
-        size = self.stop - table
-        found, steps = Map(), sorted(set(slots + (size,)))
-        behind = dict(zip(steps, steps[1:]))
-        for slot, step in enumerate(slots):
-            if step >= size:
-                raise self.error("field out of bounds", table, f"slot {slot}")
-            if step:
-                self.spend(100 + behind[step] - step, table, "table")
-                found[slot] = bytes(self.data[table + step:table + behind[step]])
-        return found
-
-    def number(self, row: Any, at: int) -> Any:
-        nbytes = row[1]
-        if not isinstance(nbytes, int):
-            return super().number(row, at)
-        self.spend(40 + nbytes, at, row[0])
-        return bytes(self.data[at:at + nbytes])
-
-    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
-        nbytes = row[1][0]
-        if not isinstance(nbytes, int):
-            return super().numbers(row, at, size)
-        self.spend((40 + nbytes) * size, at, row[0])
-        starts = range(at + 4, at + 4 + nbytes * size, nbytes)
-        return [bytes(self.data[start:start + nbytes]) for start in starts]
-
-
-def flat_loads(data: Any, rows: Any = "table") -> Any:
-    """Return the root table of any FlatBuffer as a dict, by rows (name, type, default, doc).
-
-    There is a row for each slot. Types: a struct code ("I", "d", "?"); "string"; a number of bytes
-    (a struct); a tuple of rows (a table); [type] (a vector); None: not read. "table" is a table
-    without rows, {slot: bytes up to the next field}: a look at what is stored. A function is given
-    the fields before and returns the type: of a union, of a table within itself; of a vector of
-    unions it returns a list of all their types.
+    There is a row for each slot. Types: a struct code ("I", "d", "?"); "string"; a tuple of rows (a
+    table); [type] (a vector); None: not read. A function is given the fields before and returns the
+    type: of a union, of a table within itself; of a vector of unions it returns a list of all their
+    types.
 
     >>> data = bytes.fromhex("0c00000006000800040000000800000002000000")
-    >>> flat_loads(data), flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
-    ({0: b'\\x02\\x00\\x00\\x00'}, {'x': 2, 'y': None})
+    >>> flat_loads(data, (("x", "h", 0, "a number"), ("y", "string", None, "")))
+    {'x': 2, 'y': None}
     """
-    flat = AnyFlat(bytes(data))
+    flat = Flat(bytes(data))
+    flat.left += MAX_BOXES
     return flat.table(rows, flat.follow(("root", rows, None, "root table"), 0))
 
 
@@ -1830,8 +1754,6 @@ class FlatBuilder:
         places: "Dict[int, int]" = {}  # of the slots
         for slot in reversed(slots):
             type, nbytes = rows[slot][1], flat_size(rows[slot][1])
-            if isinstance(type, int):
-                raise ValueError(f"slot {slot}: a struct cannot be written")
             code = type if is_inline(type) else "I"
             places[slot] = round_up(at + nbytes, nbytes)
             text = f"{code}{places[slot] - nbytes - at}x{text}"  # and zeros behind the field
@@ -1879,8 +1801,9 @@ class Json:
         try:
             text = self.data.decode()
             keys, arrays, maps = count_marks(self.data)
-            if 120 * arrays + 280 * maps > MAX_BOXES + 10 * len(self.data):
-                raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", 0, Unsupported)
+            if arrays + maps > MAX_ITEMS:
+                raise self.error(f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects", 0,
+                                 Unsupported)
             value = self.decoder().decode(text)
             self.check(value, keys)
             return value
@@ -1977,16 +1900,11 @@ def json_misfit(value: Any, depth: int) -> str:
     return "a key is not text" if wrong else ""
 
 
-# -- [5f] strided blocks -------------------------------------------------------------------------
-#
-# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
+# -- [5f] quick blocks ---------------------------------------------------------------------------
 
 
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    if BOARD:  # it has no slices with steps
-        yield from gather_rows(view, first, shape, strides, itemsize)
-        return
+def gather_quickly(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield what gather() does, by slices with steps, which boards do not have."""
     dims, steps = [], []
     for n, stride in zip(shape, strides):
         if dims and steps[-1] == n * stride:  # no gap: the two are one
@@ -2007,19 +1925,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Ch
         rows = max(rows, min(4 * rows, 512 // itemsize))
     for start in range(0, n, rows):
         args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
-        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
-
-
-def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the bytes of gather() one row along the last dimension after the other."""
-    n, step = shape[-1], strides[-1]
-    for row in range(count_elements(shape[:-1]) if n else 0):
-        at = first
-        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
-            row, index = divmod(row, count)
-            at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize])
-                        for i in range(at, at + n * step, step)])
+        yield from gather_quickly(*args) if nbytes > n * BLOCK else [gather_block(*args)]
 
 
 def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
@@ -2056,6 +1962,30 @@ def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> b
     data = b"".join([view[at:at + n * itemsize] for at in starts])
     items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
     return b"".join([items[i::n] for i in range(n)])
+
+
+# -- [5f2] strided blocks ------------------------------------------------------------------------
+#
+# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Return the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    if BOARD or "fast" in WITHOUT:
+        return gather_rows(view, first, shape, strides, itemsize)
+    return gather_quickly(view, first, shape, strides, itemsize)
+
+
+def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield the bytes of gather() one row along the last dimension after the other."""
+    n, step = shape[-1], strides[-1]
+    for row in range(count_elements(shape[:-1]) if n else 0):
+        at = first
+        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize])
+                        for i in range(at, at + n * step, step)])
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -2382,12 +2312,8 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
         NaN or a number out of range.
         """
-        self.check_readable()
-        data, dtype = bytearray(), as_dtype(dtype)
-        for block in cast_blocks(self, dtype):
-            data += block
-        stored = Storage(Memory(data), len(data))
-        return Tensor(self.name, dtype, self.shape, stored, 0, cast_attrs(self), self.format)
+        made: Tensor = cast_tensor(self, dtype)
+        return made
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -2811,8 +2737,8 @@ class Schema:
     The rows check what is read and what will be written, and explain each field. A kind is "any", a
     function that returns what a wrong value should be, or the Schema of a map. `needed`: True,
     False, or None where null does for absent. `inside`: a Schema that explains what lies in a value
-    of another kind. `other`: (kind, doc[, inside]) of all other keys. `keys`: the kind of the keys.
-    `of`: list for an array, where the keys are indices.
+    of another kind, or a function that returns it. `other`: (kind, doc[, inside]) of all other
+    keys. `keys`: the kind of the keys. `of`: list for an array, where the keys are indices.
     """
 
     def __init__(self, *rows: Any, other: Any = ("any", "unknown here"), keys: Any = None,
@@ -2844,6 +2770,16 @@ class Schema:
 
 
 # -- [6c] casts ----------------------------------------------------------------------------------
+
+
+def cast_tensor(base: Tensor, dtype: Any) -> Tensor:
+    """Return a copy in memory with another dtype, without attrs of the old one."""
+    base.check_readable()
+    data, dtype = bytearray(), as_dtype(dtype)
+    for block in cast_blocks(base, dtype):
+        data += block
+    stored = Storage(Memory(data), len(data))
+    return Tensor(base.name, dtype, base.shape, stored, 0, cast_attrs(base), base.format)
 
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
@@ -3149,9 +3085,7 @@ def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> C
     """Return an iterator over the `need` bytes that coded ones stand for."""
     if encoding == ENCODINGS[0]:
         return zstd_decode(source, offset, nbytes, need)
-    if encoding == ENCODINGS[1]:
-        return seekable_decode(source, offset, nbytes, need)
-    return Numbers(encoding[1:-1]).decode(source, offset, nbytes, need)
+    return seekable_decode(source, offset, nbytes, need)
 
 
 # -- [6f] parts ----------------------------------------------------------------------------------
@@ -3209,7 +3143,7 @@ class Entry:
 
     Layouts: csr (values, indptr, indices), coo (values, coords), sparse (values, and what a wrong
     entry has of the others), sparsecsr and sparsecoo (data: one blob of all, see [6g]), "" (any:
-    the layout is not known, the parts are listed).
+    the layout is not known, the bytes are those of one part).
     """
 
     def __init__(self, layout: str, parts: "Dict[str, Part]") -> None:
@@ -3231,7 +3165,7 @@ class Entry:
         if not self.layout:
             encoding, why = main.encoding, main.why or why
         stored = Storage(source, main.nbytes, None, "<", encoding, why, self)
-        make = Sparse if self.layout else Compound
+        make = Sparse if self.layout else Tensor
         return make(name, dtype, shape, stored, main.offset, attrs, format)
 
     def ranges(self) -> Any:
@@ -3239,34 +3173,6 @@ class Entry:
         main = self.main()
         return [(part.offset, part.nbytes, "" if self.layout and part is main else part.role)
                 for part in self.parts.values() if part.source is None] or [(main.offset, 0, "")]
-
-
-class Compound(Tensor):
-    """A tensor of a layout that is not known here: its parts can be read one by one."""
-
-    __slots__ = ()
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts as flat tensors, by role."""
-        found = Map()
-        for role, part in self.stored.entry.parts.items():
-            nbytes = part.nbytes if part.decoded_nbytes is None else part.decoded_nbytes
-            count = nbytes // ITEMSIZE.get(part.dtype, 1)
-            found[role] = part.open(self.stored.source, role, (count,), (), self.format)
-        return found
-
-    def __reduce__(self) -> Any:
-        """Pickle as a Tensor does; by value: with a copy of the bytes of all parts."""
-        stored, parts, data = self.stored, Map(), bytearray()
-        if stored.source.stamp is not None:
-            return super().__reduce__()
-        for role, part in stored.entry.parts.items():
-            parts[role] = Part(role, part.dtype, len(data), part.nbytes, part.decoded_nbytes,
-                               part.encoding, part.order, part.why, part.digest)
-            data += bytes(stored.source.view(part.offset, part.nbytes))
-        return Entry("", parts).open, (Memory(data), self.name, self.dtype, self.shape, self.attrs,
-                                       self.format, stored.why)
 
 
 # -- [6g] sparse ---------------------------------------------------------------------------------
@@ -3781,9 +3687,8 @@ class Format:
     VERSION = ""  # the option version= of save that asks for this generation; "": not written
     TITLE = ""  # as a person calls it
     HOLDS = ""  # what besides tensors
-    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
-    OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, what it is): not read
     MARKED = True  # every file begins with one of the MAGICS
+    OTHERS: "Tuple[Tuple[bytes, str], ...]" = ()  # (how it begins, why it is not read)
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save knows
     TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # None: any (custom fields)
@@ -3804,7 +3709,7 @@ class Format:
     PAD_INSIDE = 0  # fewer zeros between two fields of the index are padding
     PAD_END = ""  # "data" or "structure": padding also where the file ends behind it
     CHECKS: "Tuple[str, ...]" = ("magic", "index", "sizes", "bounds")  # of verify(), as they come
-    CODED = "zstd blob"  # what verify() decodes
+    MARKS: "Dict[str, str]" = {}  # label in its layout -> names or kinds of the fields there
     WRITES = True  # save() writes it
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
@@ -3819,14 +3724,14 @@ class Format:
     def check_magic(self, cursor: Cursor, magic: bytes) -> None:
         """Raise unless the file begins with its magic; refuse other generations by name."""
         head = cursor.head(len(magic))
+        if head and head == magic[:len(head)]:
+            return
+        what, error = f"not a {self.NAME} file: it begins with {quote(head)}", FormatError
         digits = bytes([48 if 48 <= byte < 58 else byte for byte in head])
-        for start, name in self.OTHERS if head != magic else ():  # 0000 stands for any digits
+        for start, why in reversed(self.OTHERS):  # 0000 stands for any digits
             if start in (head[:len(start)], digits[:len(start)]):
-                raise cursor.error(f"{name}; only {self.TITLE} is read", "magic", offset=0,
-                                   check="magic", error=Unsupported)
-        if not head or head != magic[:len(head)]:
-            what = f"not a {self.NAME} file: it begins with {quote(head)}"
-            raise cursor.error(what, "magic", offset=0, check="magic")
+                what, error = why, Unsupported
+        raise cursor.error(what, "magic", offset=0, check="magic", error=error)
 
     write: Any = None  # (items, metadata, attrs, options) -> blocks; what is unfit is told first
 
@@ -3840,9 +3745,9 @@ class Format:
         """Yield (label, offset, nbytes, digest) of each checksum of a tensor."""
         return iter(())
 
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
-        """Return (bytes hashed, bytes hashed slowly) by check_range() for a row of checksums()."""
-        return nbytes, 0
+    def slow_bytes(self, nbytes: int, digest: Any) -> int:
+        """Return how many bytes check_range() hashes slowly for a row of checksums()."""
+        return 0
 
     def alignment(self, attrs: Any) -> int:
         return self.ALIGN
@@ -3860,8 +3765,8 @@ class Format:
             return []
         return [(min(nbytes, -start % align), 0, f"to a multiple of {align}")]
 
-    def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
-        """Return (position, what is wrong) of a byte that no value has; `done`: ranges seen."""
+    def invalid_byte(self, tensor: Tensor) -> "Optional[Tuple[int, str]]":
+        """Return (position, what is wrong) of a byte that no value has."""
         return None
 
     verify_shards: Any = None  # (source, attrs, deep, verify): rows (status, text, tensor)
@@ -3872,10 +3777,6 @@ class Format:
 
     def is_content(self, key: str, of_file: bool = False) -> bool:
         return key in self.CONTENT
-
-    def loaded_name(self, name: str, options: Facts) -> str:
-        """Return the name that a tensor saved with this one has when loaded."""
-        return name
 
     def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
         """Raise TypeError for an option that is not known."""
@@ -3990,7 +3891,7 @@ def until_0(shape: Any) -> "List[int]":
 
 
 def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of the source, or the newest."""
+    """Return the generation to write: version=, else that of the source."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
     written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
     given = options.get("version")
@@ -4001,7 +3902,7 @@ def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
         return written[str(given)]
     for origin in origins if written else ():
         if origin in kinds:
-            return origin if origin.VERSION else list(written.values())[-1]
+            return origin
     return kind
 
 
@@ -4032,7 +3933,7 @@ class Mag(Format):
 
     Only the checksum over [0, end) tells the layouts apart. The specification's is written, with
     CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with metadata of type
-    0, which integers from 0 on are. Snapshots of magnetron 0.1.5 and later: [7a2], [7a3].
+    0, which integers from 0 on are. Snapshots of magnetron 0.2: [7a3]; of 0.1.5 to 0.1.9: not read.
     """
 
     NAME = FAMILY = TITLE = "mag"
@@ -4046,7 +3947,7 @@ class Mag(Format):
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    USES = ("mag100", "mag300")
+    USES = ("mag300",)
     MAX_RANK = 6
     DIM_BITS = 63
     ALIGN = 64
@@ -4064,18 +3965,22 @@ class Mag(Format):
             ("aux", "I", "reserved"))
     M012 = (("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
             ("data_offset", "Q", "offset in the file"))
-    LATER_DTYPES: Any = (  # of snapshots, by number; 100 lacks float8
+    LATER_DTYPES: Any = (  # of snapshots, by number
         "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 uint64 "
         "int64").split()
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     MARKS = {"end": "padding data"}
-    OTHERS = ((b"MAG&", "MAG& (magnetron before July 2025) is another format"),)
+    OTHERS = ((b"MAG&", "MAG& is not read; magnetron before July 2025 does"),)
+    SNAPSHOTS = {100: "0.1.6", 200: "0.1.9"}  # version -> the magnetron that reads it
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
             what = f"version {header[1]} is not read, only version 1"
+            if header[1] in self.SNAPSHOTS:
+                reader = self.SNAPSHOTS[header[1]]
+                what = f"mag snapshot {header[1]} is not read; magnetron {reader} does"
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec, end, meta, rows = self.find_layout(cursor, header)
         if header[5]:
@@ -4281,113 +4186,6 @@ class Mag(Format):
         return self.lay_out(pack_record(self.HEADER, *head) + index, items, starts, offset)
 
 
-# -- [7a2] mag100 --------------------------------------------------------------------------------
-
-
-class Mag100(Format):
-    """.mag, snapshots 100 (magnetron 0.1.5, 0.1.6) and 200 (0.1.7 to 0.1.9); read only.
-
-    0      magic "MAG!" 4 | version u32 | timestamp u64 |
-           checksum (CRC-32C over [20, end)), aux, metadata_len, tensor_count: u32 each
-    32     "SRP!" | count u32 | offsets u32[count + 1] | the names | "MDT!" | "DSC!" |
-           tensor_count x: rank u8, dtype u8, 0, 0 | key_id u32 | numel, offset, shape[rank]: u64
-    end    "BUF!" | data; of 200 each at a multiple of 16, zeros between
-    """
-
-    NAME, FAMILY, TITLE, SUFFIXES, IN_FRONT = "mag100", "mag", "mag 100/200", (), True
-    MAGICS = (b"MAG!d\0\0\0", b"MAG!\xc8\0\0\0")
-    DTYPES = tuple([dtype for dtype in Mag.LATER_DTYPES if dtype != "float8_e4m3fn"])
-    PAD_END = "structure"
-    CHECKS = ("magic", "checksum", "index", "sizes", "bounds")
-    HEADER = (
-        ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
-        ("timestamp", "Q", "seconds since 1970"), ("checksum", "I", "CRC-32C of the index"),
-        ("aux", "I", "reserved"), ("metadata_len", "I", "0"), ("tensor_count", "I", "records"))
-    COUNT = (("pool_count", "I", "names"),)
-    RECORD = (
-        ("rank", "B", "dimensions"), ("dtype", "B", "number of the type"), ("aux", "2s", "0"),
-        ("key_id", "I", "which name"), ("numel", "Q", "elements"), ("offset", "Q", "in the data"))
-
-    def detect(self, head: bytes) -> bool:  # 100 without "SRP!" is storage 100, unreleased
-        return super().detect(head) and (head[4] == 200 or b"SRP!".startswith(head[32:36]))
-
-    def alignment(self, attrs: Any) -> int:
-        return 16 if attrs["version"] == 200 else 1
-
-    def read(self, cursor: Cursor) -> Any:
-        _, version, timestamp, checksum, aux, metadata_len, total = cursor.record(self.HEADER)
-        attrs = Map([("version", version), ("timestamp", timestamp)])
-        names, rows = self.read_names(cursor), []
-        self.check_marks(cursor, "MDT!", "DSC!")
-        most = (cursor.end - cursor.pos) // 24
-        cursor.limit("tensor_count", total, 0, most, "as many as fit (cut short?)")
-        for i in range(total):
-            cursor.where = "tensors", i
-            fields = cursor.record(self.RECORD)
-            cursor.limit("rank", fields[0], 0, 63, "dimensions")
-            rows.append((fields, Mag.read_shape(cursor, fields[0])))
-        cursor.where = ()
-        found = crc32c(cursor.source.read(20, cursor.pos - 20))
-        self.check_marks(cursor, "BUF!")
-        if found != checksum:
-            raise cursor.error("checksum: %08X stored, CRC-32C of the index gives %08X" % (
-                checksum, found), "checksum", check="checksum")
-        cursor.limit("aux", aux, 0, 0, "only 0 is known", Unsupported)
-        cursor.limit("metadata_len", metadata_len, 0, 0, "only 0 is known", Unsupported)
-        start = round_up(cursor.pos, self.alignment(attrs))
-        tensors = cursor.entries(
-            rows, None, self.open_row, "tensors", about=(version, names, [start]), low=start,
-            high=cursor.end, fields=("key_id", "numel", "offset"))
-        return attrs, Map(), tensors
-
-    def check_marks(self, cursor: Cursor, *texts: str) -> None:
-        for text in texts:
-            found = cursor.take(4, text[:3].lower(), "mark")
-            if found != text.encode():
-                raise cursor.error(f"{quote(found)} is not {text}", text[:3].lower())
-
-    def read_names(self, cursor: Cursor) -> "List[Any]":
-        self.check_marks(cursor, "SRP!")
-        count, = cursor.record(self.COUNT)
-        most = (cursor.end - cursor.pos) // 4 - 1
-        cursor.limit("pool_count", count, 0, most, "as many as fit (cut short?)")
-        most = (MAX_BOXES + 10 * cursor.end) // 200
-        cursor.limit("pool_count", count, 0, most, "MAX_BOXES", Unsupported)
-        at, names = cursor.pos, Map()
-        offsets = cursor.record((("pool_offsets", f"{count + 1}I", "where names begin"),))
-        for i, offset in enumerate(offsets):
-            if offset <= offsets[i - 1] if i else offset:
-                what = f"{offset}; the first is 0, each other one larger than the last"
-                raise cursor.error(what, "pool_offsets", i, offset=at + 4 * i)
-        for i in range(count):
-            name = decode_text(cursor.take(offsets[i + 1] - offsets[i], "pool", "a name", i))
-            if name is None or name in names:
-                raise cursor.error("a name twice" if name else "text is not UTF-8", "pool", i)
-            names[name] = True
-        return list(names)
-
-    def open_row(self, cursor: Cursor, _: int, row: Any, version: int, names: Any,
-                 ends: Any) -> Tensor:
-        """Return a tensor, right behind the last one; `ends`: of the index and of the tensors."""
-        (_, number, _, key, numel, offset), shape = row
-        dtypes: Any = self.DTYPES if version == 100 else Mag.LATER_DTYPES
-        cursor.limit("key_id", key, 0, len(names) - 1, "the number of a name")
-        cursor.limit("dtype", number, 0, len(dtypes) - 1, "known numbers", Unsupported)
-        cursor.tensor, dtype = names[key], dtypes[number]
-        Mag.check_shape(cursor, shape, numel)
-        attrs: Any = ()
-        why = None
-        if dtype not in self.DTYPES:
-            dtype, attrs, why = None, ("dtype_id", number), f"{dtype} is not known here"
-        stored = Storage(cursor.source, numel * ITEMSIZE.get(dtype, 1), why=why)
-        start, follows = ends[0] + offset, round_up(ends[-1], 1 if version == 100 else 16)
-        ends.append(start + stored.nbytes)
-        if start != follows:
-            what = f"data at {offset}, {follows - ends[0]} is next"
-            raise cursor.error(what, "offset", check="sizes")
-        return Tensor(names[key], dtype, shape, stored, start, attrs, self.NAME)
-
-
 # -- [7a3] mag300 --------------------------------------------------------------------------------
 
 
@@ -4557,26 +4355,10 @@ class ZFamily(Format):
     ALIGN = 64
     CHECKS = ("magic", "index", "bounds", "sizes", "checksums", "contents")
     MAX_INDEX_BYTES = 256 << 20
-    ROOT = "index"  # field of the whole index
     ENCODED = "raw", "zstd"
     DIGEST = "digest"  # key
     DIGESTS: Facts = {"crc32c": 8, "sha256": 64}  # digits
     CODEC = ""  # of parts that are hashed as decoded, not as stored
-    TRAILER: Any = ()
-
-    def find_index(self, cursor: Cursor, end: int) -> int:
-        """Move to an index with its size behind it, up to `end`; return its bytes."""
-        if cursor.end < 17:
-            what = f"{cursor.end} bytes, at least 17 are needed"
-            raise cursor.error(what, self.ROOT, offset=8)
-        end -= 8
-        cursor.pos = end
-        (nbytes,), field = cursor.record(self.TRAILER), self.TRAILER[0][0]
-        if not 1 <= nbytes <= end - 8:
-            raise cursor.error(NO_END % self.TITLE, field)
-        cursor.limit(field, nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
-        cursor.pos = end - nbytes
-        return int(nbytes)
 
     def check_place(self, cursor: Cursor, start: int, nbytes: int, end: int, *path: Any) -> None:
         """Raise unless a part begins at a multiple of ALIGN, not at 0, and ends before `end`."""
@@ -4687,8 +4469,8 @@ class ZTensor(ZFamily):
     MAGICS = (b"ZTEN", b"\x89ZT2\r\n\x1a\n")
     MARKS = {"S": "index"}
     OTHERS = ((MAGICS[1], "zTensor 2.x is another format"),
-              (b"ZTEN1000", "zTensor 1.x (magic ZTEN1000) is another format"),
-              (b"ZTEN0000", "another version of zTensor"))
+              (b"ZTEN1000", "zTensor 1.x is not read; ztensor 1.2.3 does"),
+              (b"ZTEN0000", "another version of zTensor; only 0.1 and 2 are read"))
     CHOICES = Schema(
         ("encoding", one_of(*ZFamily.ENCODED), None, "raw or zstd"),
         ("level", (lambda n: "" if type(n) is int and -131073 < n < 23 else "-131072 to 22"), None,
@@ -4699,8 +4481,8 @@ class ZTensor(ZFamily):
                    version="0.1, or 2 for ztensor 2")
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
-    USES = ("zstd", "sparse", "ztensor1", "ztensor2")
-    CARRIES = ("ztensor1", "ztensor2")
+    USES = ("zstd", "sparse", "ztensor2")
+    CARRIES = ("ztensor2",)
     VERSION = "0.1"
     MAGIC_RECORD = (("magic", "8s", "zTensor 0.1"),)
     TRAILER = (("index_size", "Q", "bytes of CBOR before"),)
@@ -4724,12 +4506,25 @@ class ZTensor(ZFamily):
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"ZTEN0001")
         cursor.record(self.MAGIC_RECORD)
-        nbytes = self.find_index(cursor, cursor.end)
+        nbytes = self.find_index(cursor)
         data_end = cursor.pos
-        index = cursor.cbor(nbytes, self.INDEX, self.ROOT, (self.ROOT,), PlainCbor)
-        tensors = cursor.entries(index, self.ENTRY, self.open_entry, self.ROOT, about=(data_end,),
+        index = cursor.cbor(nbytes, self.INDEX, "index", ("index",), PlainCbor)
+        tensors = cursor.entries(index, self.ENTRY, self.open_entry, "index", about=(data_end,),
                                  fields=("name", "size", "offset"))
         return Map([("version", "0.1.0")]), Map(), tensors
+
+    def find_index(self, cursor: Cursor) -> int:
+        """Move to the index; return its bytes."""
+        if cursor.end < 17:
+            what = f"{cursor.end} bytes, at least 17 are needed"
+            raise cursor.error(what, "index", offset=8)
+        cursor.pos = end = cursor.end - 8
+        nbytes, = cursor.record(self.TRAILER)
+        if not 1 <= nbytes <= end - 8:
+            raise cursor.error(NO_END % self.TITLE, "index_size")
+        cursor.limit("index_size", nbytes, 1, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
+        cursor.pos = end - nbytes
+        return int(nbytes)
 
     def open_entry(self, cursor: Cursor, _: int, facts: Any, end: int) -> Tensor:
         """Return the tensor of an entry; its data end at `end` at most."""
@@ -4969,163 +4764,14 @@ class ZTensor(ZFamily):
         return blobs + [(parts[key], custom.setdefault(key, {})) for key in sorted(parts)]
 
 
-class ZObjects(ZFamily):
-    """What zTensor 1 and 2 share: a map of objects by name, each a map of parts by role."""
-
-    TENSOR_ATTRS: Any = ("attributes",)
-    CONTENT = ("attributes",)
-    CARRIES: Any = ("ztensor", "ztensor1", "ztensor2")
-    ROOT = "manifest"
-    READS: Facts = {}  # layout in a file -> layout of an Entry
-    PARTS = LAYOUT = ""  # keys of an object
-    KEY: Any = staticmethod(TEXT)  # of objects
-    FIELDS: Facts = {}  # attribute of a Part -> field of a file
-    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
-    MAP: Any = staticmethod(lambda value: "" if hasattr(value, "items") else "a map")
-    SHORT: Facts = dict([("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
-                         for dtype in ZFamily.DTYPES if dtype != "bool"])  # f32 -> float32
-    open_part: Any = None  # (cursor, path, part, its object, *limits) -> Part, or an error
-    check_parts: Any = None  # (cursor, object, Parts by role), or an error
-
-    def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
-        """Return the tensor of an object; its attrs are what the file says."""
-        if self.KEY(name):
-            raise cursor.error(f"{show(name)} is not {self.KEY(name)}")
-        shape, layout, found = tuple(facts["shape"]), facts[self.LAYOUT], facts[self.PARTS]
-        parts = Map([(role, self.open_part(cursor, (self.PARTS, role), part, facts, *limits))
-                     for role, part in found.items()])
-        self.check_parts(cursor, facts, parts)
-        for part in found.values():
-            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
-                del part[key]  # of many objects, little is kept
-        attrs: Any = (self.LAYOUT, layout)
-        if facts.get("attributes") is not None:
-            attrs += "attributes", facts["attributes"]
-        known = self.READS.get(layout, "")
-        if known == "dense":
-            for key, value in found["data"].items():
-                if key != "dtype" and (key != "type" or parts["data"].dtype is None):
-                    attrs += key, value
-            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
-        attrs += self.PARTS, found
-        dtype, why = getattr(parts.get("values"), "dtype", None), None
-        if not (known and dtype) or "data" in parts:
-            dtype, known, why = None, "", say_unknown("layout", layout)
-        return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
-
-    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
-        """Raise unless a part can hold the `need` bytes that a shape takes."""
-        wrong = part.misfit(shape, need)
-        if wrong is not None:
-            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
-
-    def content_of(self, tensor: Tensor) -> Facts:
-        return tensor.attrs.get("attributes") or Map()
-
-
-# -- [7b2] ztensor1 ------------------------------------------------------------------------------
-
-
-class DeepCbor(PlainCbor):
-    """CBOR as zTensor 1 has it: its real reader takes one container less."""
-
-    def __init__(self, data: bytes, base: int = 0) -> None:
-        super().__init__(data, base)
-        self.deepest -= 1
-
-
-class ZTensor1(ZObjects):
-    """zTensor 1.0 to 1.2 (crates and wheels ztensor 1.0.0 to 1.2.3), read only.
-
-    0      magic "ZTEN1000" 8 | zeros up to 64 | blob | zeros to a multiple of 64 | blob | ...
-    S      CBOR map, N bytes, right behind the last blob, not aligned: "version", "attributes"?,
-           "objects": name -> {shape, format, components: role -> {dtype, offset, length, ...}}
-    S+N    N u64 | magic again (not in 1.0, where "tensors" with a long dtype are the objects)
-    """
-
-    NAME = "ztensor1"
-    TITLE = "zTensor 1"
-    MAGICS: Any = (b"ZTEN1000",)
-    FILE_ATTRS: Any = ("version", "generator")
-    PARTS, LAYOUT = "components", "format"
-    READS = {"dense": "dense", "sparse_csr": "csr", "sparse_coo": "coo"}
-    FIELDS = {"nbytes": "length", "decoded_nbytes": "uncompressed_length"}
-    LAYOUT_KEYS = (LAYOUT, PARTS)
-    MAGIC_RECORD = (("magic", "8s", "zTensor 1.x"),)
-    TRAILER = (("manifest_size", "Q", "bytes of CBOR before"),)
-    MAGIC_END = (("magic_end", "8s", "from 1.1 on"),)
-    PART = Schema(
-        ("dtype", TEXT, False, "type of the elements"), ("offset", UNSIGNED, True, "where"),
-        ("length", UNSIGNED, True, "bytes stored"), ("encoding", TEXT, None, "raw or zstd"),
-        ("uncompressed_length", UNSIGNED, None, "bytes decoded"),
-        ("digest", TEXT, None, "of the stored bytes"), ("type", TEXT, None, "over the dtype"))
-    USER = Schema(other=("any", "of the user"), keys=TEXT)
-    ENTRY = Schema(
-        ("shape", INTEGERS, True, "dimensions"), ("format", TEXT, True, "dense, sparse_csr ..."),
-        ("components", Schema(other=(PART, "a part"), keys=TEXT), True, "parts by role"),
-        ("attributes", USER, None, "of the user"), ("dtype", "any", False, "1.0: of all parts"))
-    OBJECTS = Schema(other=("any", "a tensor", ENTRY))
-    TOP = Schema(
-        ("version", TEXT, True, "of the writer"), ("attributes", USER, None, "of the user"),
-        ("objects", ZObjects.MAP, False, "by name", OBJECTS),
-        ("tensors", ZObjects.MAP, False, "1.0: the objects", OBJECTS),
-        ("generator", TEXT, None, "1.0: who wrote it"), doc="the manifest")
-
-    def read(self, cursor: Cursor) -> Any:
-        self.check_magic(cursor, self.MAGICS[0])
-        cursor.record(self.MAGIC_RECORD)
-        end = cursor.end
-        if end >= 24 and cursor.source.read(end - 8, 8) == self.MAGICS[0]:
-            end -= 8
-            cursor.pos = end
-            cursor.record(self.MAGIC_END)
-        nbytes = self.find_index(cursor, end)
-        end = cursor.pos
-        top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=DeepCbor)
-        where = "objects" if "objects" in top else "tensors"
-        if where not in top:
-            raise cursor.error("the manifest lacks 'objects'")
-        tensors = cursor.entries(top[where], self.ENTRY, self.open_entry, where, about=(end,))
-        attrs = Map([(key, top[key]) for key in self.FILE_ATTRS if top.get(key) is not None])
-        return attrs, top.get("attributes") or Map(), tensors
-
-    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int) -> Part:
-        """Return a part of an object; it ends at `end` at most."""
-        role, code, encoding, path = where[1], found.get("dtype"), found.get("encoding"), where
-        encoding = "raw" if encoding is None else encoding
-        if cursor.where[:1] == ("tensors",):  # 1.0: one dtype for all parts, but for indices
-            code = entry.get("dtype") if role in ("data", "values") else "uint64"
-            found.pop("dtype", None)
-            path = ()
-        if type(code) is not str:
-            raise cursor.error("the entry lacks 'dtype', a text", *path)
-        dtype, why = self.SHORT.get(code) if path and code != "bool" else code, None
-        if dtype not in self.DTYPES:
-            why, dtype = f"dtype {show(code)} is not known", None
-        if found.get("type") is not None:
-            why, dtype = f"type {show(found['type'])} is not known", None
-        if encoding not in self.ENCODED:
-            why = say_unknown("encoding", encoding)
-        self.check_place(cursor, found["offset"], found["length"], end, *where + ("offset",))
-        return Part(role, dtype, found["offset"], found["length"], found.get("uncompressed_length"),
-                    encoding, "<", why, found.get("digest"))
-
-    def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
-        if entry["format"] != "dense":
-            return
-        if "data" not in parts:
-            raise cursor.error("a dense tensor has the part 'data'", "components")
-        part = parts["data"]
-        if part.why is None:
-            need = count_elements(entry["shape"]) * ITEMSIZE[part.dtype]
-            self.check_size(cursor, ("components", "data"), part, entry["shape"], need)
-
-
 # -- [7b3] ztensor2 ------------------------------------------------------------------------------
 
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 SHARD_LETTERS = LETTERS + LETTERS.upper() + "_-."
 A_NAME = "text of 1 to 1024 bytes without NUL"
+SHORT_DTYPES: Facts = dict([  # f32 -> float32
+    ("bf16" if dtype[0] == "b" else dtype[0] + str(8 * ITEMSIZE[dtype]), dtype)
+    for dtype in ZFamily.DTYPES if dtype != "bool"])
 
 
 def is_name(key: Any) -> bool:
@@ -5192,51 +4838,7 @@ class StrictCbor(PlainCbor):
         return key, end
 
 
-class Shard(Lazy):
-    """A file beside the one that names it: its path is made, and it is opened, when it is read."""
-
-    MAGIC = b"\x89ZT2\r\n\x1a\n"
-
-    def __init__(self, stamp: Any, name: str, nbytes: int) -> None:
-        super().__init__()
-        self.first, self.name, self.nbytes = stamp, name, nbytes
-
-    @property
-    def path(self) -> str:
-        path: str = self.first[0]  # absolute: chdir() may come
-        return f"{path[:-3] if path.endswith('.zt') else path}-{self.name}.zt"
-
-    @property
-    def stamp(self) -> Any:
-        return self.open().stamp
-
-    def open_now(self) -> Any:
-        """Return its source; FormatError unless it is what the manifest says."""
-        path = self.path
-        if not os.path.isfile(path):
-            raise Unsupported("the shard is missing", path=path)
-        source = open_path(path, self.first[1])
-        begins = source.read(0, min(8, source.nbytes))
-        if begins != self.MAGIC or source.nbytes != self.nbytes:
-            source.close()
-            raise FormatError(f"the shard has {source.nbytes} bytes and begins with "
-                              f"{quote(begins)}, the manifest says {self.nbytes}", path=path)
-        return source
-
-
-class Sharded(File):
-    """A File that closes its shards, too."""
-
-    def close(self) -> None:
-        super().close()
-        for item in self.values():
-            entry = item.stored.entry
-            for part in entry.parts.values() if entry else [item.stored]:
-                if isinstance(part.source, Shard):
-                    part.source.close()
-
-
-class ZTensor2(ZObjects):
+class ZTensor2(ZFamily):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
     0       magic 89 "ZT2" 0d 0a 1a 0a | zeros
@@ -5245,30 +4847,33 @@ class ZTensor2(ZObjects):
             role -> {dtype, blob [offset, length], type?, digest?, encoding?, ...}}, "attributes"?
     end-40  manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
 
-    Without a manifest it is a data shard of another file. Digests are those of decoded bytes.
-    The shard NAME of a file model.zt is model-NAME.zt beside it. The canonical form is written: raw
-    and dense, equal contents once.
+    Without a manifest it is a data shard of another file; parts that lie in shards are listed only.
+    Digests are those of decoded bytes. The canonical form is written: raw and dense, equal contents
+    once.
     """
 
     MARKS = {"4096 k": "data", "4096 m": "manifest"}
     NAME = "ztensor2"
     TITLE = "zTensor 2"
     VERSION = "2"
-    MAGICS: Any = (Shard.MAGIC,)
+    MAGICS: Any = (b"\x89ZT2\r\n\x1a\n",)
     OPTIONS = {"version": ZTensor.OPTIONS["version"]}
     FILE_ATTRS: Any = ("version", "shards", "data_shard")
-    PARTS, LAYOUT = "parts", "layout"
+    TENSOR_ATTRS: Any = ("attributes",)
+    CONTENT = ("attributes",)
+    CARRIES: Any = ("ztensor", "ztensor2")
     READS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
     ALIGN, PLACE = 4096, 65536
     MAX_RANK = 64
     LOGICAL = dict([(dtype.replace("float8", "f8").replace("8m0fnu", "8m0"), dtype)
-                    for dtype in ITEMSIZE if dtype not in ZObjects.SHORT.values()])
+                    for dtype in ITEMSIZE if dtype not in SHORT_DTYPES.values()])
     TYPES: Facts = dict([(name, (over, bits)) for names, over, bits in (  # bits of an element
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
     DTYPES = tuple(ITEMSIZE)
-    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}
-    LAYOUT_KEYS = (LAYOUT, PARTS)
+    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}  # of a Part -> of a file
+    FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
+    LAYOUT_KEYS = ("layout", "parts")
     RISING = True
     DIGESTS = {"xxh3": 16, "sha256": 64}
     CODEC = "zt.zstd-seekable/1"
@@ -5278,9 +4883,8 @@ class ZTensor2(ZObjects):
               ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
               ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
     NAMED = must_be(str, A_NAME, is_name)
-    KEY = staticmethod(NAMED)
     PART = Schema(
-        ("dtype", one_of(*ZObjects.SHORT), True, "type of the elements"),
+        ("dtype", one_of(*SHORT_DTYPES), True, "type of the elements"),
         ("blob", RANGE, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
         ("digest", misfit_digest, False, "of decoded bytes"),
         ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
@@ -5296,7 +4900,7 @@ class ZTensor2(ZObjects):
         ("attributes", USER, False, "of the user"),
         ("shards", Schema(other=(SHARD, "a file"), keys=must_be(
             str, "the name of a shard", is_shard)), False, "files by name"),
-        ("objects", ZObjects.MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
+        ("objects", MAP, True, "by name", Schema(other=("any", "a tensor", ENTRY))),
         doc="the manifest")
 
     def read(self, cursor: Cursor) -> Any:
@@ -5310,35 +4914,15 @@ class ZTensor2(ZObjects):
             attrs["data_shard"] = True
             return attrs, Map(), Map()
         start = cursor.pos
-        top = cursor.cbor(nbytes, self.TOP, self.ROOT, codec=StrictCbor)
+        top = cursor.cbor(nbytes, self.TOP, "manifest", codec=StrictCbor)
         if "shards" in top:
             attrs["shards"] = top["shards"]
-        used: Facts = Map()  # shards by name
         far: Any = []  # (shard, start, stop, name, role) of parts in shards
         tensors = cursor.entries(top["objects"], self.ENTRY, self.open_entry, "objects",
-                                 about=(end, top.get("shards", {}), used, far))
+                                 about=(end, top.get("shards", {}), far))
         far.append(("", start, start + nbytes, "", ""))
         cursor.one(self.check_overlap, cursor, far, tensors)
         return attrs, top.get("attributes", Map()), tensors
-
-    def make_file(self, source: Any, parsed: Any, options: Any) -> File:
-        kind = Sharded if "shards" in parsed[0] else File
-        return kind(self, source, parsed[0], parsed[1], parsed[2], options)
-
-    def verify_shards(self, source: Any, attrs: Any, deep: bool, verify: Any) -> Chunks:
-        for name, facts in attrs.get("shards", {}).items():
-            shard, digest = Shard(source.stamp, name, facts["size"]), (facts["digest"], None)
-            try:
-                if source.stamp is None or self.hash_cost(facts["size"], digest)[1] > (
-                        INFINITY if deep else MAX_SLOW_HASH):
-                    status, why = "-", "too large to hash" if source.stamp else "not opened"
-                else:
-                    shard.open()
-                    status, why = self.check_range(shard, 0, facts["size"], digest)
-                    shard.close()
-            except FormatError as error:
-                status, why = "FAIL", error.what
-            yield status, f"{name}: {why}", None
 
     def find_manifest(self, cursor: Cursor, end: int) -> int:
         """Move to the manifest; return its bytes, 0 in a data shard."""
@@ -5367,7 +4951,6 @@ class ZTensor2(ZObjects):
     def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
         ranges += [("", start, start + nbytes, name, role) for name, item in tensors.items()
-                   if item.stored.source is cursor.source  # not a shard
                    for start, nbytes, role in item.ranges() if nbytes]
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
@@ -5375,14 +4958,49 @@ class ZTensor2(ZObjects):
                 name, role = row[3:] if row[3] else last[3:]  # the manifest has no name
                 role = role or ("values" if tensors[name].stored.entry else "data")
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                raise cursor.error(what, "objects", name, self.PARTS, role, "blob", tensor=name,
+                raise cursor.error(what, "objects", name, "parts", role, "blob", tensor=name,
                                    check="bounds")
 
+    def open_entry(self, cursor: Cursor, name: str, facts: Any, *limits: Any) -> Tensor:
+        """Return the tensor of an object; its attrs are what the file says."""
+        if not is_name(name):
+            raise cursor.error(f"{show(name)} is not {A_NAME}")
+        shape, layout, found = tuple(facts["shape"]), facts["layout"], facts["parts"]
+        parts = Map([(role, self.open_part(cursor, ("parts", role), part, facts, *limits))
+                     for role, part in found.items()])
+        self.check_parts(cursor, facts, parts)
+        for part in found.values():
+            for key in [key for key in part if key not in self.FACTS or part[key] is None]:
+                del part[key]  # of many objects, little is kept
+        attrs: Any = ("layout", layout)
+        if facts.get("attributes") is not None:
+            attrs += "attributes", facts["attributes"]
+        known = self.READS.get(layout, "")
+        if known == "dense":
+            for key, value in found["data"].items():
+                if key != "dtype" and (key != "type" or parts["data"].dtype is None):
+                    attrs += key, value
+            return parts["data"].open(cursor.source, name, shape, attrs, self.NAME)
+        attrs += "parts", found
+        dtype, why = getattr(parts.get("values"), "dtype", None), None
+        if not (known and dtype) or "data" in parts:
+            dtype, known, why = None, "", say_unknown("layout", layout)
+        return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
+
+    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
+        """Raise unless a part can hold the `need` bytes that a shape takes."""
+        wrong = part.misfit(shape, need)
+        if wrong is not None:
+            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
+
+    def content_of(self, tensor: Tensor) -> Facts:
+        return tensor.attrs.get("attributes") or Map()
+
     def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int,
-                  shards: Any, used: Facts, far: Any) -> Part:
+                  shards: Any, far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
-        encoding, why, source = found.get("encoding"), None, None
-        dtype, decoded = self.SHORT[found["dtype"]], found.get("decoded_length", nbytes)
+        encoding, why = found.get("encoding"), None
+        dtype, decoded = SHORT_DTYPES[found["dtype"]], found.get("decoded_length", nbytes)
         if (encoding is None) != ("decoded_length" not in found):
             field = "decoded_length" if encoding is None else "encoding"
             raise cursor.error("encoding and decoded_length come together", *where + (field,))
@@ -5398,17 +5016,13 @@ class ZTensor2(ZObjects):
             why = None if dtype else f"type {show(code)} is not decoded here"
         if encoding not in (None, self.CODEC):
             why, encoding = say_unknown("encoding", encoding), "other"
-        if shard is not None and nbytes:
-            far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
-        if shard is not None and cursor.source.stamp is not None:
-            source = used.get(shard) or used.setdefault(
-                shard, Shard(cursor.source.stamp, shard, end + 40))
-        elif shard is not None:
+        if shard is not None:
+            if nbytes:
+                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
             offset, nbytes, encoding = 0, 0, "shard"
-            why = (f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own; "
-                   "load this one by its path")
+            why = f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own"
         return Part(where[1], dtype, offset, nbytes, decoded, encoding or "raw", "<", why,
-                    found.get("digest"), source)
+                    found.get("digest"))
 
     def check_parts(self, cursor: Cursor, entry: Any, parts: Any) -> None:
         layout, shape, facts = self.READS.get(entry["layout"], ""), entry["shape"], entry["parts"]
@@ -5447,42 +5061,22 @@ class ZTensor2(ZObjects):
             return "xxh3:%016x" % xxh3_64(blocks)
         return super().hash_blocks(algorithm, blocks)
 
-    def hash_cost(self, nbytes: int, digest: Any) -> "Tuple[int, int]":
+    def slow_bytes(self, nbytes: int, digest: Any) -> int:
         text, decoded = digest
-        slow = text.startswith("xxh3:") and fast_xxh3() is None
-        need = decoded or nbytes
-        # Where bytes are decoded first, each can be a block of a codec.
-        return need if decoded is None else need + 8 * nbytes, need if slow else 0
+        return (decoded or nbytes) if text.startswith("xxh3:") and fast_xxh3() is None else 0
 
-    def odd_bytes(self, tensor: Tensor, done: Any) -> "Optional[Tuple[int, str]]":
+    def invalid_byte(self, tensor: Tensor) -> "Optional[Tuple[int, str]]":
         stored, at = tensor.stored, 0
         if tensor.attrs.get("type") == "f4_e2m1" and stored.encoding == "raw" and tensor.size & 1:
-            if stored.nbytes and tensor.raw[-1] >> 4:
+            if bytes(tensor.raw[-1:]) > b"\x0f":
                 return stored.nbytes - 1, "the unused half of the last byte is not 0"
-        key = tensor.dtype, tensor.start, stored.nbytes
-        if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor) and (
-                not stored.source.of_file or done.setdefault(key, tensor) is tensor):
+        if tensor.dtype == "bool" and stored.why is None and not is_sparse(tensor):
             for block in tensor.parts():
                 rest = bytes(block).lstrip(b"\0\1")
                 if rest:
                     return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
                 at += len(block)
         return None
-
-    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        at, starts, packed, parts = 8, set(), True, []
-        for item in sorted(tensors, key=lambda item: item.name):
-            parts += (item.attrs.get("parts") or {"": item.attrs}).values()
-            for start, nbytes, _ in sorted(item.ranges(), key=lambda row: row[2]):
-                if nbytes and start not in starts:
-                    starts.add(start)
-                    packed, at = packed and start == round_up(at, self.PLACE), start + nbytes
-        if not packed:
-            yield "not canonical by rules 1 to 3: blobs by name, each at the next multiple of 65536"
-        if any(["encoding" in part or part.get("digest", "")[:5] != "xxh3:" for part in parts]):
-            yield "not canonical by rule 4: parts are raw and have an XXH3 digest"
-        if "shards" in attrs:
-            yield "not canonical by rule 6: no shards"
 
     def attributes_of(self, tensor: Tensor) -> Any:
         found = self.own_attrs(tensor)
@@ -5524,7 +5118,7 @@ class ZTensor2(ZObjects):
         else:
             for key, why in self.misfit_metadata(found, {}, 4):
                 yield f"attribute {show(key)}: {why}"
-        odd = self.odd_bytes(item, {}) if item.stored.why is None else None
+        odd = self.invalid_byte(item)
         if odd is not None:
             yield f"{odd[1]} (byte {odd[0]})"
 
@@ -5561,7 +5155,7 @@ class ZTensor2(ZObjects):
 
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
-        codes = dict([(dtype, code) for code, dtype in self.SHORT.items()])
+        codes = dict([(dtype, code) for code, dtype in SHORT_DTYPES.items()])
         logical = [code for code, dtype in self.LOGICAL.items() if dtype == item.dtype]
         over = b"".join([b"\x64type" + cbor_dumps(code) for code in logical])
         head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
@@ -5714,8 +5308,7 @@ class Primitiv(Format):
     READER = Parameters
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
-               "dims": "of kind shape", "batch": "of kind shape, 1 unless given",
-               "flat": "model: each name is one key part, nothing is an escape"}
+               "dims": "of kind shape", "batch": "of kind shape, 1 unless given"}
     FILE_ATTRS = ("version", "kind", "dims", "batch")
     TENSOR_ATTRS = ("batch",)
     CONTENT = ("dims",)
@@ -5767,8 +5360,6 @@ class Primitiv(Format):
     def read_configs(cursor: Cursor, metadata: Facts) -> None:
         for group in ("uint_configs", "float_configs"):
             count = cursor.msgpack("map", group, "numbers of the optimizer")
-            most = (MAX_BOXES + 10 * cursor.end) // 200
-            cursor.limit(group, count, 0, most, "MAX_BOXES", Unsupported)
             for i in range(count):
                 cursor.where = group, i
                 key = msgpack_text(cursor.msgpack("str", "key", "name of the number"))
@@ -5794,8 +5385,7 @@ class Primitiv(Format):
             key = key.replace("\\" + text, mark)
         key, colon, stat = key.partition(":")
         if "\\" in key:
-            raise ValueError("a backslash stands only before '.', ':' or a backslash "
-                             "(escape it, or use flat=True)")
+            raise ValueError("a backslash stands only before '.', ':' or a backslash")
         for mark, text in zip(MARKS, "\\.:"):
             stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
         return key, stat if colon else None
@@ -5807,9 +5397,6 @@ class Primitiv(Format):
             if mark in key:
                 parts = [part.replace(mark, text) for part in parts]
         return parts
-
-    def loaded_name(self, name: str, options: Facts) -> str:
-        return self._escape(name) if options.get("flat") else name
 
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
@@ -5839,14 +5426,14 @@ class Primitiv(Format):
         kind: str = self.choose("kind", "model", options, attrs)
         if kind not in self.KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not {show(kind)}")
-        for key, owner in (("dims", "shape"), ("batch", "shape"), ("flat", "model")):
-            if options.get(key) is not None and options[key] is not False and kind != owner:
-                raise ValueError(f"the option {key} belongs to kind={owner!r}")
+        for key in ("dims", "batch"):
+            if options.get(key) is not None and kind != "shape":
+                raise ValueError(f"the option {key} belongs to kind='shape'")
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
         problems = self.check_items(items, metadata, {"kind": kind})
-        rows, more = self._rows(items, kind, bool(options.get("flat")))
+        rows, more = self._rows(items, kind)
         self.refuse(problems + more)
         if kind in self.OWNERS and not rows:
             raise ValueError("kind=%r needs a tensor" % kind)
@@ -5893,7 +5480,7 @@ class Primitiv(Format):
         if rank > 8:
             yield f"{rank} dimensions, 8 is the limit"
 
-    def _rows(self, items: Items, kind: str, flat: bool = False) -> Any:
+    def _rows(self, items: Items, kind: str) -> Any:
         """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
         rows, problems = [], []
         known: Any = None  # the name before: statistics share the key of their parameter
@@ -5906,13 +5493,13 @@ class Primitiv(Format):
                 continue
             try:
                 self._check_bytes(name)
-                text, stat = (name, None) if flat else self._cut(name)
+                text, stat = self._cut(name)
             except ValueError as error:
                 problems.append((name, str(error)))
                 continue
             if text != known:
-                parts = [name] if flat else self._parts(text)
-                known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS) for part in parts])
+                known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS)
+                                          for part in self._parts(text)])
                 if len(key) > self.MAX_PARTS:
                     problems.append((name, f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}"))
             stat = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
@@ -5935,7 +5522,7 @@ class Primitiv(Format):
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
-                             "escape ':' and '\\' in names, or use flat=True")
+                             "escape ':' and '\\' in names")
             last, outer = key, outer if inside else key
 
     def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
@@ -6061,8 +5648,7 @@ class Burnpack(Format):
     DTYPES = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
                   bool={"Bool": "Native"})  # as they are written
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
-    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}",
-               "tensor_order": "all names, in the order of their data"}
+    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
@@ -6078,7 +5664,7 @@ class Burnpack(Format):
     HEADER = (("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
               ("metadata_size", "I", "bytes of CBOR"))
     CODE = Schema(("Bool", "any", False, "how it is stored"),
-                  ("QFloat", "any", False, "quantized", BurnSchemes.SCHEME))
+                  ("QFloat", "any", False, "quantized", lambda: BurnSchemes.SCHEME))
     ENTRY = Schema(
         ("dtype", lambda code: Burnpack.misfit_code(code), True, "type of the elements", CODE),
         ("shape", INTEGERS, True, "dimensions"),
@@ -6170,13 +5756,6 @@ class Burnpack(Format):
         return super().own_attrs(tensor)
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
-        order = options.get("tensor_order")
-        if order is not None:
-            known = Map(items)
-            order = [] if isinstance(order, str) else list(order)
-            if [x for x in order if not isinstance(x, str)] or sorted(order) != sorted(known):
-                raise ValueError("tensor_order must list every tensor once")
-            items = [(name, known[name]) for name in order]
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
         scalars = options.get("scalars")
@@ -6584,45 +6163,10 @@ def opaque_tensor(view: Any, given: str) -> Tensor:
 # -- [7g] burnrecord -----------------------------------------------------------------------------
 
 
-class Numbers:
-    """The codec of a MessagePack array of numbers of one kind; floats may be stored as bits."""
-
-    def __init__(self, dtype: str) -> None:
-        self.code = STRUCT_CODE.get(dtype, "e").replace("?", "B").replace("e", "H")
-
-    def decode(self, source: Any, offset: int, nbytes: int, size: int) -> Chunks:
-        step = {0xCA: 5, 0xCB: 9}.get(source.read(offset, 1)[0])
-        if step:  # big-endian floats, a head of one byte before each
-            stored = Storage(source, nbytes, (step,), ">")
-            code = "uint32" if step == 5 else "uint64"
-            yield from Tensor("", code, (nbytes // step,), stored, offset + 1).blocks()
-            return
-        values = []
-        for row in each_head(source, offset, offset + nbytes):
-            values.append(row[2])
-            if len(values) == PART or row[3] == offset + nbytes:
-                yield pack(f"<{len(values)}{self.code}", *values)
-                values = []
-
-
-def each_head(source: Any, start: int, stop: int) -> Chunks:
-    """Yield (offset, kind, value, end) of MessagePack heads, one behind the other."""
-    data, at = b"", 0
-    while start < stop:
-        if at + 9 > len(data):  # the longest head
-            data, at = source.read(start, min(PART, stop - start)), 0
-        kind, value, end = msgpack_head(data, at, len(data))
-        if kind == "float":
-            kind = "float32" if end - at == 5 else "float64"
-        yield start, kind, value, start + end - at
-        start, at = start + end - at, end
-
-
 class RecordTree(Msgpack):
-    """Reads a record as maps, lists and values; what is large is left in the file.
+    """Reads a record; a bin or ext is left in the file, as (kind, start, stop).
 
-    Of a bin or ext ("bin", start, stop), of numbers of one kind under `value` (kind, start, stop,
-    count, least, most).
+    Of Burn before 0.14, whose tensors are lists of numbers, only the metadata are read.
     """
 
     limit = "MAX_DEPTH"
@@ -6634,7 +6178,6 @@ class RecordTree(Msgpack):
         super().__init__(cursor)
         self.left = self.MAX_TREE + 8 * cursor.end
         self.texts: "Dict[bytes, str]" = {}  # short texts repeat
-        self.odd: Any = {}  # by id of a list: its first item that is not a number as the others
 
     def spend(self, nbytes: int) -> None:
         self.left -= nbytes
@@ -6648,22 +6191,16 @@ class RecordTree(Msgpack):
             raise self.error("a key that is not text", start)
         return key
 
-    def value(self, kind: str, value: Any, depth: int, key: Any) -> Any:
-        if kind != "array" or key != "value":
-            return super().value(kind, value, depth, key)
-        found = self.scan(value)
-        if type(found) is tuple:
-            self.spend(self.COSTS[kind])
-            return found
-        items = super().value(kind, value, depth, key)
-        self.odd[id(items)] = found
-        return items
-
     def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
         self.spend(self.COSTS[kind])
         if kind == "array" and key != "shape":
             self.spend(160 * count)  # its items will get names
-        return super().container(kind, count, depth, key)
+        found = super().container(kind, count, depth, key)
+        at_metadata = kind == "map" and depth == 2 and key == "metadata"
+        version = found.get("version") if at_metadata else None
+        if type(version) is str and version.startswith(BurnRecord.OLD):
+            raise self.cursor.error(BurnRecord.NUMBERS, "metadata", "version", error=Unsupported)
+        return found
 
     def body(self, kind: str, nbytes: int) -> Any:
         start = self.cursor.pos
@@ -6682,48 +6219,20 @@ class RecordTree(Msgpack):
             self.texts[data] = text
         return text
 
-    def scan(self, count: int) -> Any:
-        """Return what stands for a list of numbers, and move behind it.
-
-        If they are not of one kind: the index of the first other item, without a move.
-        """
-        cursor, start = self.cursor, self.cursor.pos
-        kind, n, low, high, stop = "", 0, 0, 0, start
-        code, step = {b"\xca": ("float32", 5), b"\xcb": ("float64", 9)}.get(cursor.head(1), ("", 0))
-        if step and step * count <= cursor.end - start:  # floats: all at once
-            heads = bytes(cursor.source.view(start, step * count)[::step])
-            if heads.count(heads[:1]) == count:
-                kind, n, stop = code, count, start + step * count
-        try:
-            rest = each_head(cursor.source, stop, min(cursor.end, stop + 9 * (count - n)))
-            for _, (_, one, value, end) in zip(range(count - n), rest):
-                kind = kind or one
-                if one != kind or one not in ("int", "bool", "float32", "float64"):
-                    break
-                if one == "int":
-                    low, high = min(low, value), max(high, value)
-                n, stop = n + 1, end
-        except FormatError:  # cut off, or what is behind the list is wrong
-            pass
-        if n < count:
-            return n
-        cursor.pos = stop
-        return kind, start, stop, count, low, high
-
 
 class BurnRecord(Format):
-    """The named MessagePack record of Burn (.mpk), its default file from 0.12 to 0.21.
+    """The named MessagePack record of Burn (.mpk), its default file up to 0.21, from 0.14 on.
 
     one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
                 "item": the module: maps and arrays around parameters,
-                "_b": [] (from Burn 0.12 on)
+                "_b": []
     parameter = {"id": text, "param": TENSOR}
-    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major;
-                before Burn 0.14 {"value": [number ...], "shape": [unsigned ...]}
+    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
     Names are keys and indices, joined by "."; the item itself is called "item". dtypes and schemes
-    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: the same with
-    "item" first or without names, Burn's recorders for .bin and .json.
+    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists
+    of numbers, of Burn before 0.14; the same with "item" first or without names; Burn's recorders
+    for .bin and .json.
     """
 
     NAME = FAMILY = "burnrecord"
@@ -6739,7 +6248,8 @@ class BurnRecord(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     CONTENT = ("param_id", "scalars")
     USES = ("quantized",)
-    CODED = "list"
+    OLD = tuple([f"0.{minor}." for minor in range(14)])
+    NUMBERS = "a .mpk of numbers, of Burn before 0.14, is not read; Burn 0.13 does"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
     def detect(self, head: bytes) -> bool:
@@ -6748,8 +6258,7 @@ class BurnRecord(Format):
     ITEM = Schema(("id", "any", False, "Burn's own id of it"),
                   ("bytes", "any", False, "the elements"), ("shape", "any", False, "dimensions"),
                   ("dtype", "any", False, "type of the elements"), doc="one map")
-    for key, doc in ("param", "the tensor"), ("value", "the elements"):  # maps of any depth
-        ITEM.rows[key] = "any", doc, ITEM
+    ITEM.rows["param"] = "any", "the tensor", ITEM  # maps of any depth
     ITEM.other = "any", "of the record", ITEM
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in (
         "float", "int", "format", "version", "settings")], other=(TEXT, "of the record"))
@@ -6773,7 +6282,7 @@ class BurnRecord(Format):
                 else:
                     cursor.one(self.add_number, cursor, scalars, name, value)
         tensors = cursor.entries(
-            rows(), None, self.open_tensor, about=(tree, top["metadata"]), high=cursor.end,
+            rows(), None, self.open_tensor, high=cursor.end,
             fields=("", "bytes", "bytes"))
         if scalars:
             top["metadata"]["scalars"] = scalars
@@ -6788,26 +6297,15 @@ class BurnRecord(Format):
             attrs = self.id_attrs(value["id"])
         if self.is_tensor(entry):
             yield name or "item", place, entry, attrs
-        elif type(value) is tuple and len(value) == 3:
-            return  # bytes that are not a tensor's
-        elif type(value) in (Map, list, tuple):
-            for row in self.inside(cursor, tree, name, path, value):
-                yield from self.each_value(cursor, tree, *row)
-        elif value is not None:
+        elif type(value) in (Map, list):
+            front = name + "." if path[1:] else ""
+            for key, item in value.items() if type(value) is Map else enumerate(value):
+                if item is not None:
+                    found = front + str(key)
+                    tree.spend(2 * len(found.encode()))
+                    yield from self.each_value(cursor, tree, found, path + (key,), item)
+        elif value is not None and type(value) is not tuple:  # bytes that are not a tensor's
             yield name or "item", path, value, None
-
-    def inside(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
-        """Yield (name, path, item) of a map or list, perhaps left in the file."""
-        if type(value) is tuple:
-            cursor.where, cursor.pos = path[:-1], value[1]
-            cursor.skip(value[2] - value[1], str(path[-1]), "numbers")
-            value = (row[2] for row in each_head(cursor.source, value[1], value[2]))
-        front = name + "." if path[1:] else ""
-        for key, item in value.items() if type(value) is Map else enumerate(value):
-            if item is not None:
-                found = front + str(key)
-                tree.spend(2 * len(found.encode()))
-                yield found, path + (key,), item
 
     @staticmethod
     def add_number(cursor: Cursor, scalars: Facts, name: str, value: Any) -> None:
@@ -6823,25 +6321,16 @@ class BurnRecord(Format):
             raw = entry.get("bytes")
             return "dtype" in entry and "bytes" in entry and (
                 len(entry) == 3 or (type(raw) is tuple and raw[0] == "bin"))
-        found = entry.get("value")
-        return type(entry["shape"]) is list and (
-            type(found) is list or (type(found) is tuple and len(found) == 6))
+        return type(entry["shape"]) is type(entry.get("value")) is list  # of Burn before 0.14
 
-    def open_tensor(self, cursor: Cursor, _: int, row: Any, tree: Any, metadata: Any) -> Tensor:
+    def open_tensor(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         name, path, entry, attrs = row
         cursor.tensor, cursor.where = name, path
-        if INTEGERS(entry["shape"]):
-            raise cursor.error(f"shape is not {INTEGERS(entry['shape'])}", "shape")
-        if len(entry) == 2:
-            made = self.listed(cursor, tree, metadata, name, entry, attrs)
-        else:
-            made = self.stored(cursor, name, entry, attrs)
-        entry.clear()  # of many entries, only the dict is left
-        return made
-
-    def stored(self, cursor: Cursor, name: str, entry: Any, attrs: Any) -> Tensor:
-        """Return the tensor of bytes and their dtype."""
-        raw, code = entry["bytes"], entry["dtype"]
+        if "bytes" not in entry:
+            raise cursor.error(self.NUMBERS, "value", error=Unsupported)
+        raw, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
+        if INTEGERS(shape):
+            raise cursor.error(f"shape is not {INTEGERS(shape)}", "shape")
         if type(raw) is not tuple or raw[0] != "bin":
             raise cursor.error("bytes is not a bin", "bytes")
         words = Burnpack.misfit_code(code)
@@ -6849,47 +6338,11 @@ class BurnRecord(Format):
             raise cursor.error(f"dtype is {show(code)}, expected {words}", "dtype")
         dtype, more, why = Burnpack.dtype_of(code)
         make = Quantized if dtype == "qfloat" else Tensor
-        made: Tensor = make(name, dtype, tuple(entry["shape"]),
+        made: Tensor = make(name, dtype, tuple(shape),
                             Storage(cursor.source, raw[2] - raw[1], why=why), raw[1], attrs + more,
                             self.NAME)
+        entry.clear()  # of many entries, only the dict is left
         return made
-
-    def listed(self, cursor: Cursor, tree: Any, metadata: Any, name: str, entry: Any,
-               attrs: Any) -> Tensor:
-        """Return the tensor of an array of numbers."""
-        found, shape = entry["value"], entry["shape"]
-        if type(found) is list:
-            raise cursor.error("not as those before it", "value", tree.odd[id(found)])
-        dtype, start, stop, count, low, high = found
-        if not dtype or dtype == "int":
-            dtype = self.declared(metadata, dtype, low, high)
-        if count != count_elements(shape):
-            raise cursor.error(f"{count} numbers do not have the shape {show(shape)}", "value")
-        least, most = INT_RANGE.get(dtype, (low, high))
-        if low < least or most < high:
-            for i, (at, _, value, _) in enumerate(each_head(cursor.source, start, stop)):
-                cursor.pos = at
-                if not least <= value <= most:
-                    cursor.msgpack("int", "value", "does not fit", i)
-                    raise cursor.error(f"{show(value)} does not fit {plain(dtype)}", "value", i)
-        make: Any = Derived
-        encoding, why = f"[{dtype}]", None
-        if dtype not in INT_RANGE and dtype not in ("bool", *FLOAT_DIGITS):
-            dtype, encoding, why = None, "raw", f"{plain(metadata['int'])} is not known"
-        if not (count and dtype):
-            encoding, make = "raw", Tensor
-        stored = Storage(cursor.source, stop - start, encoding=encoding, why=why)
-        return make(name, dtype, tuple(shape), stored, start, attrs, self.NAME)
-
-    @staticmethod
-    def declared(metadata: Any, kind: str, low: int, high: int) -> str:
-        """Return the dtype of integers ("int", from `low` to `high`), or of no numbers at all."""
-        told, integers = metadata["float"], metadata["int"]
-        half = "float16" if told.endswith("::f16") else "bfloat16" if told.endswith("bf16") else ""
-        if kind and not (half and low >= 0 and high < 1 << 16):
-            dtype = integers.replace("i", "int").replace("u", "uint")  # of i32
-            return dtype if dtype in INT_RANGE else ""
-        return half or {"f64": "float64"}.get(told, "float32")
 
     @staticmethod
     def id_attrs(text: str) -> Any:
@@ -6902,11 +6355,6 @@ class BurnRecord(Format):
             return "id", text
         return "param_id", int.from_bytes((number >> spare).to_bytes(nbytes, "big"), "little")
 
-    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        for item in tensors:
-            if item.dtype in ("float16", "bfloat16") and item.stored.encoding != "raw":
-                yield f"{quote(item.name)} may be integers: nothing tells them from {item.dtype}"
-
     def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
         if doing == "saving":
             raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as "
@@ -6914,53 +6362,7 @@ class BurnRecord(Format):
         super().check_options(options, known, doing)
 
 
-# -- [8a] load -----------------------------------------------------------------------------------
-
-FORMATS: "Tuple[Format, ...]" = (
-    Mag(),
-    ZTensor(),
-    Primitiv(),
-    Burnpack(),
-    TensorBuffers(),
-    Safetensors(),
-    BurnRecord(),
-)
-LATER: "List[Format]" = [  # later generations
-    Mag100(),
-    Mag300(),
-    ZTensor1(),
-    ZTensor2(),
-]
-BY_NAME: "Dict[Any, Format]" = dict([(kind.NAME, kind) for kind in LATER] + [  # and by suffix
-    (name, kind) for kind in FORMATS for end in kind.SUFFIXES
-    for name in (kind.NAME, end, end[1:])])
-
-
-def find_format(name: str) -> "Format":
-    """Return the format with this name, or this suffix."""
-    if name not in BY_NAME:
-        names = ", ".join([kind.NAME for kind in FORMATS])
-        raise ValueError(f"no format {show(name)}; there are {names}")
-    return BY_NAME[name]
-
-
-def kind_of(source: Any, name: Any) -> "Format":
-    """Return the format by name, else by the leading bytes, never by the suffix."""
-    head, wanted = source.read(0, min(64, source.nbytes)), name and find_format(name)
-    for magic, lacks in LEFT_OUT.items():
-        if head.startswith(magic):
-            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
-    kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
-    for kind in [one for marked in (True, False) for one in kinds if one.MARKED is marked]:
-        if kind.detect(head) and (not wanted or wanted.NAME in (kind.NAME, kind.FAMILY)):
-            return kind
-    if wanted:
-        return wanted
-    first = " ".join(["%02x" % byte for byte in head[:8]])
-    error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
-                        source.path, "magic")
-    raise guess(source, error)
-
+# -- [8] other files -----------------------------------------------------------------------------
 
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
@@ -7007,6 +6409,52 @@ def guess(source: Any, error: FormatError) -> FormatError:
     what = f"not a tensor file known here; {looks}" if looks else error.what
     made = Unsupported if ".open(path)" in looks else FormatError  # what is inside may be right
     return made(what if head else "the file is empty", *error.args[1:])
+
+
+# -- [8a] load -----------------------------------------------------------------------------------
+
+FORMATS: "Tuple[Format, ...]" = (
+    Mag(),
+    ZTensor(),
+    Primitiv(),
+    Burnpack(),
+    TensorBuffers(),
+    Safetensors(),
+    BurnRecord(),
+)
+LATER: "List[Format]" = [  # later generations
+    Mag300(),
+    ZTensor2(),
+]
+BY_NAME: "Dict[Any, Format]" = dict([(kind.NAME, kind) for kind in LATER] + [  # and by suffix
+    (name, kind) for kind in FORMATS for end in kind.SUFFIXES
+    for name in (kind.NAME, end, end[1:])])
+
+
+def find_format(name: str) -> "Format":
+    """Return the format with this name, or this suffix."""
+    if name not in BY_NAME:
+        names = ", ".join([kind.NAME for kind in FORMATS])
+        raise ValueError(f"no format {show(name)}; there are {names}")
+    return BY_NAME[name]
+
+
+def kind_of(source: Any, name: Any) -> "Format":
+    """Return the format by name, else by the leading bytes, never by the suffix."""
+    head, wanted = source.read(0, min(64, source.nbytes)), name and find_format(name)
+    for magic, lacks in LEFT_OUT.items():
+        if head.startswith(magic):
+            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
+    kinds = LATER + list(reversed(FORMATS))  # 00 01 00 of a header's size is a version elsewhere
+    for kind in [one for marked in (True, False) for one in kinds if one.MARKED is marked]:
+        if kind.detect(head) and (not wanted or wanted.NAME in (kind.NAME, kind.FAMILY)):
+            return kind
+    if wanted:
+        return wanted
+    first = " ".join(["%02x" % byte for byte in head[:8]])
+    error = FormatError(f"not a tensor file known here (it begins with {first})", 0, "magic", None,
+                        source.path, "magic")
+    raise error if "tools" in WITHOUT else guess(source, error)
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -7140,7 +6588,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         known = ", ".join(kind.FILE_ATTRS)
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
-    check_work(kind, items)
+    check_work(items)
     chunks = kind.write(items, metadata, attrs, options)
     check_stored(items)
     return chunks
@@ -7312,112 +6760,44 @@ def sync_folder(folder: str) -> None:
 
 # -- [8b2] work ----------------------------------------------------------------------------------
 #
-# A small file can name the same bytes for many tensors: what save() may make of it has a limit.
+# A small file can name the same bytes for many tensors: what it may make us do has a limit.
 
-MAX_COPIES = 64  # bytes hashed or converted, in file sizes, when ranges are named many times
-
-
-class Budget:
-    """The bytes of work that a file of so many may still ask for."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.left = MAX_COPIES * nbytes
-
-    def covers(self, nbytes: int) -> bool:
-        """Return whether so many are left, and take them."""
-        enough = nbytes <= self.left
-        self.left -= nbytes if enough else 0
-        return enough
-
-    def spend(self, nbytes: int, what: str) -> None:
-        """Take so many for `what`, or raise ValueError."""
-        if not self.covers(nbytes):
-            raise ValueError(f"{what}: {nbytes} bytes more, {self.left} are left; "
-                             f"MAX_COPIES = {MAX_COPIES}")
+MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
-def named_again(tensors: "List[Tensor]") -> Any:
-    """Return the numbers of the tensors that name bytes of another, or no bytes at all."""
-    again, reach = set(), 0
-    for start, stop, i in sorted([(start, start + nbytes, i) for i, item in enumerate(tensors)
-                                  for start, nbytes, _ in item.ranges()]):
-        if start < reach or start == stop:
-            again.add(i)
-        reach = max(reach, stop)
-    return again
+def decode_work(item: Any) -> int:
+    """Return the bytes to decode of the parts of a tensor, as far as the index tells."""
+    entry, nbytes = item.stored.entry, 0
+    for part in entry.parts.values() if entry else [item.stored]:
+        if part.encoding != "raw" and part.why is None:
+            nbytes += 8 * part.nbytes  # a byte can be a whole block of the codec
+            if entry:  # the decoded size lies in it
+                nbytes += min(part.nbytes << 15, 8 * sum(item.shape) + 8 * item.size)
+    return nbytes
 
 
-def decode_work(item: Tensor) -> int:
-    """Return the work to decode a tensor but for what it becomes: a byte can be a whole block."""
-    entry, parts = item.stored.entry, [item.stored]
-    parts = parts if entry is None else entry.parts.values()
-    return 8 * sum([part.nbytes for part in parts if part.encoding != "raw" and part.why is None])
-
-
-def sparse_work(item: Any, most: int) -> int:
-    """Return how many bytes its parts are when decoded; of damaged, or over `most`, some."""
-    parts, entry, first = getattr(item, "_parts", None), item.stored.entry, 0
-    if parts is None:  # their sizes lie in one of them
-        blob, indptr = entry.parts.get("data"), entry.parts.get("indptr")
-        if blob is not None:
-            first = 8 * (blob.nbytes if blob.encoding == "raw" else item.nbytes)
-        elif indptr is not None:
-            first = min(8 * sum(item.shape[:1]) + 8, indptr.nbytes << 15)
-        try:
-            parts = open_sparse(item, entry) if first <= most else {}
-        except FormatError:  # its values raise it again
-            return first
-    return max(first, sum([part.nbytes for part in parts.values()]))
-
-
-def work_of(item: Any, sparse: bool, cast: bool, most: int) -> int:
-    """Return the bytes that one tensor is when it is read, decoded and written."""
-    nbytes: int = max(item.nbytes, sum([row[1] for row in item.ranges()]))
-    if is_sparse(item):
-        work = decode_work(item)
-        nbytes = work if work > most else work + sparse_work(item, most)
-        return nbytes if sparse else nbytes + item.nbytes
-    if item.dtype == "qfloat":
-        return nbytes + 4 * item.size if cast else nbytes
-    return nbytes + decode_work(item)
-
-
-def check_work(kind: Any, items: Items, cast: bool = False) -> None:
-    """Raise ValueError where a file makes us write far more than it is: bytes named many times.
-
-    `kind`: the format to be written; None where values are only looked at.
-    """
-    sources: Any = {}  # tensors of each file; parts of one tensor, which share its name, count once
-    for _, item in items:
-        item = getattr(item, "_base", item) if item.stored.encoding == "cast" else item
-        source = item.stored.source
-        if source.of_file:
-            sources.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
-    for nbytes, named in sources.values():
-        tensors, budget = list(named.values()), Budget(nbytes)
-        again = named_again(tensors)
-        sparse = kind is not None and "sparse" in kind.USES
-        what = f"the tensors name the same bytes of {nbytes} again and again"
-        most = 0  # what the one that needs most needs is never too much
-        for i in again:
-            cost = work_of(tensors[i], sparse, cast, budget.left)
-            budget.spend(min(cost, most), what)
-            most = max(cost, most)
-        if again and kind is not None:
-            check_digests(tensors, Budget(nbytes))
-
-
-def check_digests(tensors: "List[Tensor]", budget: Budget) -> None:
-    """Raise ValueError where checksums of the same bytes, in other words, are much to hash."""
-    seen = set()  # ranges, and what is hashed of them
-    for item in [item for item in tensors if item.format is not None]:
-        kind = BY_NAME[str(item.format)]
-        for _, offset, nbytes, text in kind.checksums(item):
-            part = offset, nbytes
-            if part in seen and part + (text,) not in seen:  # once is what the tensor says
-                cost, slow = kind.hash_cost(nbytes, text)
-                budget.spend(cost + 4 * slow, "many checksums of the same bytes")
-            seen.update([part, part + (text,)])
+def check_work(items: Items, cast: bool = False) -> None:
+    """Raise ValueError where a file makes us do far more than it is: bytes named many times."""
+    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
+    for item in [getattr(item, "_base", item) if item.stored.encoding == "cast" else item
+                 for _, item in items]:
+        if item.stored.source.of_file:
+            source = item.stored.source
+            files.setdefault(id(source), (source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in files.values():
+        tensors, work, reach = list(named.values()), {}, 0
+        for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
+                                      for start, size, _ in item.ranges()]):
+            if (start < reach or start == stop) and i not in work:  # bytes of another, or none
+                item = tensors[i]
+                stored = sum([row[1] for row in item.ranges()])
+                work[i] = max(item.nbytes, stored) + decode_work(item)
+                work[i] += 4 * item.size if cast and item.dtype == "qfloat" else 0
+            reach = max(reach, stop)
+        total = sum(work.values()) - max(work.values(), default=0)
+        if total > MAX_COPIES * nbytes:
+            raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, for "
+                             f"{total}; MAX_COPIES = {MAX_COPIES}")
 
 
 # -- [8c] shards ---------------------------------------------------------------------------------
@@ -7848,22 +7228,24 @@ def preview(item: Tensor) -> str:
         edge = 3 if rank < 4 else 1 if rank < 8 else 0
     whole = item.item() if not rank else item.decoded() if isinstance(item, Derived) else item
     widths = [0]
+    text_of(whole, rank, rank, edge, widths)  # finds the widest value
+    return text_of(whole, rank, rank, edge, widths)
 
-    def text_of(part: Any, depth: int) -> str:
-        if depth == rank:
-            text = repr(float("%.8g" % part) if isinstance(part, float) else part)
-            widths[0] = max(widths[0], len(text))
-            return " " * (widths[0] - len(text)) + text
-        n = part.shape[0]
-        places = list(range(n)) if n <= 2 * edge else (
-            list(range(edge)) + [None] + list(range(n - edge, n)))
-        texts = ["..." if i is None else text_of(part[i], depth + 1) for i in places]
-        if depth == rank - 1:  # in lines of 78 columns
-            count = max(1, (80 - 2 * rank) // (widths[0] + 2))
-            texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-        return "[" + (",\n" + " " * (depth + 1)).join(texts) + "]"
-    text_of(whole, 0)  # finds the widest value
-    return text_of(whole, 0)
+
+def text_of(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
+    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not depth:
+        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+        widths[0] = max(widths[0], len(text))
+        return " " * (widths[0] - len(text)) + text
+    n = part.shape[0]
+    places = list(range(n)) if n <= 2 * edge else (
+        list(range(edge)) + [-n] + list(range(n - edge, n)))
+    texts = ["..." if i < 0 else text_of(part[i], depth - 1, rank, edge, widths) for i in places]
+    if depth == 1:  # in lines of 78 columns
+        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
 
 
 def json_ready(value: Any) -> Any:
@@ -8077,6 +7459,7 @@ class Box:
         if schema is not None:
             kind, doc, *more = schema.rows.get(key, schema.other)
             inside = kind if isinstance(kind, Schema) else more[0] if more else None
+            inside = inside() if callable(inside) else inside
         return keys + (key,), path_of_keys((key,), path), doc, inside
 
 
@@ -8209,8 +7592,8 @@ class TracedCbor(Boxes, Cbor):
 class TracedJson(Boxes, Json):
     """Notes each item of JSON as a field, with its key: TracedJson(...).trace(...).read().
 
-    A field ends where the next token begins that is no closing bracket. An error is one of the
-    whole, at the token that is wrong.
+    A field ends where the next token begins that is no closing bracket. What json tells is at the
+    place that it tells; what breaks another rule, at its token.
     """
 
     pos = 0  # of the token that is read
@@ -8218,35 +7601,32 @@ class TracedJson(Boxes, Json):
     def read(self) -> "Tuple[Any, int]":
         """Return the value and where it ends."""
         import re
+        wrong: Any = None
+        try:
+            super().read()
+        except FormatError as error:
+            wrong = error
+            if wrong.offset > self.base:
+                raise
         self.blanks: Any = re.compile(rb"[ \t\r\n]*")
         self.behind: Any = re.compile(rb"[ \t\r\n,:\]}]*")
         self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
-        self.parser: Any = self.decoder()
-        self.left = MAX_BOXES + 10 * len(self.data)
-        deep = self.error("nested deeper than this Python can read")
+        self.scan: Any = self.decoder().raw_decode
         try:
-            self.data.decode()
             self.move(0)
             value = self.item(0)
-            if self.pos < len(self.data):
-                raise self.expected("nothing")
-        except UnicodeDecodeError as error:
-            raise self.error("text is not UTF-8", error.start)
-        except RuntimeError:  # RecursionError
-            raise deep
+        except ValueError as error:  # of a FormatError the place is known
+            raise error if isinstance(error, FormatError) else wrong
         finally:
-            self.parser = None  # it makes a cycle
+            self.scan = None  # it makes a cycle
+        if wrong is not None:
+            raise wrong
         return value, self.stop
 
     def error(self, what: str, at: "Optional[int]" = None, error: Any = FormatError) -> Any:
         self.flush(self.box)
         return super().error(what, self.pos if at is None else at, error)
-
-    def expected(self, wanted: str) -> FormatError:
-        """Return the error of a token that is not what is wanted there."""
-        here = self.data[self.pos:self.pos + 9]
-        return self.error(f"{show(here) if here else 'the end'}, expected {wanted}")
 
     def move(self, at: int, mark: bytes = b"") -> bool:
         """Go to the first token from a position on, if this mark is there; return whether it is."""
@@ -8270,14 +7650,9 @@ class TracedJson(Boxes, Json):
 
     def token(self) -> Any:
         """Return the value of a text, a number or a word."""
-        try:
-            end = self.parser.raw_decode(self.text, self.pos)[1]
-            token = self.data[self.pos:end]
-            value = self.parser.decode(token.decode())
-        except FormatError:
-            raise
-        except ValueError:
-            raise self.expected("a value")
+        end = self.scan(self.text, self.pos)[1]
+        token = self.data[self.pos:end]
+        value = self.scan(token.decode())[0]
         self.check_escapes(token)
         self.move(end)
         return value
@@ -8285,9 +7660,6 @@ class TracedJson(Boxes, Json):
     def container(self, at: int, close: bytes, depth: int) -> Any:
         """Return the items of an array or an object."""
         keyed = close == b"}"
-        self.left -= 280 if keyed else 120
-        if self.left < 0:
-            raise self.error(f"more memory than MAX_BOXES = {MAX_BOXES}", at, Unsupported)
         if depth >= self.depth:
             raise self.error(f"nested deeper than {self.depth}")
         self.move(at + 1)
@@ -8296,26 +7668,18 @@ class TracedJson(Boxes, Json):
         out: Any = Map() if keyed else []
         while more:
             if keyed:
-                self.key(out)
-                out[self.box.next_key] = self.item(depth + 1)
+                at = self.box.begin = self.pos
+                key = self.box.next_key = self.token()
+                if key in out:
+                    raise self.error(f"key {show(key)} twice", at)
+                self.move(self.pos, b":")
+                out[key] = self.item(depth + 1)
             else:
                 out.append(self.item(depth + 1))
             more = self.move(self.pos, b",")
-            if not more and not self.move(self.pos, close):
-                raise self.expected(f", or {close.decode()}")
+        self.move(self.pos, close)
         self.close(outer, self.reach())
         return out
-
-    def key(self, found: Any) -> None:
-        """Read a key, which is not found yet, and its colon."""
-        at = self.box.begin = self.pos
-        if self.data[at:at + 1] != b'"':
-            raise self.expected("a key")
-        self.box.next_key = self.token()
-        if self.box.next_key in found:
-            raise self.error(f"key {show(self.box.next_key)} twice", at)
-        if not self.move(self.pos, b":"):
-            raise self.expected(":")
 
 
 class TracedFlat(Flat):
@@ -8574,8 +7938,15 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 # Explained, as rows of texts by rows_of().
 
 
-def explain(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-            **options: Any) -> "Iterator[Field]":
+def then_raise(fields: "List[Field]", error: Any) -> "Iterator[Field]":
+    """Yield all fields, then raise the error, if there is one."""
+    yield from fields
+    if error is not None:
+        raise error
+
+
+def explain(source: Source, *, format: "Optional[str]" = None,
+            mmap: bool = True) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
@@ -8590,12 +7961,7 @@ def explain(source: Source, *, format: "Optional[str]" = None, mmap: bool = True
     finally:
         opened.close()
     aim_offsets(fields)
-
-    def found() -> "Iterator[Field]":
-        yield from fields
-        if error is not None:
-            raise error
-    return found()
+    return then_raise(fields, error)
 
 
 class Verifying(Tracing):
@@ -8894,8 +8260,7 @@ def verify_source(source: Any, kind: "Format", options: Facts, deep: bool = True
 class Checks:
     """What verify() checks of a file, with a row of the report for each.
 
-    What is hashed, decoded and looked at of bytes that come again, and the elements of sparse
-    tensors are MAX_COPIES files at most; one sparse tensor must fit memory.
+    Where the tensors ask for too much work ([8b2]), the data are not checked.
     """
 
     def __init__(self, file: File, deep: bool, watch: Any) -> None:
@@ -8904,7 +8269,6 @@ class Checks:
         self.report = Report(file.path, file.kind)
         self.report.version = file.attrs.get("version")
         self.deep, self.watch = deep, watch or (lambda parts, nbytes, size=len: parts)
-        self.budget = Budget(self.source.nbytes)
         self.slow = INFINITY if deep else MAX_SLOW_HASH  # bytes that may be hashed slowly
         self.done: Any = {}  # of each range: what was found
         self.statuses, self.decoded, self.complete = [], 0, True
@@ -8971,14 +8335,18 @@ class Checks:
     def look_at_data(self, sound: bool) -> None:
         """Check all tensors, and, of a file whose structure is sound, whether it is canonical."""
         report, kind, tensors = self.report, self.kind, self.tensors
-        again = named_again(tensors)
+        try:
+            check_work([(item.name, item) for item in tensors])
+        except ValueError as error:
+            report.add("-", "contents", "not checked: " + str(error))
+            return
         nbytes = sum([item.stored.nbytes for item in tensors])
-        for i, item in self.watch(enumerate(tensors), nbytes, lambda pair: pair[1].stored.nbytes):
-            self.check_sums(item, i in again)
+        for item in self.watch(tensors, nbytes, lambda item: item.stored.nbytes):
+            self.check_sums(item)
             if item.stored.why is not None:
                 self.left.setdefault(("contents", item.stored.why), []).append(item)
             try:
-                self.check_values(item, i in again)
+                self.check_values(item)
             except Unsupported as error:
                 self.left.setdefault(("contents", error.what), []).append(item)
             except FormatError as error:
@@ -8991,7 +8359,7 @@ class Checks:
         text = f"{agreed} of {stored} agree" if stored else "none stored"
         report.add("ok" if agreed else "-", "checksums", text)
         if self.decoded:
-            text = f"{count_of(self.decoded, kind.CODED)} decoded in full"
+            text = f"{count_of(self.decoded, 'zstd blob')} decoded in full"
             report.add("ok", "contents", text)
         few = len(tensors) << 4 <= self.source.nbytes  # what comes now takes memory for each
         for text in kind.notes(self.file.attrs, tensors) if few else ():
@@ -9002,16 +8370,11 @@ class Checks:
             elif self.kind.write is not None and self.kind.NAME != "shards":
                 report.add(*self.save_again())
 
-    def spend(self, cost: Any, most: Any = INFINITY) -> None:
-        if cost > most or not self.budget.covers(cost):
-            self.complete = False
-            raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
-
-    def check_sums(self, item: Tensor, again: bool) -> None:
+    def check_sums(self, item: Tensor) -> None:
         for label, offset, nbytes, digest in self.kind.checksums(item):
             key = offset, nbytes, digest
             if key not in self.done:
-                self.done[key] = self.check_range(offset, nbytes, digest, again)
+                self.done[key] = self.check_range(offset, nbytes, digest)
             status, text = self.done[key]
             self.statuses.append(status)
             if status == "FAIL":
@@ -9020,42 +8383,33 @@ class Checks:
             elif status == "-":
                 self.left.setdefault(("checksums", label + text), []).append(item)
 
-    def check_range(self, offset: int, nbytes: int, digest: Any, again: bool) -> "Tuple[str, str]":
-        cost, slow = self.kind.hash_cost(nbytes, digest)
+    def check_range(self, offset: int, nbytes: int, digest: Any) -> "Tuple[str, str]":
+        slow = self.kind.slow_bytes(nbytes, digest)
         if slow > self.slow:
             return "-", (f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; "
                          "deep=True computes all")
-        if again and not self.budget.covers(cost):
-            return "-", f"over MAX_COPIES = {MAX_COPIES} file sizes to hash"
         self.slow -= slow
         return self.kind.check_range(self.source, offset, nbytes, digest)
 
-    def check_values(self, item: Any, again: bool) -> None:
-        """Decode a tensor, or the parts of a sparse one; Unsupported where that is too much."""
-        work = decode_work(item) if again else 0
-        parts, cost = [item], item.nbytes + work if again else 0
+    def check_values(self, item: Any) -> None:
+        """Decode a tensor, or the parts of a sparse one; Unsupported where those are too large."""
+        parts = [item]
         if is_sparse(item):
-            self.spend(work)
-            most = min(self.budget.left, (4 << 20) + 4 * self.source.nbytes)
-            self.spend(sparse_work(item, most), most)
-            parts, cost = list(item.components.values()), 0
+            if decode_work(item) > (4 << 20) + MAX_COPIES * self.source.nbytes:
+                self.complete = False
+                raise Unsupported(f"more work than MAX_COPIES = {MAX_COPIES} file sizes")
+            parts = list(item.components.values())
         keys = [(part.start, part.stored.nbytes, part.nbytes) for part in parts]
         fresh = [(key, part) for key, part in zip(keys, parts) if key not in self.done
                  and part.stored.why is None and part.stored.encoding != "raw"]
-        if fresh:
-            self.spend(cost)
         for key, part in fresh:
             self.done[key] = True
             for _ in part.blocks():
                 pass
         self.decoded += len(fresh)
-        bools = "bools", item.start, item.stored.nbytes  # odd_bytes() looks at each
-        if again and item.dtype == "bool" and bools not in self.done:
-            self.spend(item.size)
-            self.done[bools] = True
-        odd = self.kind.odd_bytes(item, self.done)
-        if odd is not None:
-            raise FormatError(odd[1], item.start + odd[0], "data", path=self.source.path)
+        wrong = self.kind.invalid_byte(item)
+        if wrong is not None:
+            raise FormatError(wrong[1], item.start + wrong[0], "data", path=self.source.path)
 
     def save_again(self) -> Any:
         """Save the file in the order of its data; return the row: whether it has the same bytes."""
@@ -9063,7 +8417,6 @@ class Checks:
         rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
         places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
         try:
-            check_work(self.kind, items)
             chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
             for chunk in self.watch(chunks, source.nbytes):
                 if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
@@ -9144,12 +8497,11 @@ class Reasons:
     def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
         self.rows.setdefault((noun, why, option, value), []).append(name)
 
-    def check(self) -> None:
-        """Raise what was collected, as a ValueError that has it as `.reasons`."""
-        if self.rows:
-            error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
-            error.reasons = self
-            raise error
+    def error(self) -> ValueError:
+        """Return what was collected, as an error that has it as `.reasons`."""
+        made: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
+        made.reasons = self
+        return made
 
     def text(self, remedy: Any) -> str:
         """Return a line for each reason; of an option and its value `remedy` makes a text."""
@@ -9211,7 +8563,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_work(kind, chosen, bool(cast))
+    check_work(chosen, bool(cast))
     items = [(name, _fit(kind, name, item, dense, cast, summary, reasons))
              for name, item in chosen]
     attrs = file_attrs(source, kind)
@@ -9222,9 +8574,9 @@ def convert(source: "Union[Source, File]", target: Target, *,
     for name, _ in items:
         for why in kind.check_name(named[name]):
             reasons.add("tensor", name, why, "rename", "OLD=NEW")
-    reasons.check()
-    names = [(name, kind.loaded_name(named[name], options)) for name, _ in items]
-    summary.renamed = [pair for pair in names if pair[0] != pair[1]]
+    if reasons.rows:
+        raise reasons.error()
+    summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
     items = [(named[name], item) for name, item in items]
     chunks = kind.write(items, fitting, attrs, options)
     check_stored(chosen)
@@ -9484,9 +8836,12 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     """
     if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
         raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
-    a, b = [one if isinstance(one, File) else load(one, mmap=mmap) for one in (a, b)]
-    for file in (a, b):
-        check_work(None, list(file.items()))
+    for one in (a, b):
+        if not isinstance(one, File):
+            with load(one, mmap=mmap) as file:
+                both = (file, b) if one is a else (a, file)
+                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+        check_work(list(one.items()))
     found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
         names = watch(names, sum([item.nbytes for item in a.values()]),
@@ -9599,7 +8954,8 @@ a{color:inherit}
 .banner{padding:.6rem 1rem;overflow-wrap:anywhere}
 nav{position:sticky;top:0;display:flex;height:44px;padding:3px 0;background:var(--paper)}
 nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--t);
-border-bottom:4px solid var(--c);border-right:1px solid var(--paper);font:11px/1.3 monospace;white-space:pre;text-decoration:none}
+border-bottom:4px solid var(--c);border-right:1px solid var(--paper);
+font:11px/1.3 monospace;white-space:pre;text-decoration:none}
 pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
 table{border-collapse:collapse}
@@ -9796,13 +9152,13 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # nobody reaches by name: neither its users nor what is kept. Where kept code names a function or
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
-PARTS = {  # what `--with` takes: the sections, and names in others, that only copies with it have
-    "load": "", "save": r"quick sums|values|save|work|\w+\.write", "casts": "casts",
-    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|ZTensor\.open_sparse",
-    "quantized": "quantized", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "shards": "shards", "fast": r"shortcuts|\w+ shortcut",
-    "tools": "shown|traces|explain|verify|convert|diff|page|vendor|command line"}
-PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in PARTS])
+COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
+    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\w+\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
+    "quantized": r"quantized|\w+\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
+    "partial": "cut files", "shards": "shards",
+    "tools": "other files|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
+COPY_PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in COPY_PARTS])
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs strides raw data zero_copy tobytes tolist
@@ -9934,8 +9290,8 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
     import re
     others = [kind for kind in FORMATS if kind not in kinds]
     others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
-    words = [(kind.NAME, kind.NAME + "( shortcut)?") for kind in others]
-    words += [(part, PARTS[part]) for part in PARTS if part not in parts]
+    words = [(kind.NAME, kind.NAME) for kind in others]
+    words += [(part, COPY_PARTS[part]) for part in COPY_PARTS if part not in parts]
 
     def lacking(*titles: str) -> str:
         return "".join([word for word, pattern in words for title in titles
@@ -9976,6 +9332,7 @@ def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
 
 def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
     """Return the text of a copy with some formats and parts."""
+    parts = parts + ["fast"] * ("save" in parts)  # of much data there are sums, too
     lacks = mark_left_out(sections, kinds, parts)
     kept = find_kept(sections, [
         name for part in parts if part in CALLS for name in CALLS[part].split()])
@@ -10339,7 +9696,7 @@ def write_raw(item: Tensor) -> None:
 
 def show_stats(items: Items, one: bool, json: bool) -> int:
     """Print statistics of tensors, a row each; a damaged one does not stop the others."""
-    check_work(None, items)
+    check_work(items)
     errors: "List[FormatError]" = []
 
     def rows() -> Chunks:
@@ -10359,8 +9716,8 @@ def show_stats(items: Items, one: bool, json: bool) -> int:
         lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
             f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
         table(lines)
-    for error in errors:
-        raise error
+    if errors:
+        raise errors.pop()
     return 0
 
 
@@ -10511,14 +9868,14 @@ def show_vendor(args: Any) -> None:
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
     formats, parts = args.formats, getattr(args, "with")
     for word in parts:
-        if word not in PARTS:
-            raise TypeError(f"--with takes some of {', '.join(PARTS)}, not {show(word)}")
+        if word not in COPY_PARTS:
+            raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {show(word)}")
     text = source.decode()
     if formats or parts:
         wanted = [find_format(name) for name in formats] or list(FORMATS)
         wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
         text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
-                         ["load"] + parts if parts else list(PARTS))
+                         ["load"] + parts if parts else list(COPY_PARTS))
     options = ["--formats " + ",".join(formats)] * bool(formats)
     options += ["--with " + ",".join(parts)] * bool(parts)
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
@@ -10608,7 +9965,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
     "--with": {"metavar": "PART,...", "type": words, "default": [],
-               "help": "only these parts: " + " ".join(PARTS)}}
+               "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),

@@ -379,7 +379,6 @@ class Row:
     codecs = ()  # that it needs, also of a later generation: their tests are its tests
     newest = None  # version= of its later generation
     more_dtypes = ()  # that only files of the family hold
-    flat = ()  # options for tensors of other formats
     later = ()  # its later generations: (name, how a file begins)
     limits = metadata = ()  # of one tensor: (what fits, what is too large); what comes back
 
@@ -400,21 +399,20 @@ ROWS = [
     Row("mag", dtypes=("bool", "float16", "float32", "int32"), rank=6, newest="300",
         codecs=("crc32c", "json"),
         holds_name=lambda name: name and "\0" not in name,
-        later=[("mag100", b"MAG!\x64\0\0\0"), ("mag100", b"MAG!\xc8\0\0\0"),
-               ("mag300", b"MAG!\x2c\1\0\0")],
+        later=[("mag300", b"MAG!\x2c\1\0\0")],
         limits=[(("bool", ((1 << 63) - 1, 0)), ("bool", (1 << 63, 0)))],  # fine, too large
         metadata=[{"a": 0, "b": (1 << 64) - 1, "c": -(1 << 63), "d": 0.5, "e": NAN,
                    "f" * 65535: 1}]),
     Row("ztensor", dtypes=WIDER, newest="2", any_attr=True, metadata=[{}],
         codecs=("cbor", "crc32c", "zstd"),
-        later=[("ztensor1", b"ZTEN1000"), ("ztensor2", b"\x89ZT2\r\n\x1a\n")],
+        later=[("ztensor2", b"\x89ZT2\r\n\x1a\n")],
         limits=[(("int8", ((1 << 64) - 1, 0)), ("int8", (1 << 64, 0)))],
         options=[{}, {"data_endianness": "big", "checksum": "crc32c"}, {"checksum": "sha256"}] + ([
             {"encoding": "zstd"}, {"encoding": "zstd", "level": 19, "checksum": "crc32c"}
         ] if ZSTD else [])),
     Row("primitiv", dtypes=("float32",), rank=8, empty=False, index=False, sorted_index=True,
         codecs=("msgpack",),
-        sorted_data=True, flat=[("flat", True)], holds_name=lambda name: "." not in name,
+        sorted_data=True, holds_name=lambda name: "." not in name,
         limits=[(("float32", ((1 << 30) - 1,)), ("float32", (1 << 30,)))],
         metadata=[{}]),
     Row("burnpack", dtypes=WIDER, more_dtypes=("qfloat",), sorted_index=True,
@@ -700,16 +698,6 @@ GOLDENS = (
      "fCDNDMSMTMwMjEA6FypnqGeoB9IHEpMBmy/GYAFkgUxmB5ssATRTBygKBoweQMICarYEECsA8SXh7g95xz03dpSnhboY"
      "KwnC3MkAVVdVXJICYjNBMcgdbEBcnpqZnlHCwHAByA4B+h0A86kdXw==",
      {"weight": ("float32", (2, 3), "0000803f0000004000004040000080400000a0400000c040")}, None),
-    ("burnrecord", "v013_kinds.mpk", "Burn 0.13.2 (its record structures, rmp-serde 1.1.1)",
-     "eNptkD9OwzAYxZ0UDsDCzAFQBcmCIsTYDYTgAJXTOGDhP5HjVGJKVdS9BUampk57Afaq3SKooBsTRzFucbYutt57P7/v"
-     "k59mFEkYQQkHKiYcyiL2vQIzWWDfK2MuKJQ/MMwEa3e4QEEgkLmjIIgxMeoKUhRdJg8to262CRLnO+gUSYnZXRoErYyQ"
-     "a2PjFHN2a+2LaReJjVGeNE/9pjer+fed+ARLRAcTs2XaV11IMvQGHJ1/9D6d4xVwDpKv3299tta6M1/3AACrXGut0nuY"
-     "oOfGngo5J/XDl+Vi+Z+MGuX2A+rktcrnAFS5Kag2JRVwDhe2xHUVool8tOjQ2sAtOEP9MY4UZEfmTKCA1EKjfTvHGbfD"
-     "4R+dZqC/",
-     {"ints": ("int32", (3, 4), "0000000001000000ffffffff7f000000800000002c01000070110100dfffffff38"
-     "ffffffc063ffff00000080ffffff7f"), "bools": ("bool", (3,), "010001"),
-     "floats": ("float32", (2, 2), "0000c07f0000807f00000080c2160100"),
-     "empty": ("float32", (0, 2), ""), "one": ("int32", (1,), "05000000")}),
     ("burnrecord", "v021_one_tensor.mpk", "Burn 0.21.0 (the same)",
      "eNptisEOwUAURRsrXyPVEjIRdt0R4QOaV/PKRKdtZp4m3Qmx5xfUYGNpb+En/I0Sdl3dnHPP9iqRgAPBzoRRAlSErlOI"
      "mArhOucwURLoBcFKxf4sUciYwnI5Y6GIShqBRD5Ml15Jk++DqldRayQS8Vwz5q2iaFxqoUUST3+6f8lQfcTZbjjNhn39"
@@ -721,19 +709,6 @@ GOLDENS = (
      "FiWaFej6vWCv11/+++9r9bkgVPXL/eNM8Ld9uuNFeZhwdcsnLgcDaurGFaH92N7YCc/Sh/qrOd09dvYGcnze3HKcqhzr"
      "bhit7m1cCbLAdngQ/w63URg4S379bgAkSnQSS5TdFWZWm7nSHF/jSvm3GZHMRuOnb455hgc=",
      {"w": ("qfloat", (2, 4), "0019334c667f81ff8542213d")}),
-    ("ztensor", "v100_basic.zt", "ztensor 1.0.0",
-     "eNqlkbFOwzAQhp124BXCxgsQuYAQG1lYGVAntkt9dlOlvsh3KWqnwJMUlIW3QOLFsMAwdQjqyed/uLvP98uP87v7mdZa"
-     "HRX9bbzKeGL2Mffl2Mks6STp9J8vnxy3uBrcBgPX5BezQtcOPQYQCrybo2cK5w8dy9lGF7G6ApFQV50g7518l3mAakAj"
-     "2xax9nJ9hbyEFp+n1lJYg6CJbbha0Lolj1741RgQeLNkLaPkvW3QO1nmuWtgi6F4SjRnGwK5vPjhvUzGAss/oNlhoMM0"
-     "NZJ2mqmEU9Xn+6/PLhq9ST6zkWt9JE5G6b+/AKZCmKg=",
-     {"b": ("int64", (3,), "010000000000000002000000000000000300000000000000"), "layer.w": RAMP,
-     "zero": ("float32", (0, 3), ""), "\u00e9": ("uint8", (1,), "07")}, None),
-    ("ztensor", "v123_basic.zt", "ztensor 1.2.3",
-     "eNqLCnH1MzQwMGCgCDTYAwkHIALiBiBe4ECsTkYozQSlmUm0mZ0yhzMsSi9LLSrOzM9LNdQz0jNIz0/KSk0uKV6SmLQ4"
-     "tTgjsSC1kTktLb8oN7EkNSU1rzg1Kzk/twCoOq+keGFKSmJJ4uLUlJLKgtTkTDOTtPy0tOLUEomGtJzUvPSSDAmJ9JzE"
-     "ytQivXKoWU1MRBqWZmwEM8wBblhKVWpRPswkBpJNkmRkgBrFkHR4Jcx3jEQZk1RqAXPPAaghjFbQqIuCpiAAumiE0A==",
-     {"b": ("int64", (3,), "010000000000000002000000000000000300000000000000"), "layer.w": RAMP,
-     "zero": ("float32", (0, 3), ""), "\u00e9": ("uint8", (1,), "07")}, None),
     ("ztensor", "v212_attributes.zt", "ztensor 2.1.2",
      "eNrt271OwlAYxvEWBhMSE0fQhYELgFISdBBGFxMHJ7f3fLSUlLbhHCIspOLEJeiEwKBxcvQ2vAw3B00IDh5TBkm8AvL8"
      "cj5y0uQ/vHunV5fOfuGwYAEAAAAAAADAjktb5mibZXZq9qyNmQAAAAAAAADsjj2MAAAAAAAAAGDnzf2YdSXXak5qIRPq"
@@ -741,17 +716,6 @@ GOLDENS = (
      "VlVw4dS465g0HQuHsuokl9/qdknrfsDMU81Z2L9Zty7Y+dvH07eIYi1p+Of7M3mrpkX+uvV69+ueojzpT84C/yjdDIH3"
      "KFkQzYjZjCjHI4pWY4tH0q+IMFD61iZKTTqSX36PhCyzkTRpraxqFji1s3tdOnt5f6yMc5vwdPN3xQ+vaIj6",
      {"s": ("uint8", (), "07"), "w": RAMP}, None),
-    ("mag", "s100_basic.mag", "magnetron 0.1.6",
-     "eNrzdXRXTGFgYBD/xZgNpBjezL63lgEKmIE4OChAkRnKZwRiDiDmAuLynMTK1CK9pMMrfV1CFF2CnRVBskxQVciAEYmG"
-     "qQEBFijNhEazQWkeNHGYK5xC3RQZGA7YMzA0ADGDA0QUxnYA4gYgXuAAACAyE+0=",
-     {"\u00e9": ("float32", (1,), "0000c03f"),
-     "layer.b": ("float32", (2,), "0000803f00000040"), "w": RAMP}, None),
-    ("mag", "s200_019_basic.mag", "magnetron 0.1.9",
-     "eNrzdXRXPMHAwCD+izEbSDGUeHs8YIACZiAODgpQZIbyGYGYA4i5gLg8J7EytUgv6fBKX5cQRZdgZ0UmqCo2BlTAhGQa"
-     "zBRGJHEFNHUwOUYo3wBJHAScQt0U0axgaLAHEg5ABMQNQLzAAVMOBg7YAwA6cBNm",
-     {"w": RAMP,
-     "layer.b": ("float32", (2,), "0000803f00000040"),
-     "\u00e9": ("float32", (1,), "0000c03f")}, None),
     ("mag", "m300_mixed.mag", "magnetron 0.2.2",
      "eNrt18FugjAcx3F22o57hK3XVdJWgspl7LTTbrsZY2ookwQKgbrFGBIfZW+4V9gfMBNvO5vfJ0It1G+KN95eXh/5jdfj"
      "w+D9nObe/TDcPQzjgRXaZqlp3PrT1CySnLmsoKkuKhYxJVQ4kXKi5LsSkVhESvizYKbk7EnQXDBOv/+wxtWlHQJM+MpX"
@@ -1166,8 +1130,8 @@ class CodecTest(TestCase):
                 ("", 0, 0), ("[", 1, 1), ('{"a"', 4, 4), ('{"a":1', 6, 6), ("[1,]", 3, 3),
                 ('{"a":1,}', 7, 7), ("{1:2}", 1, 1), ("[1 2]", 3, 3), ("[1}", 2, 2), ("]", 0, 0),
                 ("01", 1, 1), ("+1", 0, 0), ("-", 0, 0), ("1.", 1, 1), (".5", 0, 0), ("nul", 0, 0),
-                ("truex", 4, 4), ("'a'", 0, 0), ('["\\x"]', 1, 1), ('["\\u12g4"]', 1, 1),
-                ('["a\n"]', 1, 1), ('["\\udc00"]', 1, "['\\udc00']"), ('"' + "\\n" * 150, 0, 0),
+                ("truex", 4, 4), ("'a'", 0, 0), ('["\\x"]', 2, 2), ('["\\u12g4"]', 3, 3),
+                ('["a\n"]', 3, 3), ('["\\udc00"]', 1, "['\\udc00']"), ('"' + "\\n" * 150, 0, 0),
                 ('{"a":{"b":1,"\\u0062":2}}', 12, 12), ("\ufeff1", 0, 0), ("1\0", 1, 1),
                 ("[[[[]]]]", 3, 3), ("{}{}", 2, 2), ("1 // 2", 2, 2)):
             for wanted, rules in (strict, {}), (python, {"python": True}):
@@ -1294,26 +1258,21 @@ class CodecTest(TestCase):
         # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
         data = struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16, 1.0, 2.0, 3.0, 8,
                            50, 0, 4, b"fred")
-        found = tensorfmt.flat_loads(data, (("pos", 12, None, ""), ("mana", "h", 150, ""),
+        found = tensorfmt.flat_loads(data, (("pos", None, None, ""), ("mana", "h", 150, ""),
                                             ("hp", "h", 100, ""), ("name", "string", None, "")))
         self.assertEqual(list(found), ["pos", "mana", "hp", "name"])
-        self.assertEqual(list(found.values())[1:], [150, 50, "fred"])
-        self.assertEqual(struct.unpack("<fff", found["pos"]), (1.0, 2.0, 3.0))
-        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 2, 3])
+        self.assertEqual(list(found.values()), [None, 150, 50, "fred"])
 
     @about("flat")
     def test_flatbuffers_every_kind_of_field(self):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
         self.assertEqual(list(found.values()), [
-            -2, "hi", b"\1\0\2\0", ["", "z"], [b"ab", b"cd", b"ef"], ordered({"x": 1.5}),
+            -2, "hi", 131073, ["", "z"], [25185, 25699, 26213], ordered({"x": 1.5}),
             [1, 2, 65535], 7, [ordered({"x": 1.5}), ordered({"x": 1.5})], "none"])
-        look = tensorfmt.flat_loads(data)
-        self.assertEqual((list(look), look[0], look[2]),
-                         ([0, 1, 2, 3, 4, 5, 6, 8], b"\xfe\xff\0\0", b"\1\0\2\0"))
         for end in range(len(data)):
             error_of(FormatError, tensorfmt.flat_loads, data[:end], FLAT_ROWS)
-        for kind in ("x", 0, "", -1):
+        for kind in ("x", ""):
             self.refuses(["no value has the type"], tensorfmt.flat_loads, data,
                          (("a", kind, 0, ""),))
         skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
@@ -1330,7 +1289,7 @@ class CodecTest(TestCase):
         data = flat.finish(flat.table(rows, (1, None, many)))
         self.assertEqual(tensorfmt.flat_loads(data, rows),
                          ordered({"a": 1, "b": None, "c": ["z"] * 50}))
-        self.assertEqual((len(data), list(tensorfmt.flat_loads(data))), (236, [2]))
+        self.assertEqual(len(data), 236)
         flat = tensorfmt.FlatBuilder()
         for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
             place = flat.scalars(code, values)  # equal, but other bytes
@@ -1340,7 +1299,6 @@ class CodecTest(TestCase):
         flat = tensorfmt.FlatBuilder()
         self.refuses(["slot 1: there is no place 5 yet"], flat.table, rows, (0, 5, None))
         self.refuses(["no value has the type"], flat.table, (("a", "x", 0, ""),), (1,))
-        self.refuses(["slot 0: a struct"], flat.table, (("a", 4, None, ""),), (b"abcd",))
 
     @about("flat")
     def test_flatbuffers_unions_and_tables_within_themselves(self):
@@ -1376,9 +1334,10 @@ class CodecTest(TestCase):
 
 
 # Of each slot of flat_example().
-FLAT_ROWS = (("a", "h", 0, ""), ("b", "string", None, ""), ("c", 4, None, ""),
-             ("d", ["string"], [], ""), ("e", [2], [], ""), ("f", (("x", "d", 9.0, ""),), None, ""),
-             ("g", ["H"], [], ""), ("h", "I", 7, ""), ("i", [(("x", "d", 9.0, ""),)], [], ""))
+FLAT_ROWS = (("a", "h", 0, ""), ("b", "string", None, ""), ("c", "I", None, ""),
+             ("d", ["string"], [], ""), ("e", ["H"], [], ""),
+             ("f", (("x", "d", 9.0, ""),), None, ""), ("g", ["H"], [], ""), ("h", "I", 7, ""),
+             ("i", [(("x", "d", 9.0, ""),)], [], ""))
 
 
 def ordered(value):
@@ -1638,9 +1597,11 @@ class GoldenTest(FolderCase):
 
 @full
 class TinyTest(TestCase):
-    """A second opinion: .ci/tiny.py, which has nothing of tensorfmt, reads the same values."""
-    OTHER = set("""m012_mixed.mag m012_dtypes.mag s100_basic.mag s200_019_basic.mag v100_basic.zt
-        v019_basic.bpk v013_kinds.mpk""".split())  # older layouts, which it does not read
+    """A second opinion: .ci/tiny.py, which has nothing of tensorfmt, reads the same values.
+
+    OTHER: older layouts, which it does not read.
+    """
+    OTHER = set("""m012_mixed.mag m012_dtypes.mag v019_basic.bpk""".split())
 
     def test_values(self):
         tiny, read = script(self, "tiny.py"), set()
@@ -1898,8 +1859,6 @@ class FileTest(FolderCase):
                 self.assertEqual(file.path, "member.mag")
                 GoldenTest.check(self, file, FILES[0][3])
                 error_of(TypeError, pickle.dumps, file)
-            else:
-                self.assertIn("member.mag: no seeking", str(error_of(ValueError, load, stream)))
         if hasattr(os, "mkfifo"):
             path = os.path.join(self.folder, "pipe")
             os.mkfifo(path)
@@ -2241,8 +2200,6 @@ class RoundTripTest(TestCase):
         ids = [item.attrs["id"] for item in file.values()]
         self.assertEqual(ids, sorted(ids))
         self.assertEqual(list(load(dumps(made, format="tensorbuffers", sort=False))), names)
-        order = load(dumps(made, format="burnpack", tensor_order=iter(["c", "b", "a"])))
-        self.assertEqual([order[name].offset // 256 for name in ("c", "b", "a")], [1, 2, 3])
 
     def test_names_of_all_kinds(self):
         odd = ["a/b", "../up", " blank ", "\u00e9", "\U0001f642", "x" * 300, "new\nline", "'\""]
@@ -2252,9 +2209,6 @@ class RoundTripTest(TestCase):
                 for made in files_of(row.name, dict([(name, F32) for name in names])):
                     back = load(dumps(made, format=row.name))
                     self.assertEqual(sorted(back), sorted(made))
-        back = load(dumps(dict([(name, F32) for name in odd]), format="primitiv", flat=True))
-        self.assertIn("\\.\\./up", back)
-        self.assertEqual(len(back), len(odd))
 
 
 # -- [6] Tensor ----------------------------------------------------------------------------------
@@ -2928,10 +2882,8 @@ class EqualTest(TestCase):
                       tensor([[1, 2]]), None, "text", load(data)):
             self.assertTrue(one != other and not one == other)
         self.assertFalse(tensor([0.0]) == tensor([-0.0]))  # other bytes
-        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0])}), 2)
-        for other in (5, 1.0, [[1.0, NAN]], (1,)):
-            for call in (lambda other=other: one == other, lambda other=other: one != other):
-                self.assertIn("numpy.asarray(t)", str(error_of(TypeError, call)))
+        self.assertFalse(tensor([3]) == 3)  # a number is no tensor
+        self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0]), 1}), 3)
 
     @full
     def test_what_has_no_values_is_compared_by_its_words_too(self):
@@ -2947,9 +2899,6 @@ class EqualTest(TestCase):
         quantized = [load(one_burnpack(dtype=scheme(name), shape=[4]))["a"]
                      for name in ("Q8S", "Q8S", "E4M3")]
         self.assertEqual([item == quantized[0] for item in quantized], [True, True, False])
-        parts = [load(zt1_file(bytes(64) + bytes([i]), w=("tiled", [2], {
-            "a": (64, 8, "u8", {}), "b": (128, 1, "u8", {})})))["w"] for i in (0, 0, 1)]
-        self.assertEqual([item == parts[0] for item in parts], [True, True, False])
 
     @full
     @documented
@@ -3108,19 +3057,6 @@ class SparseTest(TestCase):
 
     @full
     @unittest.skipUnless(ZSTD, "no zstd")
-    def test_coded_values_of_later_generations(self):
-        """Their number is that of the coordinates."""
-        values = struct.pack("<4f", *COO["values"])
-        frame = bytes(load(dumps({"v": tensor(values, "float32")}, format="ztensor",
-                                 encoding="zstd"))["v"].raw)
-        for code, letter in (("u64", "Q"), ("u32", "I")):
-            coords = struct.pack("<8" + letter, *sum(COO["coords"], []))
-            data = zt1_file(coords.ljust(64, b"\0") + frame, w=("sparse_coo", [3, 5], {
-                "coords": (64, len(coords), code, {}),
-                "values": (128, len(frame), "f32", {"encoding": "zstd"})}))
-            self.assertEqual(load(data)["w"].tolist(), COO_DENSE)
-            self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
-
     def test_a_huge_dense_form_is_refused(self):
         made = self.make({"values": [1.0], "coords": [[1 << 20], [5]]}, "float64",
                          (1 << 30, 1 << 30))
@@ -3403,7 +3339,6 @@ REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
     ("primitiv", "kind", ["tensor", "parameter", "optimizer", "layer"]),
     ("primitiv", "metadata", [{"a": 1}]), ("primitiv", "dims", [[1]]),
     ("burnpack", "metadata", [{"a": 1, "b": "x"}]),
-    ("burnpack", "tensor_order", [["w", "v"], ["w", 5], "a b"]),
     ("burnpack", "scalars", [{"a": {"Int": 1.5}}, {"a": {"Int": 1 << 63}},
      {"a": {"Int": -(1 << 63) - 1}}, {"a": {"UInt": 1 << 64}}, {"a": {"UInt": -1}},
      {"a": {"Bool": 1}}, {"a": {"Int": 1, "UInt": 1}}, {"a": 5}, 5]),
@@ -3543,20 +3478,16 @@ class SaveTest(TestCase):
         tied = spans([(0, 256)] * 4, bytes(256))
         one = "91ce00000001 ce00000001 c404 0000803f"
         stat = primitiv(0x300, "01 91a161" + one + "01 a2c3a9" + one)
-        keys = dict.fromkeys(list(range(64)) + [1000, 67, 66, 68, 70, -1, (1 << 64) - 1,
-                                                1 << 64, -(1 << 64), -(1 << 64) - 1], 0)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
         boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordTree
         later = () if not CPYTHON else (
-            (tensorfmt, "MAX_BOXES", 700, tensorfmt.json_read, boxes),
+            (tensorfmt, "MAX_ITEMS", 5, tensorfmt.json_read, boxes),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
-            (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 93, load, zt1()),
             (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
             (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
             (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
-            (records, "MAX_TREE", 5958, load, odd_record()),
-            (records, "MAX_TREE", 2118, load, golden("v013_kinds.mpk")),
+            (records, "MAX_TREE", 6000, load, odd_record()),
             (records, "MAX_TREE", 1098, load, golden("v021_quant.mpk")))
         for owner, name, most, call, value in (
                 (tensorfmt.ZTensor, "MAX_INDEX_BYTES", struct.unpack("<Q", zt[-8:])[0], load, zt),
@@ -3575,12 +3506,9 @@ class SaveTest(TestCase):
                 (tensorfmt.Primitiv, "MAX_PARTS", 17, lambda x: dumps(x, format="primitiv"),
                  {"a.b" * 16: F32}),
                 (tensorfmt.Primitiv, "MAX_NAMES", 226 - 4 * len(stat), load, stat),
-                (tensorfmt, "MAX_HARD_KEYS", 517, tensorfmt.cbor_loads, tensorfmt.cbor_dumps(keys)),
-                (tensorfmt, "MAX_HARD_KEYS", 4, tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps(
-                    dict(list(keys.items())[:71]))),
-                (tensorfmt, "MAX_BOXES", 156, tensorfmt.cbor_loads, b"\x81\x80"),
-                (tensorfmt, "MAX_BOXES", 522, tensorfmt.cbor_loads, b"\x82\xa1\0\0\xa7" + bytes(
-                    [i // 2 for i in range(14)])),
+                (tensorfmt, "MAX_HARD_KEYS", 2, tensorfmt.cbor_loads, b"\xa3\0\0\1\0aa\0"),
+                (tensorfmt, "MAX_HARD_KEYS", 2, tensorfmt.msgpack_loads, b"\x82\0\0\1\0"),
+                (tensorfmt, "MAX_ITEMS", 2, tensorfmt.cbor_loads, b"\x81\x80"),
                 (tensorfmt, "MAX_COPIES", 1, lambda x: dumps(load(x), format="burnpack"), tied),
                 (safe, "MAX_OPEN", 4, load, safetensors({"w": {"x": [[1]]}})),
                 (safe, "MAX_HEADER_BYTES", size, lambda x: load(x, format="safetensors"),
@@ -3609,7 +3537,7 @@ class SaveTest(TestCase):
             error_of(ValueError, dumps, {"a": item}, format="primitiv")
         item = tensor([[1.0, 2.0], [3.0, 4.0]], "float32", batch=2)
         error_of(ValueError, dumps, {"a\\:b": item}, format="primitiv")
-        error_of(ValueError, dumps, {"a:b": item}, format="primitiv", flat=True)
+        error_of(ValueError, dumps, {"a:b": item}, format="primitiv")
         stats = dumps({"a": tensor([1.0], "float32"), "a:b": item}, format="primitiv")
         self.assertEqual(dict(load(stats)["a:b"].attrs.items()), {"batch": 2})
 
@@ -3931,23 +3859,16 @@ class SavePathTest(FolderCase):
 @about("mag")
 @full
 class Mag300Test(TestCase):
-    def test_a_snapshot_without_tensors(self):
-        index = b"SRP!" + bytes(8) + b"MDT!DSC!"
-        for version in 100, 200:
-            checksum = tensorfmt.crc32c(bytes(12) + index)
-            head = struct.pack("<4sIQI12x", b"MAG!", version, 7, checksum)
-            file = load(head + index + b"BUF!")
-            self.assertEqual((len(file), file.attrs), (0, {"version": version, "timestamp": 7}))
-
     def test_versions(self):
-        old, new = load(golden("s100_basic.mag")), load(golden("m300_mixed.mag"))
+        new = load(golden("m300_mixed.mag"))
         made = dumps({"w": F32}, format="mag", version=300)
         self.assertEqual((load(made).format, load(made).attrs["timestamp"]),
                          ("mag", "1970-01-01T00:00:00+00:00"))
         for given, options, version in (
-                ({"w": F32}, {}, 1), (old, {}, 300), (new, {}, 300), (new, {"version": "300"}, 300),
-                (dict(old.items()), {}, 300), ({"w": new["w"]}, {}, 300),
-                (old, {"version": 1}, 1), (load(dumps({"w": F32}, format="mag")), {}, 1)):
+                ({"w": F32}, {}, 1), (new, {}, 300), (new, {"version": "300"}, 300),
+                (dict(new.items()), {}, 300), ({"w": new["w"]}, {}, 300),
+                ({"w": new["w"]}, {"version": 1}, 1),
+                (load(dumps({"w": F32}, format="mag")), {}, 1)):
             file = load(dumps(given, format="mag", **options))
             self.assertEqual((file.format, file.attrs["version"]), ("mag", version))
         self.refuses(["200", "1, 300"], dumps, {}, format="mag", version=200)
@@ -3999,18 +3920,8 @@ class Mag300Test(TestCase):
             (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
         named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
         self.assertSame((named.dtype, named.attrs), ("bfloat16", {"dtype": "bf16"}))
-        data = patched(golden("s200_019_basic.mag"), (147, "03"))
-        data = patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
-        item = load(data)["\u00e9"]
-        self.assertSame((item.dtype, item.attrs, len(item.raw)), (None, {"dtype_id": 3}, 1))
-        self.assertTrue(tensorfmt.verify(data))
 
 
-V111_SPARSE = inflate(  # ztensor 1.1.1: add_sparse_csr, add_sparse_coo
-    "GNOtj7EOgjAQhkEXBwdH3J1Nq8ZVFlYmJxeD5Q4hQpteMXEzPoq8CI9mNUAcZFH/4ZLefXf/3902CDljzPla140tvvOjBj"
-    "/uu1/fqZ/5a/sF/x/+fTna/j05g6ZUFsDnfM4SechAGLoLIWUFdIwU3AZDRKnzyGSkIk2wt7NMyFzZrcKyaN86pgpic1Eg"
-    "yvUKJSKBmbo+nqBIzNFjeI5OJXQQLhcd5DTQWAjS/aak30yrJC3iVMAHV+/a3JugZZTRH5C6zeX15vLa7KOZ67y02wYhZ4"
-    "w9AIDzejI=")
 V212_CANONICAL = inflate(  # ztensor 2.1.2: ztensor.numpy.save_file
     "GNPtzz9uE0EUB+DxmgZLKaAhMgegQ2Zj+Q8NOUSqdLM7YyfIwla8EUkX0uUWROYgnIRjULPEsYQlbuDv07x5es3v6T2cn5"
     "VHvX4vAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAcNA6"
@@ -4056,24 +3967,16 @@ class ZTensor2Test(TestCase):
         self.assertEqual((len(empty), dumps({}, format="ztensor", attrs=load(empty).attrs)),
                          (65586, empty))
         two = dumps({"b": tensor([2.0]), "a": tensor([1.0])}, format="ztensor", version="2")
-        swapped = two.replace(b"\0\1\0\0", b"    ").replace(b"\0\2\0\0", b"\0\1\0\0")
-        swapped = swapped.replace(b"    ", b"\0\2\0\0")
-        manifest = swapped[196608:-40]
-        swapped = (swapped[:196608] + manifest + two[-40:-24]
-                   + struct.pack("<Q", tensorfmt.xxh3_64([manifest])) + two[-16:])
-        for given, rules in (
-                (data, ""), (empty, ""), (two, ""), (swapped, "1"), (zt2(), "1"),
-                (zt2((b"xxh3:4", b"xxh4:4")), "14"), (zt2((b"\xa1g", SHARD)), "16")):
-            rows = [row[3].split("by rule")[1] for row in tensorfmt.verify(given).rows
-                    if "by rule" in row[3]]
-            self.assertEqual("".join([text.strip("s ")[0] for text in rows]), rules, rows)
+        for given, status in (
+                (data, "ok"), (empty, "ok"), (two, "ok"), (zt2(), "note"),
+                (zt2((b"xxh3:4", b"xxh4:4")), "note"), (zt2((b"\xa1g", SHARD)), "note")):
+            rows = [row[0] for row in tensorfmt.verify(given).rows if row[1] == "canonical"]
+            self.assertEqual(rows, [status])
 
     def test_versions(self):
-        one, old = load(golden("v100_basic.zt")), load(golden("custom_fields.zt"))
+        old = load(golden("custom_fields.zt"))
         for given, options, version in (
-                ({"w": F32}, {}, "0.1.0"), (one, {}, "2"), (load(zt1()), {}, "2"),
-                (old, {}, "0.1.0"),
-                (one, {"version": "0.1"}, "0.1.0"), (load(zt2()), {}, "2"),
+                ({"w": F32}, {}, "0.1.0"), (old, {}, "0.1.0"), (load(zt2()), {}, "2"),
                 ({"w": load(zt2())["w"]}, {}, "2"), (load(zt2()), {"version": 0.1}, "0.1.0")):
             file = load(dumps(given, format="ztensor", **options))
             self.assertEqual((file.format, file.attrs["version"]), ("ztensor", version))
@@ -4095,15 +3998,15 @@ class ZTensor2Test(TestCase):
         deep = []
         for _ in range(31):
             deep = [deep]
-        sparse = load(V111_SPARSE)
+        sparse = tensor(dtype="float32", shape=(3, 5), components=CSR)
         for value, options, words in (
-                (tensor(b"\1\2", "bool", (2,)), {}, ("bool", "byte 1")),
+                (tensor(b"\1\2", "bool", (2,)), {}, ("bool of byte 2",)),
                 (tensor(b"", "int8", (1 << 63, 4, 0)), {}, ("elements",)),
-                (sparse["csr"], {}, ("sparse", "todense")),
+                (sparse, {}, ("sparse", "todense")),
                 (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": deep, "d" * 1025: 1}},
                  ("'a\\x00'", "'b'", "'c'", "1024"))):
             self.refuses(words, write, value, **options)
-        self.refuses(["tensor 'b'", "byte 2"], dumps, dict([  # each has bytes of its own
+        self.refuses(["tensor 'b'", "of byte 2"], dumps, dict([  # each has bytes of its own
             (name, tensor(byte, "bool", ())) for name, byte in (("a", b"\1"), ("b", b"\2"))]),
                      format="ztensor", version="2")
         for most, make in (30, lambda nested: dict(metadata={"c": nested})), (
@@ -4206,11 +4109,9 @@ class ZTensor2Test(TestCase):
             self.assertIn((status if ZSTD else "-", "checksums"), rows)
 
     def test_what_is_only_listed(self):
-        file = load(zt1((b"cf32", b"cf33")))
-        self.assertEqual((file["w"].dtype, bytes(file["w"].raw)), (None, struct.pack("<2f", 1, 2)))
-        error_of(Unsupported, file["w"].tolist)
         file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
-        self.assertEqual(file["w"].components["scal"].tolist(), [1.0, 2.0])
+        self.assertEqual((file["w"].components, bytes(file["w"].raw)),
+                         (None, struct.pack("<2f", 1, 2)))
         self.assertIn("data w.scal", [field.name for field in tensorfmt.explain(zt2(
             (b"edense", b"ex.y/1"), (b"ddata", b"dscal")))])
         self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
@@ -4556,45 +4457,19 @@ class ShardTest(FolderCase):
             self.assertIn("has changed", error_of(FormatError, item.tolist).what)
 
     def test_shards_of_ztensor_2(self):
-        import pickle
-        data = zt2_objects({}, (struct.pack("<2f", 3, 4),))
-        data = data[:8192] + struct.pack("<QQQII8s", 0, 0, 0, 2, 0, data[:8])
-        facts = {"size": len(data), "digest": "xxh3:%016x" % tensorfmt.xxh3_64([data])}
+        facts = {"size": 8232, "digest": "xxh3:" + "0" * 16}
         objects = {"far": one2("f32", 1, 8, 2, shard="s.1"), "near": one2("f32", 1, 8, 2)}
         path = self.write("m.zt", zt2_objects(objects, (struct.pack("<2f", 1, 2),),
                                               shards={"s.1": facts}))
-        shard = self.write("m-s.1.zt", data)
         with load(path) as file:
             self.assertEqual(file["near"].tolist(), [1, 2])
-            self.assertIs(file["far"].stored.source._source, None)
-            self.assertEqual((file["far"].tolist(), file["far"].offset), ([3, 4], 4096))
-            self.assertEqual(pickle.loads(pickle.dumps(file["far"])).tolist(), [3, 4])
-            again = load(dumps(file, format="ztensor"))
-            self.assertEqual((again["far"].tolist(), again["near"].tolist()), ([3, 4], [1, 2]))
-            item = file["far"]
-        error_of(ValueError, item.tolist)
-        for mapped in True, False:  # shards, too
-            with load(path, mmap=mapped) as file:
-                self.assertEqual(file["far"].zero_copy, file["near"].zero_copy)
-        self.assertTiles(tensorfmt.explain(path), os.path.getsize(path))
-        self.assertIn("s.1: xxh3 agrees", str(tensorfmt.verify(path)))
-        self.assertTrue(tensorfmt.verify(path))
-        listed = load(read_file(path))["far"]  # without a path
-        self.assertIn("by its path", error_of(Unsupported, listed.tolist).what)
-        self.assertIn("s.1: not opened", str(tensorfmt.verify(read_file(path))))
-        for changed, word in ((data[:-1], "has 8231 bytes"), (b"x" + data[1:], "begins with b'x"),
-                              (data[:4096] + b"\1" + data[4097:], "the bytes give xxh3:"),
-                              (None, "is missing")):
-            if changed is None:
-                os.remove(shard)
-            else:
-                self.write("m-s.1.zt", changed)
-            self.assertIn(word, str(tensorfmt.verify(path).errors[0]))
-            self.assertEqual(len(load(path)), 2)
-            if "give" not in word:
-                kind = FormatError if changed else Unsupported
-                self.assertIn(word, error_of(kind, load(path)["far"].tolist).what)
-            self.assertEqual(load(path)["near"].tolist(), [1, 2])
+            self.assertEqual((file["far"].shape, bytes(file["far"].raw)), ((2,), b""))
+            self.assertIn("in the shard 's.1'", error_of(Unsupported, file["far"].tolist).what)
+            self.refuses(["'far'", "in the shard 's.1'"], dumps, file, format="ztensor")
+        report = tensorfmt.verify(path)
+        self.assertTrue(report)
+        self.assertIn("in the shard 's.1'", str(report))
+
 
 
 @about("burnrecord")
@@ -4614,50 +4489,27 @@ class RecordTest(TestCase):
 
     def test_what_is_not_of_a_tensor(self):
         file = load(odd_record())
-        self.assertEqual(sorted(file), ["i", "j"])
+        self.assertEqual(list(file), ["j"])
         self.assertSame(file.attrs["scalars"], {
             "a.value.0": 1, "a.value.1": True, "a.value.2": "", "b.value.0": 1, "c.shape.0": 1,
             "c.b": True, "f": 1.5, "h.1.1": False, "h.1.2": "", "k.value.0": 0.0, "k.value.1": 1.0,
             "k.a": 1})
-        self.assertEqual((file["i"].dtype, file["i"].tobytes()), ("float16", b"\x80\0\xff\xff"))
-        rows = str(tensorfmt.verify(odd_record()))
-        for word in ("'i' may be integers",):
-            self.assertIn(word, rows)
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
-    def test_lists_of_numbers(self):
-        item = load(golden("v013_kinds.mpk"))["floats"]
-        self.assertEqual((item.stored.encoding, item.offset, item.nbytes, len(item.raw)),
-                         ("[float32]", 283, 16, 20))
-        self.assertEqual(item[0, 1], INF)
-        self.assertEqual(tohex(item[:, 1].tobytes()), "0000807fc2160100")
-        self.assertEqual(tohex(item[::-1].tobytes()), "00000080c21601000000c07f0000807f")
-        self.assertEqual(tohex(tensorfmt.transpose(item).tobytes()),
-                         "0000c07f000000800000807fc2160100")
-        shape = Map([("value", [1.5, -2.0] * 500), ("shape", [10, 100])])
-        item = load(record(shape))["item"]
-        self.assertEqual(item.dtype, "float64")
-        self.assertEqual(item.tobytes(), struct.pack("<2d", 1.5, -2) * 500)
-
-    @full
-    def test_lists_in_blocks_of_any_size(self):
-        ints = [i << n for i in range(-3, 4) for n in (0, 7, 8, 16, 32, 40)]
-        lists = [(ints, "i64"), ([0.5 * i for i in range(40)], "f64"), ([1, 0] * 30, "i64")]
-        lists += [(values[:30] + ["a"], kind) for values, kind in lists]
-        for values, kind in lists:
-            data = record(Map([("value", values), ("shape", [len(values)])]), kind).replace(
-                b"\xa3i32", b"\xa3i64")
-            for block in range(16, 64):
-                with Changed(tensorfmt, "BLOCK", block), Changed(tensorfmt, "PART", block & 56):
-                    if values[-1] == "a":
-                        self.assertEqual(error_of(FormatError, load, data).field, "item.value[30]")
-                    else:
-                        self.assertEqual(load(data)["item"].tolist(), values)
+    def test_lists_of_numbers_are_refused_by_name(self):
+        """By the version, before their numbers are read, or where the first one is a tensor."""
+        old = record("dd7fffffff").replace(b"\xa60.21.0", b"\xa60.13.2")
+        lists = record(Map([("value", [1.5, -2.0]), ("shape", [2])]))
+        for data, field in (old, "metadata.version"), (lists, "item.value"):
+            error = error_of(Unsupported, load, data)
+            self.assertEqual((error.field, "Burn 0.13" in error.what), (field, True), error.what)
+            self.assertEqual(tensorfmt.detect(data), "burnrecord")
+            check_refused(data, error)
 
     @full
     def test_it_becomes_a_burnpack_and_is_never_written(self):
         import gzip
-        for title in ("v021_quant.mpk", "v021_one_tensor.mpk", "v013_kinds.mpk"):
+        for title in ("v021_quant.mpk", "v021_one_tensor.mpk"):
             file = load(golden(title))
             data = dumps(file, format="burnpack")
             there, summary = converted(file, "burnpack")
@@ -4665,7 +4517,7 @@ class RecordTest(TestCase):
             for name, item in file.items():
                 self.assertSame(there[name].attrs, tensorfmt.attrs_without(item, ["id"]))
                 self.assertEqual(there[name].tobytes(), item.tobytes())
-            self.assertEqual("id" in summary.left_behind, title == "v013_kinds.mpk")
+            self.assertNotIn("id", summary.left_behind)
             for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
                                (tensorfmt.convert, (there, "x.mpk"))):
                 self.refuses([".bpk"], call, *args)
@@ -4700,11 +4552,10 @@ class ConvertTest(TestCase):
         for old, title, data, _ in ALL_FILES:
             for new in [new for new in WRITABLE if chosen(old, new)]:
                 file = load(data)
-                flat = dict(row_of(new).flat if old != new else ())
                 for names in map(list, files_of(new, Map([
                         pair for pair in file.items() if fits(new, pair[1])]))):
                     with self.subTest(file=title, to=new, only=names):
-                        there, summary = converted(file, new, only=names, drop=True, **flat)
+                        there, summary = converted(file, new, only=names, drop=True)
                         renamed = dict(summary.renamed)
                         wanted = content(dict([(renamed.get(name, name), file[name])
                                                for name in names]))
@@ -4825,13 +4676,12 @@ class ConvertTest(TestCase):
     @about("primitiv")
     def test_renamed_and_left_behind(self):
         odd = dumps({"dense/kernel:0": F32, "a.b": F32, "plain": F32}, format="ztensor")
-        file, summary = converted(odd, "primitiv", flat=True)
-        self.assertEqual(summary.renamed,
-                         [("dense/kernel:0", "dense/kernel\\:0"), ("a.b", "a\\.b")])
-        self.assertEqual(sorted(file), ["a\\.b", "dense/kernel\\:0", "plain"])
+        file, summary = converted(odd, "primitiv", rename={"dense/kernel:0": "dense/kernel\\:0"})
+        self.assertEqual(summary.renamed, [("dense/kernel:0", "dense/kernel\\:0")])
+        self.assertEqual(sorted(file), ["a.b", "dense/kernel\\:0", "plain"])
         self.assertEqual((summary.left_behind, summary.dropped), (
             ["data_endianness", "encoding", "layout", "version"], []))
-        self.refuses(["dense/kernel:0", "flat=True"], converted, odd, "primitiv")
+        self.refuses(["dense/kernel:0", "escape ':'"], converted, odd, "primitiv")
 
     @about("mag")
     def test_numbers_as_text(self):
@@ -4888,11 +4738,13 @@ class ConvertTest(TestCase):
         file = load(dumps({"s": csr}, format="ztensor"))
         many = tensorfmt.File(file.kind, file._source, {}, {}, Map(
             [(name, file["s"].copy(name=name)) for name in "abcd"]))
-        for kind, options, total in (("ztensor", {}, 160), ("burnpack", {"dense": True}, 280)):
-            with Changed(tensorfmt, "MAX_COPIES", ratio(total, file.nbytes)):
+        work = 2 * max(file["s"].nbytes, sum([row[1] for row in file["s"].ranges()]))
+        for kind, options in (("ztensor", {}), ("burnpack", {"dense": True})):
+            with Changed(tensorfmt, "MAX_COPIES", ratio(work, file.nbytes)):
                 self.assertEqual(converted(many, kind, **options)[0]["b"].tolist(), CSR_DENSE)
-            with Changed(tensorfmt, "MAX_COPIES", ratio(total - 1, file.nbytes)):
-                self.refuses(["%d bytes more" % (total // 2)], converted, many, kind, **options)
+            with Changed(tensorfmt, "MAX_COPIES", ratio(work - 1, file.nbytes)):
+                self.refuses(["again and again, for %d" % work], converted, many, kind,
+                             **options)
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -4934,16 +4786,6 @@ def small_mag(*rows):
     return head[:8] + crc + head[12:] + body + bytes(256)
 
 
-def zt1(*changes, end=b"ZTEN1000"):
-    """Return a file of zTensor 1.2 with (old, new) in its manifest, `w` = float32 [2]."""
-    text = unhex("a2 6776657273696f6e 65312e322e30 676f626a65637473 a16177a3 657368617065 8102"
-                 "66666f726d6174 6564656e7365 6a636f6d706f6e656e7473 a1 6464617461a3"
-                 "656474797065 63663332 666f6666736574 1840 666c656e677468 08")
-    text = changed(text, changes)
-    return (b"ZTEN1000" + bytes(56) + struct.pack("<2f", 1, 2) + text
-            + struct.pack("<Q", len(text)) + end)
-
-
 def zt2(*changes, **footer):
     """Return a file of zTensor 2 with (old, new) in its manifest; `footer`: start, version, ..."""
     text = unhex("a1 676f626a65637473 a16177a3 657061727473 a1 6464617461a3 64626c6f62 8219100008"
@@ -4967,26 +4809,6 @@ def zt2_objects(objects, data=(), **top):
     data = b"".join([blob + bytes(-len(blob) % 4096) for blob in (b"\x89ZT2\r\n\x1a\n",) + data])
     return data + text + struct.pack("<QQQII8s", len(data), len(text), tensorfmt.xxh3_64([text]),
                                      2, 0, data[:8])
-
-
-def zt1_objects(top, data, end=b"ZTEN1000"):
-    """Return a file of zTensor 1; its i-th blob is at 64 * (i + 1)."""
-    text = tensorfmt.cbor_dumps(Map(sorted(dict({"version": "1.2.0"}, **top).items())))
-    data = b"".join([blob + bytes(-len(blob) % 64) for blob in (b"ZTEN1000",) + data])
-    return data + text + struct.pack("<Q", len(text)) + end
-
-
-def zt1_file(data, **objects):
-    """Return a file of zTensor 1.2 of (layout, shape, parts: offset, nbytes, dtype, facts)."""
-    return zt1_objects({"objects": dict([(name, {
-        "shape": shape, "format": layout, "components": dict([(role, dict(
-            {"dtype": code, "offset": at, "length": nbytes}, **facts))
-            for role, (at, nbytes, code, facts) in parts.items()])})
-        for name, (layout, shape, parts) in objects.items()])}, (data,))
-
-
-def part1(dtype, offset, length):
-    return Map([("dtype", dtype), ("offset", offset), ("length", length)])
 
 
 def part2(dtype, at, nbytes, **more):
@@ -5044,20 +4866,7 @@ SHARD = b"\xa2fshards\xa1as\xa2dsize\x18\x30fdigestca:0g"  # in place of "\xa1g"
 
 def ztensor_rows():
     """Return rows of bad_files(); the field and the offset are in the accepted texts."""
-    rows = [("zt 1: " + name, zt1((old, new)), FormatError) for name, old, new in (
-        ("version", b"gversion", b"gversiom"), ("objects", b"gobjects", b"gobjectz"),
-        ("an array", b"\xa2gv", b"\x82gv"), ("bytes behind", b"\xa2gv", b"\x00\xa2gv"),
-        ("name", b"\xa1aw\xa3", b"\xa1\x05\xa3"), ("shape", b"\x81\x02", b"\x81\x20"),
-        ("format", b"edense", b"\x05"), ("components", b"ddata", b"daata"),
-        ("a component", b"\xa1ddata\xa3edtypecf32foffset\x18@flength\x08", b"\xa1ddata\x05"),
-        ("dtype", b"cf32", b"\x05"), ("offset", b"\x18@", b"\x18a"),
-        ("length", b"length\x08", b"length\x07"),
-        ("uncompressed", b"\xa3edtypecf32",
-         b"\xa5hencodingdzstdsuncompressed_length\x07edtypecf32"),
-        ("role", b"\xa1ddata", b"\xa1\x05"),
-        ("attributes", b"\xa2gv", b"\xa3jattributes\xa1\x05\x05gv"))]
-    rows += [("zt 1: cut", zt1()[:16], FormatError), ("zt 1: too long", zt1() + b"\0", FormatError),
-             ("zt 2: cut", zt2()[:47], FormatError), ("zt 2: version", zt2(version=1), Unsupported)]
+    rows = [("zt 2: cut", zt2()[:47], FormatError), ("zt 2: version", zt2(version=1), Unsupported)]
     rows += [("zt 2: " + name, zt2((old, new)), FormatError) for name, old, new in (
         ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"),
         ("unsorted", b"\xa1g", b"\xa2h12345678\x05g"), ("a tag", b"\x81\x02", b"\x81\xc1\x02"),
@@ -5075,12 +4884,6 @@ def ztensor_rows():
         ("shard name", b"\xa1g", SHARD.replace(b"as", b"a/")))]
     return rows + [("zt 2: " + name, zt2(**{name: value}), FormatError) for name, value in (
         ("magic", bytes(8)), ("start", 8193), ("nbytes", 9999), ("hash", 1))]
-
-
-def snapshot(*changes, version=100, title="s100_basic.mag"):
-    """Return a file with changes and the checksum that then agrees."""
-    data = patched(golden(title), (4, "%02x" % version), *changes)
-    return patched(data, (16, tohex(struct.pack("<I", tensorfmt.crc32c(data[20:178])))))
 
 
 def mag300(*changes, **header):
@@ -5263,18 +5066,6 @@ def bad_files(*also):
         ("tbs: trailing magic", tbs + b"\0"), ("tbs: n", flat_file((132, "ffffff"))),
         ("tbs: root", flat_file((12, "ff"))), ("tbs: vtable", flat_file((28, "ff"))),
         ("tbs: vtable length", flat_file((68, "0f"))), ("tbs: no version", flat_file((20, "0000"))),
-        ("mag 100: cut", snapshot()[:38]), ("mag 200: no SRP!", snapshot((32, "20"), version=200)),
-        ("mag 100: many names", snapshot((36, "ffffffff"))),
-        ("mag 100: names from 1", snapshot((40, "01"))),
-        ("mag 100: empty name", snapshot((44, "00"))), ("mag 100: not UTF-8", snapshot((65, "ff"))),
-        ("mag 100: twice", snapshot((44, "01 000000 02 000000 03"), (56, "786178"))),
-        ("mag 100: name cut", snapshot((52, "ffffff00"))),
-        ("mag 100: no MDT!", snapshot((66, "20"))), ("mag 100: many", snapshot((28, "ffffffff"))),
-        ("mag 100: rank", snapshot((74, "40"))), ("mag 100: no BUF!", snapshot((178, "20"))),
-        ("mag 100: checksum", patched(golden("s100_basic.mag"), (16, "00"))),
-        ("mag 100: key_id", snapshot((78, "03"))), ("mag 100: key_id twice", snapshot((110, "02"))),
-        ("mag 100: no elements", snapshot((98, "00"))), ("mag 100: numel", snapshot((82, "02"))),
-        ("mag 100: offset", snapshot((122, "05"))), ("mag 100: data cut", snapshot()[:-1]),
         ("tbs: no name", flat_file((74, "0000"))), ("tbs: offset 0", flat_file((92, "00"))),
         ("tbs: string", flat_file((116, "ffff0000"))), ("tbs: no NUL", flat_file((121, "78"))),
         ("tbs: not UTF-8", flat_file((120, "ff"))), ("tbs: vector", flat_file((124, "ffffff3f"))),
@@ -5282,9 +5073,8 @@ def bad_files(*also):
         ("tbs: size", flat_file((104, "04"))), ("tbs: shape wraps", flat_file((128, "02000040")))]
     unsupported = [
         ("mag: MAG&", b"MAG&" + mag[4:]), ("mag: version 301", spec_mag((4, "2d010000"))),
-        ("mag: version 100", spec_mag((4, "64000000"))), ("mag 100: aux", snapshot((20, "01"))),
-        ("mag 100: metadata", snapshot((24, "01"))),
-        ("mag 200: dtype 13", snapshot((75, "0d"), version=200)),
+        ("mag: version 100", spec_mag((4, "64000000"))), ("zt: 1.x", b"ZTEN1000" + bytes(20)),
+        ("mag: version 200", spec_mag((4, "c8000000"))),
         ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40"))),
         ("mag: header aux", spec_mag((20, "01000000"))),
         ("mag: metadata type", spec_mag((24, "03000000"))), ("mag: dtype 4", spec_mag((112, "04"))),
@@ -5334,7 +5124,7 @@ def bad_files(*also):
             ("backwards", {"data_offsets": [8, 0]}),
             ("empty, far away", {"shape": [0], "data_offsets": [9, 9]}))]
     key, shape, dtype = "81a177", "a57368617065", "a56474797065a3463332"  # "w", "shape", F32
-    data, value, one = "83a56279746573", "82a576616c7565", golden("v021_one_tensor.mpk")
+    data, one = "83a56279746573", golden("v021_one_tensor.mpk")
     bad += [("mpk: " + name, record(item)) for name, item in (
         ("key twice", "82a17790a17790"), ("key", "810102"), ("map too long", key + "df80000000"),
         ("UTF-8", key + "a1ff"), ("shape", data + "c400" + shape + "91ff" + dtype),
@@ -5342,10 +5132,7 @@ def bad_files(*also):
         ("dtype", data + "c400" + shape + "90" + dtype[:12] + "05"),
         ("dtype of two", data + "c400" + shape + "90" + dtype[:12] + "82a16101a16201"),
         ("size", data + "c40100" + shape + "9102" + dtype),
-        ("mixed", value + "92ca00000000c3" + shape + "9102"),
-        ("two floats", value + "92ca00000000cb0000000000000000" + shape + "9102"),
-        ("large", value + "9205cfffffffffffffffff" + shape + "9102"),
-        ("two scalars", "82a3612e6201a16181a16202"), ("count", value + "9105" + shape + "9102"),
+        ("two scalars", "82a3612e6201a16181a16202"),
         ("nesting", "91" * 200 + "90"),
         ("two of a name", "82a3612e62" + data + "c400" + shape + "9100" + dtype + "a16181a162"
          + data + "c400" + shape + "9100" + dtype))] + [
@@ -5359,10 +5146,10 @@ def bad_files(*also):
 def odd_record():
     """Return a record of Burn with much that is not of a tensor."""
     return record(
-        "8b a16181a576616c75659301c3a0 a16282a576616c75659101a161c0"
+        "8a a16181a576616c75659301c3a0 a16282a576616c75659101a161c0"
         "a16382a573686170659101a162c3 a164c40161 a165d40501 a166cb3ff8000000000000"
         "a16781a5706172616dc0 a16892c093c0c2a0"
-        "a16982a576616c756592cc80cdffffa573686170659102 a16a83a56279746573c40101a5736861706591"
+        "a16a83a56279746573c40101a5736861706591"
         "01a56474797065a24638 a16b82a576616c756592ca00000000ca3f800000a16101",
         "half::binary16::f16", "")
 
@@ -5408,8 +5195,8 @@ def many_statistics(key, count=6000):
 
 UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
     "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
-    "the data end", "bytes left", "left over", "not a ", "another ", "at least", "too short",
-    "the shortest", "after the end", "the first is 0", "a NUL byte in the JSON",
+    "the data end", "bytes left", "left over", "not a ", "not read", "another ", "at least",
+    "too short", "the shortest", "after the end", "a NUL byte in the JSON",
     "the header begins", "has no item", "tensors are whole")
 
 
@@ -5540,7 +5327,6 @@ class BadFileTest(TestCase):
             for end in range(len(data) - 1, 20, -step):
                 with self.subTest(format=format, end=end):
                     self.check_cut(data[:end], whole, ends)
-
     def check_cut(self, cut, whole, ends):
         """Compare what partial=True gives of a file without its end."""
         last = max(ends.values())
@@ -5840,15 +5626,9 @@ def bombs(n):
         rows.append((name, primitiv(kind, first + "ce%08x" % count + "".join(parts))))
     shape = head(4, 9 * n) + b"\x01" * (9 * n)
     key = b"\x91\xda" + struct.pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
-    names = b"".join([b"%04d" % i for i in range(n // 4)])
-    index = b"SRP!" + struct.pack("<%dI" % (n // 4 + 2), n // 4, *range(0, n + 1, 4)) + names
-    index += b"MDT!DSC!" + b"".join([struct.pack("<BBHIQQ", 0, 5, 0, i, 1, i)
-                                     for i in range(n // 4)])
-    small = struct.pack("<III", 0, 0, n // 4) + index
-    small = struct.pack("<4sIQI", b"MAG!", 100, 0, tensorfmt.crc32c(small)) + small + b"BUF!"
     empty = b'"%d":{"shape":[0],"dtype":"","dtype_id":0,"offset":8200,"nbytes":0},'
     rows += [
-        ("mag 100", small + names), ("mag 300: digits", mag300((b"0.1", b"9" * 10 * n))),
+        ("mag 300: digits", mag300((b"0.1", b"9" * 10 * n))),
         ("mag 300: lists", mag300((b"0.1", b"[" + b"[]," * (3 * n) + b"1]"))),
         ("mag 300: tensors", mag300((b'"e"', b"".join([
             empty % i for i in range(n // 4)]) + b'"e"'))),
@@ -5872,10 +5652,10 @@ class HostileTest(TestCase):
                 str(call(data))
             except FormatError:
                 pass
-        rows = ((load, 24), (lambda data: len(list(tensorfmt.explain(data))), 64),
-                (tensorfmt.verify, 64))  # bytes of memory for each byte
+        rows = ((load, 100), (lambda data: len(list(tensorfmt.explain(data))), 200),
+                (tensorfmt.verify, 200))  # bytes of memory for each byte, as README promises
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
-                Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), \
+                Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_FAULTS", 9), \
                 Changed(tensorfmt.RecordTree, "MAX_TREE", 0):
             for number, (name, data) in enumerate(bombs(500)):
                 for i, (call, nbytes) in enumerate(rows):
@@ -5909,19 +5689,10 @@ class HostileTest(TestCase):
         def keys(numbers):
             return b"\xb9" + struct.pack(">H", len(numbers)) + b"".join(
                 [b"\x1a" + struct.pack(">I", n) + b"\0" for n in numbers])
-        for text in (keys(range(10000)), b"\x82" + keys(range(7, 70, 7)) * 2):
-            tensorfmt.cbor_loads(text)
-        hashes = b"".join([b"\xc2\x4c" + (k * ((1 << 61) - 1)).to_bytes(12, "big") + b"\x00"
-                           for k in range(1 << 24, (1 << 24) + 250)])
-        error = error_of(Unsupported, tensorfmt.cbor_loads, b"\xb8\xfa" + hashes)
+        tensorfmt.cbor_loads(keys(range(1000)))
+        error_of(Unsupported, tensorfmt.cbor_loads, keys(range(1001)))
+        error = error_of(Unsupported, tensorfmt.cbor_loads, b"\x82" + 2 * keys(range(501)))
         self.assertIn("MAX_HARD_KEYS", error.what)
-        for count, key, hard in ((65, 0, 0), (65, 66, 0), (65, 67, 1), (64, 67, 0), (65, -1, 1),
-                                 (65, 0.5, 1), (65, "a", 0), (65, 1 << 64, 256),
-                                 (65, (1 << 64) - 1, 1), (65, -(1 << 64), 1),
-                                 (65, -(1 << 64) - 1, 256)):
-            reader = tensorfmt.Cbor(b"")
-            tensorfmt.check_key(reader, dict.fromkeys(range(1, count + 1)), key)
-            self.assertEqual(reader.hard_keys, hard, (count, key))
 
     @about("flat")
     def test_overlapping_vtables_and_strings(self):
@@ -5939,16 +5710,10 @@ class HostileTest(TestCase):
             data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
             data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
             return tensorfmt.flat_loads(data, (("x", ["string"], [], ""),))["x"]
-
-        def structs(count):  # one of 4 KB, in a table that stands so often in a vector
-            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
-            data += struct.pack("<%dI" % count, *range(8 + 4 * count, 8, -4))
-            data += struct.pack("<3HHi", 6, 4100, 4, 0, 8) + bytes(4096)
-            return tensorfmt.flat_loads(data, (("x", [(("s", 4096, None, ""),)], [], ""),))["x"]
         self.assertEqual((len(tables(4, 6 + 4 * 4094)), len(strings(400))), (4, 400))
         for call, row, field in [
                 (tables, (1000,), "x[4].vtable"), (tables, (4, 5 + 4 * 4094), "x[3].vtable"),
-                (strings, (600,), "x[522]")] + [(structs, (5000,), "x[2082].s")] * CPYTHON:
+                (strings, (600,), "x[522]")]:
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
@@ -5967,7 +5732,7 @@ class HostileTest(TestCase):
 def later_goods():
     """Return more good files of the later generations."""
     facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
-    return [zt2_of_all_kinds(), V111_SPARSE,
+    return [zt2_of_all_kinds(),
             dumps(facts, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
             dumps(facts, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
 
@@ -6168,61 +5933,24 @@ class VerifyTest(TestCase):
     @about("ztensor")
     @full
     def test_work_that_a_small_file_asks_for(self):
-        """A tensor is not decoded where that is more than what is left: rows (file, bytes)."""
-        usual = {"name": "s", "offset": 64, "size": 16, "dtype": "float32", "encoding": "raw",
-                 "shape": [40, 4], "layout": "sparse", "sparse_format": "csr"}
-        part = {"offset": 64, "size": 16}
-        csr = dumps({"s": tensor(dtype="float32", shape=(3, 5), components=CSR)}, format="ztensor")
-        rows = [(csr, 80), (csr.replace(b"\x63nnz", b"\x63nnx"), 80), (dumps({"s": tensor(
-            dtype="float32", shape=(3, 5), components=COO)}, format="ztensor"), 80)]
-        rows += [(ztensor(dict(usual, **row)), cost) for row, cost in (
-            ({"indptr": part, "indices": part}, 328), ({"indptr": dict(
-                part, size=1, encoding="zstd"), "indices": part, "shape": [5000, 4]}, 32776),
-            ({"layout": "sparsecsr"}, 128), ({"layout": "sparsecoo"}, 128))]
-        rows += [(zt1_file(bytes(16), w=("sparse_csr", [40, 4], {
-            "values": (64, 16, "f32", {}), "indptr": (64, 16, "u64", {}),
-            "indices": (64, 16, "u64", {})})), 328)]
-        rows += [(ztensor(dict(usual, layout="dense", encoding="zstd", size=4, shape=[8]), dict(
-            usual, layout="dense", encoding="zstd", name="a")), 640 + 8 * 16)] if ZSTD else []
-        bools = dict(usual, layout="dense", dtype="bool", shape=[16])
-        rows.append((ztensor(bools, dict(bools, name="a")), 16))
-        for data, cost in rows:
-            for number, enough in ((cost, True), (cost - 1, False)):
-                with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
-                    text = str(tensorfmt.verify(data))
-                    self.assertEqual("more work than" not in text, enough, (text, number))
-                    self.assertEqual("cannot decompress" in text, enough and cost == 32776)
+        """Nothing is decoded nor hashed where the tensors ask for too much in all."""
+        entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
+        data = ztensor(*[dict(entry, name=name, checksum="crc32c:00000000") for name in "abc"])
+        bad = ztensor(*[dict(entry, name=name, encoding="zstd", shape=[8]) for name in "abc"])
+        for given, each in ((data, 16), (bad, 32 + 8 * 16)):  # but for the first and the largest
+            with Changed(tensorfmt, "MAX_COPIES", ratio(each, len(given))):
+                self.assertNotIn("again and again", str(tensorfmt.verify(given)))
+                self.assertFalse(ZSTD and tensorfmt.verify(given))
+            with Changed(tensorfmt, "MAX_COPIES", ratio(each - 1, len(given))):
+                rows = [row[:2] for row in tensorfmt.verify(given).rows if "again" in row[3]]
+                self.assertEqual(rows, [("-", "contents")])
+                items = list(load(given).items())
+                self.refuses(["MAX_COPIES"], dumps, dict(items), format="burnpack")
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
                     tensorfmt, "fast_xxh3", lambda: None):
                 text = str(tensorfmt.verify(zt2()))
                 self.assertEqual("over MAX_SLOW_HASH" not in text, enough, text)
-
-        def rows_of(n):
-            return make_entry(bytes(256), dtype="float32", layout="sparse", sparse_format="csr",
-                              shape=[n, 44], indptr=dict(part, size=256))
-        data = ztensor()
-        text = "crc32c:0x%08X" % tensorfmt.crc32c(data[64:80])
-        usual = load(data)["a"]
-        entry = {"offset": 64, "size": 16, "dtype": usual.dtype, "shape": [4], "encoding": "raw"}
-        data = ztensor(*[dict(entry, name=name, checksum=spelled) for name, spelled in (
-            ("a", text), ("b", text.lower()), ("c", text))])
-        for number, agreed in ((16, 3), (15, 2)):
-            with Changed(tensorfmt, "MAX_COPIES", ratio(number, len(data))):
-                texts = [row[3] for row in tensorfmt.verify(data).rows if row[1] == "checksums"]
-                self.assertEqual(len([row for row in texts if "MAX_COPIES" in row]), 3 - agreed)
-                self.assertEqual(texts[-1], "%d of 3 agree" % agreed)
-        items = list(load(data).items())
-        with Changed(tensorfmt, "MAX_COPIES", ratio(16, len(data))):
-            self.assertEqual(len(load(dumps(dict(items), format="burnpack"))), 3)
-        with Changed(tensorfmt, "MAX_COPIES", ratio(15, len(data))):
-            self.refuses(["MAX_COPIES"], dumps, dict(items), format="burnpack")
-            self.assertTrue(dumps(dict(items[:1]), format="burnpack"))
-        last = (1 << 19) + len(rows_of(1 << 19)) // 2 - 1
-        for n, enough in ((last, True), (last + 1, False)):  # over 4 MiB and four files
-            with Changed(tensorfmt, "MAX_COPIES", 1 << 20):
-                text = str(tensorfmt.verify(rows_of(n)))
-                self.assertEqual("more work than" not in text, enough, (n, len(rows_of(n))))
 
     @about("burnpack")
     @full
@@ -6493,8 +6221,12 @@ def uses_of_later_layers(text, tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (
                 node.id not in known and defined.get(node.id, 0) > layers[node.lineno]):
             found.add("%s in %s" % (node.id, owner))
+        of_class = set([name.id for part in node.body if isinstance(part, (
+            ast.Assign, ast.AnnAssign)) for name in ast.walk(part) if isinstance(
+                name, ast.Name) and isinstance(name.ctx, ast.Store)]) if isinstance(
+                    node, ast.ClassDef) else set()  # its functions do not see them
         for child in ast.iter_child_nodes(node):
-            look(child, known, owner)
+            look(child, known if isinstance(child, ast.FunctionDef) else known | of_class, owner)
     for node in tree.body:
         look(node, frozenset(), getattr(node, "name", "line %d" % node.lineno))
     return sorted(found)
@@ -6603,8 +6335,9 @@ class CopyTest(TestCase):
     def rows(self):
         """Yield (format, formats, parts): of each format with load, and with each part besides."""
         for kind in [kind for kind in tensorfmt.FORMATS if chosen(kind.NAME)]:
-            rows = [["load", part] for part in tensorfmt.PARTS if part not in ("load", "tools")]
-            for parts in [["load"]] + rows + [list(tensorfmt.PARTS)]:
+            rows = [["load", part] for part in tensorfmt.COPY_PARTS
+                    if part not in ("load", "tools")]
+            for parts in [["load"]] + rows + [list(tensorfmt.COPY_PARTS)]:
                 yield kind.NAME, [kind.NAME] + list(kind.NEEDS), parts
 
     @about("ztensor")
@@ -6677,7 +6410,7 @@ class CopyTest(TestCase):
         """Return whether an answer ends with the error for a part that a copy lacks."""
         what = answer[-1] if answer and isinstance(answer[-1], str) else ""
         lacks = what[len(REFUSES):] if what[:len(REFUSES)] == REFUSES else ""
-        self.assertTrue(not lacks or lacks in tensorfmt.PARTS and lacks not in parts, lacks)
+        self.assertTrue(not lacks or lacks in tensorfmt.COPY_PARTS and lacks not in parts, lacks)
         return bool(lacks)
 
     def check_good(self, copy, data, answer, wanted, parts):
@@ -6730,7 +6463,7 @@ class CopyTest(TestCase):
         path = os.path.join(folder_for(self), "copy.py")
         for args, wanted, words in (
                 (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
-                (("--with", "onnx"), 2, "--with takes some of load, save, "),
+                (("--with", "onnx"), 2, "--with takes some of load, fast, save, "),
                 (("--board",), 2, "unrecognized arguments")):
             code, out, err = run("vendor", path, *args)
             self.assertEqual((code, out, words in err), (wanted, "", True), err)
@@ -6771,14 +6504,14 @@ __version__ = "1"
 __all__ = ["load", "save"]
 
 
-# -- [2b] left out -------------------------------------------------------------------------------
+#: - [2b] left out -------------------------------------------------------------------------------
 
 
 def left_out(part):
     """What stands for it."""
 
 
-# -- [6e] zstd -----------------------------------------------------------------------------------
+#: - [6e] zstd -----------------------------------------------------------------------------------
 #
 # What is said of it.
 
@@ -6800,7 +6533,7 @@ FORMATS = (
 FORMATS.append(Frames())
 
 
-# -- [8a] load -----------------------------------------------------------------------------------
+#: - [8a] load -----------------------------------------------------------------------------------
 
 import struct
 import sys
@@ -6849,13 +6582,13 @@ def load(source, sys=None):
     """
     unused = Frames(source)  # a name of its own
     return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
-'''
+'''.replace('#: -', '# --')
 SMALL_COPY = '''
 __version__ = "1"
 __all__ = ['load', 'File', 'FORMATS']
 
 
-# -- [2b] left out -------------------------------------------------------------------------------
+#: - [2b] left out -------------------------------------------------------------------------------
 
 
 def left_out(part):
@@ -6865,7 +6598,7 @@ def left_out(part):
 Frames = left_out("zstd")
 
 
-# -- [6e] zstd -----------------------------------------------------------------------------------
+#: - [6e] zstd -----------------------------------------------------------------------------------
 
 MOST = 5
 FORMATS = (
@@ -6873,7 +6606,7 @@ FORMATS = (
 )
 
 
-# -- [8a] load -----------------------------------------------------------------------------------
+#: - [8a] load -----------------------------------------------------------------------------------
 
 
 ENCODINGS = {}
@@ -6907,7 +6640,7 @@ def load(source, sys=None):
     """Return something."""
     unused = Frames(source)  # a name of its own
     return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
-'''
+'''.replace('#: -', '# --')
 
 
 def undefined_names(text):
@@ -6959,6 +6692,7 @@ class ReadmeTest(TestCase):
         go_to(self, folder_for(self))
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         names = {"__name__": "readme"}
+        self.addCleanup(names.clear)  # functions and their names are a cycle
         ran, printed = {"python": 0, "console": 0, "text": 0}, ""
         for number, (language, _, text) in enumerate(
                 [block.partition("\n") for block in blocks[1::2]]):
@@ -7045,15 +6779,6 @@ class FlatBuffersTest(TestCase):
                     self.assertIn("operations[", error.field)
 
     @full
-    def test_a_table_without_rows(self):
-        for step, wanted in ((4, {0: b"abcd"}), (7, {0: b"d"}), (0, {}), (8, None), (9, None)):
-            data = unhex("0c000000 0600 0800") + struct.pack("<Hxxi", step, 8) + b"abcd"
-            if wanted is None:
-                error = error_of(FormatError, tensorfmt.flat_loads, data)
-                self.assertEqual((error.what, error.offset),
-                                 ("FlatBuffers: field out of bounds", 12))
-            else:
-                self.assertEqual(tensorfmt.flat_loads(data), wanted)
 
     @full
     def test_builders_need_no_order_of_fields(self):
@@ -7078,14 +6803,14 @@ class FlatBuffersTest(TestCase):
 class PartsTest(TestCase):
     """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
 
-    COO = {"coords": (64, 16, "u64", {}), "values": (128, 8, "f32", {})}
-    GROUP = {"scales": (64, 8, "f16", {}), "values": (128, 8, "u8", {})}
-
-    def zt1_parts(self):
-        """Return a file of zTensor 1: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
-        data = struct.pack("<4Q32x2f56x", 0, 1, 1, 0, 1, 2)
-        coo = dict(self.COO, coords=(64, 32, "u64", {}))
-        return zt1_file(data, coo=("sparse_coo", [2, 2], coo), x=("group", [4], self.GROUP))
+    def zt2_parts(self):
+        """Return a file of zTensor 2: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
+        coo = {"coords": part2("u64", 1, 32), "values": part2("f32", 2, 8)}
+        group = {"scales": part2("f16", 3, 8), "values": part2("u8", 2, 8)}
+        return zt2_objects({
+            "coo": {"layout": "zt.sparse_coo/1", "shape": [2, 2], "parts": coo},
+            "x": {"layout": "group", "shape": [4], "parts": group}},
+            (struct.pack("<4Q", 0, 1, 1, 0), struct.pack("<2f", 1, 2), bytes(8)))
 
     @staticmethod
     def entry(dtype="float32", **more):
@@ -7114,7 +6839,7 @@ class PartsTest(TestCase):
                 yield pickle.loads(pickle.dumps(load(stream)["x"])) if name == "x" else item
 
     def test_copies_of_sparse_tensors(self):
-        for item in self.copies(self.zt1_parts(), "coo"):
+        for item in self.copies(self.zt2_parts(), "coo"):
             self.assertEqual(item.tolist(), [[0.0, 1.0], [2.0, 0.0]])
             self.assertEqual(item.components["coords"].tolist(), [[0, 1], [1, 0]])
             for version in ("0.1", "2"):
@@ -7129,28 +6854,21 @@ class PartsTest(TestCase):
         self.assertEqual(load(data)["w"].shape, (2,))
 
     def test_copies_of_unknown_layouts(self):
-        for item in self.copies(self.zt1_parts(), "x"):
-            self.assertEqual((item.dtype, item.shape, item.attrs["format"]), (None, (4,), "group"))
-            self.assertEqual(sorted(item.components), ["scales", "values"])
-            self.assertEqual(item.components["values"].tobytes(), struct.pack("<2f", 1, 2))
-            self.assertEqual(item.components["scales"].tolist()[0], 0.0)
+        for item in self.copies(self.zt2_parts(), "x"):
+            self.assertEqual((item.dtype, item.shape, item.attrs["layout"]), (None, (4,), "group"))
+            self.assertIs(item.components, None)
             self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
             error_of(tensorfmt.Unsupported, item.tolist)
-        parts = {"a": (64, 8, "i16", {}), "b": (64, 8, "f8_e5m2", {}), "c": (64, 8, "f32", {
-            "encoding": "zstd", "uncompressed_length": 24}), "d": (64, 8, "f32", {
-                "encoding": "zstd"})}
-        found = load(zt1_file(bytes(72), x=("group", [4], parts)))["x"].components
-        self.assertEqual([found[role].shape for role in "abcd"], [(4,), (8,), (6,), (2,)])
 
     def test_dense_tensors_have_no_components(self):
-        for data in (self.entry(), zt1(), zt2()):
+        for data in (self.entry(), zt2()):
             self.assertEqual([item.components for item in load(data).values()], [None])
 
     @full
     def test_ranges_name_the_parts(self):
-        file = load(self.zt1_parts())
-        self.assertEqual(file["coo"].ranges(), [(64, 32, "coords"), (128, 8, "")])
-        self.assertEqual(file["x"].ranges(), [(64, 8, "scales"), (128, 8, "values")])
+        file = load(self.zt2_parts())
+        self.assertEqual(file["coo"].ranges(), [(4096, 32, "coords"), (8192, 8, "")])
+        self.assertEqual(file["x"].ranges(), [(12288, 8, "scales"), (8192, 8, "values")])
 
     @full
     def test_what_zt2_cannot_hold_is_refused_together(self):
@@ -7425,7 +7143,8 @@ class TrustTest(FolderCase):
         header = {"w": {"dtype": evil, "shape": [2], "data_offsets": [0, 8]}}
         for key in ("name", "dtype", "encoding", "layout", "checksum", "data_endianness", evil):
             yield ".zt", ztensor(**{key: evil})
-        yield ".zt", zt1_file(bytes(8), w=(evil, [1], {evil: (64, 4, evil, {"digest": evil})}))
+        yield ".zt", zt2_objects({evil: {"layout": evil, "shape": [1], "parts": {
+            evil: part2("f32", 1, 4, type=evil, encoding=evil, decoded_length=4)}}}, (bytes(4),))
         yield ".safetensors", safetensors(header, bytes(8))
         header["w"]["dtype"] = "F32"
         yield ".safetensors", safetensors(dict(header, __metadata__={evil: evil}), bytes(8))
@@ -7462,6 +7181,7 @@ class TrustTest(FolderCase):
             for text in texts[:-1]:
                 self.assertHarmless(text, evil)
             self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
+            file.close()
 
     def test_messages_are_bounded(self):
         many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
@@ -7569,11 +7289,6 @@ class TrustTest(FolderCase):
             self.assertEqual(dumps(load(data), format="burnpack")[:4], data[:4])
             self.refuses(["again and again"], tensorfmt.convert, data, io.BytesIO(), format="mag",
                          cast="float32")
-        budget = tensorfmt.Budget(10)
-        self.assertEqual([budget.covers(n) for n in (384, 320, 256, 1, 0)],
-                         [True, False, True, False, True])
-        self.assertIn("tea: 1 bytes more, 0 are left; MAX_COPIES = 64",
-                      str(error_of(ValueError, budget.spend, 1, "tea")))
 
     def test_files_are_made_with_the_mode_of_the_target(self):
         if os.name != "posix":
@@ -7727,7 +7442,7 @@ class SmallWorkTest(TestCase):
             except FormatError:
                 pass
         for name, _, pair, title in growth["drawn"](7)[:20]:
-            files = [growth["make"](name, pair, nbytes, 7) for nbytes in (1000, 4000)]
+            files = [growth["make"](name, pair, nbytes, 7) for nbytes in (4000, 16000)]
             for call in (load, tensorfmt.verify) if files[0] else ():
                 few, many = [count_calls(look, call, data) for data in files]
                 with self.subTest(pair=title, few=few, many=many):
@@ -7735,10 +7450,11 @@ class SmallWorkTest(TestCase):
 
     @about("ztensor")
     def test_names_of_parts_are_short(self):
-        name = "n" * 5000
-        group = dict([("%02d" % i, (64 + 64 * i, 4, "f32", {})) for i in range(40)])
-        for layout, parts in (("group", group), ("dense", {"data": (64, 4, "f32", {})})):
-            data = zt1_file(bytes(64 * len(parts)), **{name: (layout, [1], parts)})
+        name = "n" * 1024
+        group = dict([("%02d" % i, part2("f32", 1 + i, 4)) for i in range(40)])
+        for layout, parts in (("group", group), ("dense", {"data": part2("f32", 1, 4)})):
+            data = zt2_objects({name: {"layout": layout, "shape": [1], "parts": parts}},
+                               (bytes(4096 * len(parts)),))
             ranges = load(data)[name].ranges()
             self.assertEqual([role for _, _, role in ranges],
                              sorted(group) if layout == "group" else [""])
@@ -7821,22 +7537,6 @@ class SmallWorkTest(TestCase):
             self.assertRaises(ValueError, tensorfmt.as_dtype, name)
         self.assertFalse(F32 == sys.stdout)
 
-    @about("ztensor")
-    def test_other_digests_of_the_same_bytes_are_compared(self):
-        """To look at values hashes none of them."""
-        data = dumps({"w": tensor(bytes(range(256)) * 4, "uint8")}, format="ztensor", version=2)
-        start, = struct.unpack("<Q", data[-40:-32])
-        names = dict([("%04d" % i, {"shape": [1024], "layout": "dense", "parts": {"data": {
-            "dtype": "u8", "blob": [65536, 1024], "digest": "xxh3:%016x" % i}}})
-            for i in range(90)])
-        text = tensorfmt.cbor_dumps({"objects": names}, sort="bytes")
-        foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
-        data = data[:start] + text + foot + data[:8]
-        with Changed(tensorfmt, "MAX_COPIES", 1):
-            self.assertEqual(tensorfmt.diff(data, data).differences, [])
-            self.refuses(["checksums of the same bytes"], tensorfmt.convert, data, io.BytesIO(),
-                         format="safetensors")
-
     @about("safetensors")
     def test_halves_of_letters_that_a_backslash_parts(self):
         for name in (rb"\ud800\\\udc00", rb"\ud800x\udc00", rb"\udc00", rb"\ud800"):
@@ -7886,7 +7586,7 @@ class SmallWorkTest(TestCase):
             "decoded_length": 16, "digest": "sha256:%064x" % i}}}) for i in range(300)])
         data = zt2_objects(objects, (blob,))
         with Changed(tensorfmt, "check_frames", count):
-            self.assertIn("file sizes to hash", str(tensorfmt.verify(data)))
+            self.assertIn("again and again", str(tensorfmt.verify(data)))
         self.assertLess(sum(looked), 64 * len(data))
 
     @about("ztensor")
@@ -7938,6 +7638,13 @@ class SmallWorkTest(TestCase):
             self.assertEqual(file.attrs["operations"], [wanted])
 
     @about("ztensor")
+    def test_a_stream_has_its_own_errors(self):
+        import gzip
+        whole = gzip.compress(dumps({"w": tensor(bytes(9999), "uint8")}, format="ztensor"))
+        for call in load, tensorfmt.verify, tensorfmt.detect:
+            error_of(EOFError, call, gzip.open(io.BytesIO(whole[:-20])))
+
+    @about("ztensor")
     def test_fields_deep_inside_count_more(self):
         """Each keeps all the keys around it."""
         value = dict([("k%d" % i, i) for i in range(3000)])
@@ -7947,16 +7654,6 @@ class SmallWorkTest(TestCase):
         self.assertGreater(len(list(tensorfmt.explain(data))), 3000)
         with Changed(tensorfmt, "MAX_FIELDS", 3200 - len(data) // 16):
             self.assertLess(len(list(tensorfmt.explain(data))), 2000)
-
-    def test_slots_of_tables_without_rows_are_counted(self):
-        """Where many places name one table, of which no field is there."""
-        many = 4000
-        vtable = struct.pack("<HH", 4 + 2 * many, 4) + bytes(2 * many)
-        steps = [struct.pack("<I", 4 * (many - i) + len(vtable)) for i in range(many)]
-        data = struct.pack("<IHHHxxiII", 12, 6, 8, 4, 8, 4, many) + b"".join(steps) + vtable
-        data += struct.pack("<i", len(vtable))
-        self.assertIn("memory", error_of(Unsupported, tensorfmt.flat_loads, data,
-                                         (("x", ["table"], [], ""),)).what)
 
     @about("ztensor")
     def test_components_are_a_mapping(self):
@@ -7977,13 +7674,10 @@ class SmallWorkTest(TestCase):
     @about("ztensor")
     def test_explain_and_load_have_the_same_error(self):
         """Of two errors, the first in reading order: a name twice, and bytes behind the index."""
-        part = {"data": (64, 4, "f32", {})}
-        good = zt1_file(bytes(4), **dict([(name, ("dense", [1], part)) for name in "abcd"]))
-        at = len(good) - 16 - struct.unpack("<Q", good[-16:-8])[0]
-        text = good[at:-16].replace(b"\x61d\xa3", b"\x61c\xa3") + b"\x80"
-        data = good[:at] + text + struct.pack("<Q", len(text)) + good[-8:]
+        text = zt2((b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"))[8192:-40] + b"\x80"
+        data = zt2_file(text)
         error = error_of(FormatError, load, data)
-        self.assertIn("'c' twice", error.what)
+        self.assertIn("not deterministic", error.what)
         check_refused(data, error)
 
 

@@ -201,14 +201,12 @@ def check_copies(tests, test, file, facts, crc):
         if file.format != "primitiv":  # there float64 is written as float32
             test.assertSame(copy.metadata, file.metadata)
         if facts is not None:
-            same = 5 if copy.kind is file.kind else 4  # zTensor 1 becomes 2, with other attrs
-            test.assertSame([row[:same] for row in held(tests, copy)],
-                            [row[:same] for row in facts])
+            test.assertSame([row[:5] for row in held(tests, copy)], [row[:5] for row in facts])
             test.assertTrue(crc % 4 or tests.tensorfmt.verify(again))
     row = tests.row_of(kind)
     names = [name for name, item in file.items() if tests.fits(kind, item) and (
         row.any_attr or not tests.tensorfmt.is_sparse(item))]
-    stream, options = io.BytesIO(), dict(row.flat if kind != file.format else ())
+    stream, options = io.BytesIO(), {}
     if row.newest and crc & 1 << 12:
         options["version"] = row.newest
     try:
@@ -231,10 +229,10 @@ HEADS = {  # what a first byte says of the bytes of a number behind it, or of a 
         (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
         (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])}
 HEADS["burnrecord"] = HEADS["primitiv"]
-HEADS["ztensor"] = HEADS["ztensor1"] = HEADS["ztensor2"] = HEADS["burnpack"] = dict([
+HEADS["ztensor"] = HEADS["ztensor2"] = HEADS["burnpack"] = dict([
     (byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
 SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
-    "ztensor": (-8, 8), "ztensor1": (-16, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
+    "ztensor": (-8, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
     "burnpack": (6, 4), "safetensors": (0, 8), "mag300": (20, 8)}
 JSON = [text.encode() for text in 'null true -1 1.0 1e2 "" "F64" "uint8" [] {} [0] {"a":0}'.split()]
 
@@ -275,8 +273,6 @@ class Mutants:
             self.tokens = [row for row in self.tokens if row[0] < self.text] + [
                 row[:2] for row in words for _ in range(5 if row[2] else 1)]
         self.size, self.width = SIZES.get(self.kind, (0, 0))
-        if self.kind == "ztensor1" and data[-8:] != b"ZTEN1000":  # of 1.0
-            self.size = -8
 
     def make(self, draw, others):
         """Return a mutant; `others` of this kind give it parts."""
@@ -358,8 +354,6 @@ class Mutants:
             out[8:12] = bytes(4)
             crc = self.crc32(out[:stop]) if self.spec else self.crc32c(out[12:stop])
             out[8:12] = crc.to_bytes(4, "little")
-        if self.kind == "mag100":
-            out[16:20] = self.crc32c(out[20:out.find(b"BUF!")]).to_bytes(4, "little")
         if self.kind == "ztensor2" and len(out) > 48:
             start, size = struct.unpack("<QQ", out[-40:-24])
             out[-24:-16] = self.xxh3([bytes(out[start:start + size])]).to_bytes(8, "little")

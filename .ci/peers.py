@@ -64,7 +64,6 @@ class PeerTest(PeerCase):
         builder.PrependFloat64Slot(3, 2.5, 0.0)
         builder.Finish(builder.EndObject())
         data = bytes(builder.Output())
-        self.assertEqual(list(tensorfmt.flat_loads(data)), [0, 1, 3])
         self.assertEqual(tensorfmt.flat_loads(data, (
             ("a", "string", None, ""), ("b", ["Q"], [], ""), ("c", "I", 7, ""),
             ("d", "d", 0.0, ""))), {"a": "h\u00e9llo", "b": [1, 2, 3], "c": 7, "d": 2.5})
@@ -575,7 +574,7 @@ class RemoteTest(TestCase):
             self.assertIn("no seeking", str(error_of(ValueError, load, stream)))
         from urllib.request import urlopen
         with urlopen(self.url + "burnpack") as answer:
-            self.assertIn("load(stream.read())", str(error_of(ValueError, load, answer)))
+            error_of(ValueError, load, answer)  # of Python: it does not seek
             self.assertEqual(len(load(answer.read())), 500)
         with self.open("conf") as stream:
             self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
@@ -930,6 +929,11 @@ def model_of(file):
 
 @full
 class GenerationsTest(FolderCase):
+    def refused(self, path, wheel):
+        """Assert that a file of a generation that is not read is refused with what reads it."""
+        error = error_of(tensorfmt.Unsupported, load, path)
+        self.assertIn("is not read; %s does" % wheel, error.what)
+
     def test_real_libraries_write_and_read(self):
         wheels = [row for row in WHEELS if peer_of(row[0])]
         if not wheels:
@@ -940,18 +944,20 @@ class GenerationsTest(FolderCase):
                 model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.mag")
                 with self.subTest(wheel=wheel, seed=seed):
                     ask_peer(wheel, text, "write", path, model)
+                    if version in (100, 200):
+                        self.refused(path, wheel)
+                        continue
                     with load(path, verify=True) as file:
                         self.assertEqual(file.attrs["version"], version)
-                        wanted = [{}, model[1]] if version in (100, 200) else model
-                        self.assertEqual(model_of(file), wanted)
+                        self.assertEqual(model_of(file), model)
                         if version == 300:
                             self.assertEqual(dumps(file, format=kind), read_file(path))
-                        self.assertEqual(model_of(load(dumps(file, format=kind))), wanted)
+                        self.assertEqual(model_of(load(dumps(file, format=kind))), model)
                         for other, text_2, _, _, newest in wheels:
                             if newest == 300:  # the way on for old files
                                 tensorfmt.convert(file, path + ".new.mag", version=newest)
                                 self.assertEqual(ask_peer(
-                                    other, text_2, "read", path + ".new.mag"), wanted)
+                                    other, text_2, "read", path + ".new.mag"), model)
                     if written:
                         values = [(name, tensor(row[2], row[0])) for name, row in model[1].items()]
                         tensorfmt.save(path, values, metadata=model[0], version=written)
@@ -972,11 +978,13 @@ class GenerationsTest(FolderCase):
                                    for name, row in model[1].items()])]
                 with self.subTest(wheel=wheel, seed=seed):
                     ask_peer(wheel, ZTENSOR, "write", path, model)
+                    if version == "1.2.0":
+                        self.refused(path, wheel)
+                        continue
                     with load(path, verify=True) as file:
                         self.assertEqual(file.attrs["version"], version)
                         self.assertEqual(model_of(file), model)
-                        if version != "1.2.0" and not [
-                                1 for item in file.values() if item.stored.encoding != "raw"]:
+                        if not [1 for item in file.values() if item.stored.encoding != "raw"]:
                             self.assertEqual(dumps(file, format="ztensor"), read_file(path))
                         for other, wanted in wheels:
                             if wanted != "1.2.0":

@@ -16,7 +16,7 @@ import tensorfmt
 from test_tensorfmt import (
     Changed, check_page, dumps, environment, error_of, F32, FILES, folder_for, FolderCase, FORMATS,
     full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN, NET, one_burnpack, PYTHON3,
-    read_file, run, safetensors, scheme, tensor, TestCase, text_of, tohex, V111_SPARSE, write_file,
+    read_file, run, safetensors, scheme, tensor, TestCase, text_of, tohex, write_file,
     zstd_missing, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
@@ -605,9 +605,6 @@ class CommandTest(Commands):
                                               "data_offsets": [0, 9]}}, bytes(9)))
         self.says(1, "65 dimensions are too many to be shown", "get", "deep", "w")
         self.assertEqual(self.prints("get", "deep", "w", "--raw"), "\0" * 9)
-        write_file("role.zt", V111_SPARSE.replace(b"findptr", b"fi\x1bdptr"))
-        text = self.prints("explain", "role.zt")
-        self.assertEqual(("i\\x1bdptr" in text, "\x1b" in text), (True, False))
 
     def test_quiet_says_all_that_is_bad(self):
         data = bytearray(dumps({"a": F32, "b": F32}, format="ztensor", checksum="crc32c"))

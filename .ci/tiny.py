@@ -125,18 +125,6 @@ def read_ztensor(d):
     return out
 
 
-def read_ztensor1(d):
-    """From 1.1 on: the magic again at the end."""
-    nbytes, = unpack_from("<Q", d, len(d) - 16)
-    out = {}
-    for name, e in cbor(d, len(d) - 16 - nbytes)[0]["objects"].items():
-        part = e["components"].get("data", {})
-        if e["format"] == "dense" and part.get("encoding") in (None, "raw"):
-            out[name] = (part["dtype"], e["shape"], None,
-                         d[part["offset"]:part["offset"] + part["length"]])
-    return out
-
-
 def read_ztensor2(d):
     at, = unpack_from("<Q", d, len(d) - 40)
     out = {}
@@ -219,7 +207,7 @@ def read_record(d):
 
 
 FORMATS = ((b"MAG!\1", read_mag), (b"MAG!", read_mag300), (b"ZTEN0001", read_ztensor),
-           (b"ZTEN1000", read_ztensor1), (b"\x89ZT2", read_ztensor2), (b"NRUB", read_burnpack),
+           (b"\x89ZT2", read_ztensor2), (b"NRUB", read_burnpack),
            (b"TBS1", read_tensorbuffers), (b"\xce\0\0\0\0\xce\0\0\0\1", read_primitiv),
            (b"\x83\xa8metadata", read_record), (b"", read_safetensors))
 
