@@ -1051,7 +1051,6 @@ class CodecTest(TestCase):
         for data in [flat[:end] for end in range(len(flat) + 1)] + [
                 patched(flat, (at, "%02x" % (byte + step & 255))) for at, byte in enumerate(flat)
                 for step in (1, 255)]:
-            outcome(tensorfmt.flat_loads, data)
             outcome(lambda data: tensorfmt.flat_loads(data, FLAT_ROWS), data)
         for head in ("2400", "640000", "c7" + "00" * 13):
             data = unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
