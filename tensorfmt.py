@@ -2463,7 +2463,6 @@ class Cursor:
     root = ""  # field that all others lie in, where the index is one tree
     where: Any = ()
     tensor: Any = None
-    deferred: Any = None  # the first error that counts only if there is no other
 
     def __init__(self, source: Any) -> None:
         self.source, self.end = source, source.nbytes
@@ -2678,14 +2677,6 @@ class Cursor:
             self.tensor if tensor is None else tensor, self.source.path, check)
         made.steps = self.where + path
         return made
-
-    def defer(self, error: FormatError) -> None:
-        """Raise the error in the end: any other comes first, for the file may be right."""
-        self.deferred = self.deferred or error
-
-    def raise_deferred(self) -> None:
-        if self.deferred is not None:
-            raise self.deferred
 
 
 def msgpack_loads(data: Any) -> Any:
@@ -3700,7 +3691,6 @@ class Format:
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     HELD_AS: "Dict[Any, Any]" = {}  # type of metadata -> function: the number that is stored
     USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
-    ONE = False  # a file holds one tensor, no more and no less
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
@@ -3777,11 +3767,11 @@ class Format:
     def is_content(self, key: str, of_file: bool = False) -> bool:
         return key in self.CONTENT
 
-    def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
-        """Raise TypeError for an option that is not known."""
-        for key in [key for key in options if key not in known]:
-            texts = ", ".join(["%s (%s)" % pair for pair in known.items()]) or "none"
-            raise TypeError(f"{doing} {self.NAME} has no option {show(key)}; there are {texts}")
+    def check_options(self, options: Any) -> None:
+        """Raise TypeError for an option of save that is not known."""
+        for key in [key for key in options if key not in self.OPTIONS]:
+            texts = ", ".join(["%s (%s)" % pair for pair in self.OPTIONS.items()]) or "none"
+            raise TypeError(f"saving {self.NAME} has no option {show(key)}; there are {texts}")
 
     def choose(self, key: str, default: Any, options: Any, attrs: Any) -> Any:
         """Return an option of save, else the attr of this name, else the default."""
@@ -3984,7 +3974,7 @@ class Mag(Format):
         spec, end, meta, rows = self.find_layout(cursor, header)
         if header[5]:
             what = f"header aux is {header[5]}, a version-1 file has 0"
-            cursor.defer(cursor.error(what, "aux", error=Unsupported))
+            raise cursor.error(what, "aux", error=Unsupported)
         metadata: Facts = Map()
         for i, row in enumerate(meta):
             cursor.where = "metadata", i
@@ -3994,17 +3984,11 @@ class Mag(Format):
             cursor.where = "tensors", 0
             raise cursor.error("relative offsets (magnetron commit 6bc9747, unreleased) are not "
                                "read", "data_offset", error=Unsupported)
-        tensors = self.open_rows(cursor, spec, rows, end)
-        for name in [name for name, item in tensors.items() if item.dtype is None]:
-            del tensors[name]
-        cursor.raise_deferred()
+        tensors = cursor.entries(
+            rows, None, self.open_spec if spec else self.open_012, "tensors", low=end,
+            high=cursor.end, fields=("key", "data_length" if spec else "numel", "data_offset"))
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
-
-    def open_rows(self, cursor: Cursor, spec: bool, rows: Any, end: int) -> Facts:
-        fields = "key", "data_length" if spec else "numel", "data_offset"
-        return cursor.entries(rows, None, self.open_spec if spec else self.open_012, "tensors",
-                              low=end, high=cursor.end, fields=fields)
 
     def find_layout(self, cursor: Cursor, header: Any) -> Any:
         """Return (is it the specification's, end, metadata, tensor records), by the checksum."""
@@ -4075,12 +4059,10 @@ class Mag(Format):
         key = self.text(cursor, raw)
         if key in metadata:
             raise cursor.error(f"metadata key {show(key)} twice", "key")
-        metadata[key] = None  # so that a second one is found
-        if kind in self.PAYLOADS:
-            metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
-        else:
+        if kind not in self.PAYLOADS:
             what = f"metadata {show(key)} has type {kind}; 0, 1 and 2 are known"
-            cursor.defer(cursor.error(what, "type", error=Unsupported))
+            raise cursor.error(what, "type", error=Unsupported)
+        metadata[key], = unpack_from(self.PAYLOADS[kind], payload, 0)
 
     def open_spec(self, cursor: Cursor, _: int, row: Any) -> Tensor:
         """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
@@ -4110,16 +4092,15 @@ class Mag(Format):
             raise cursor.error(what, "aux", check="sizes")
         self.check_shape(cursor, shape, numel)
         dtype = self.dtype_of(cursor, aux & 255, "aux")
-        stored = Storage(cursor.source, numel * ITEMSIZE[dtype] if dtype else 0)
+        stored = Storage(cursor.source, numel * ITEMSIZE[dtype])
         return Tensor(name, dtype, shape, stored, offset if stored.nbytes else min(
             offset, cursor.end), (), self.NAME)
 
-    def dtype_of(self, cursor: Cursor, number: int, field: str) -> "Optional[str]":
-        if number < 4:
-            return self.DTYPES[number]
-        what = f"dtype {number} is not one of version 1 (0 to 3)"
-        cursor.defer(cursor.error(what, field, error=Unsupported))
-        return None
+    def dtype_of(self, cursor: Cursor, number: int, field: str) -> str:
+        if number > 3:
+            what = f"dtype {number} is not one of version 1 (0 to 3)"
+            raise cursor.error(what, field, error=Unsupported)
+        return self.DTYPES[number]
 
     @staticmethod
     def check_shape(cursor: Cursor, shape: Shape, numel: int) -> None:
@@ -4870,7 +4851,6 @@ class ZTensor2(ZFamily):
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
     DTYPES = tuple(ITEMSIZE)
-    FIELDS = {"nbytes": "blob", "decoded_nbytes": "decoded_length"}  # of a Part -> of a file
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     LAYOUT_KEYS = ("layout", "parts")
     RISING = True
@@ -4986,12 +4966,6 @@ class ZTensor2(ZFamily):
             dtype, known, why = None, "", say_unknown("layout", layout)
         return Entry(known, parts).open(cursor.source, name, dtype, shape, attrs, self.NAME, why)
 
-    def check_size(self, cursor: Cursor, where: Any, part: Part, shape: Any, need: int) -> None:
-        """Raise unless a part can hold the `need` bytes that a shape takes."""
-        wrong = part.misfit(shape, need)
-        if wrong is not None:
-            raise cursor.error(wrong[1], *where + (self.FIELDS[wrong[0]],), check="sizes")
-
     def content_of(self, tensor: Tensor) -> Facts:
         return tensor.attrs.get("attributes") or Map()
 
@@ -5048,7 +5022,10 @@ class ZTensor2(ZFamily):
             need = part.decoded_nbytes or 0
             if bits and role in shapes:
                 need = -(-count_elements(shapes[role]) * bits // 8)
-            self.check_size(cursor, ("parts", role), part, shapes.get(role), need)
+            wrong = part.misfit(shapes.get(role), need)
+            if wrong is not None:
+                field = "blob" if wrong[0] == "nbytes" else "decoded_length"
+                raise cursor.error(wrong[1], "parts", role, field, check="sizes")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         step = self.PLACE if full(start, stop, 0) else self.ALIGN
@@ -5304,7 +5281,6 @@ class Primitiv(Format):
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)  # other forms are read too
     MARKED = False
     IN_FRONT = True
-    READER = Parameters
     DTYPES = ("float32",)
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer",
                "dims": "of kind shape", "batch": "of kind shape, 1 unless given"}
@@ -5344,7 +5320,7 @@ class Primitiv(Format):
         kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
         metadata, tensors = Map(), Map()
-        body = self.READER(cursor, self.MAX_NAMES + 4 * cursor.end)
+        body = Parameters(cursor, self.MAX_NAMES + 4 * cursor.end)
         if kind == "shape":
             dims, attrs["batch"] = body.shape()
             attrs["dims"] = list(dims)
@@ -6354,11 +6330,8 @@ class BurnRecord(Format):
             return "id", text
         return "param_id", int.from_bytes((number >> spare).to_bytes(nbytes, "big"), "little")
 
-    def check_options(self, options: Any, known: Any, doing: str = "saving") -> None:
-        if doing == "saving":
-            raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as "
-                             ".bpk")
-        super().check_options(options, known, doing)
+    def check_options(self, options: Any) -> None:
+        raise ValueError("burnrecord (.mpk) is not written, no living Burn reads it; save as .bpk")
 
 
 # -- [8] other files -----------------------------------------------------------------------------
@@ -6576,7 +6549,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
     else:
         found = by_name(tensors)  # to make given pairs may take long
     kind = choose_generation(kind, options, tensors, found.values(), attrs)
-    kind.check_options(options, kind.OPTIONS)
+    kind.check_options(options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     attrs = file_attrs(tensors, kind) if attrs is None else attrs
@@ -7932,7 +7905,7 @@ class Verifying(Tracing):
 
     faults: Any = None  # a list of it
 
-    def defer(self, error: FormatError) -> None:
+    def give_up(self, error: FormatError) -> None:
         if len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
@@ -7941,19 +7914,17 @@ class Verifying(Tracing):
         try:
             super().one(read, *args)
         except FormatError as error:
-            self.defer(error)
+            self.give_up(error)
 
     def read_entry(self, *args: Any, **rules: Any) -> None:
         try:
             super().read_entry(*args, **rules)
         except FormatError as error:
-            self.defer(error)
+            self.give_up(error)
 
     def together(self, check: Any, *args: Any) -> None:
         if not self.faults:  # else those that are left need not fit together
             super().together(check, *args)
-
-    give_up = defer
 
 
 MAX_FAULTS = 1000  # that verify notes before it stops
@@ -8513,7 +8484,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
     kind = written_kind(target_format(format, target, None), [source.kind], options)
-    kind.check_options(options, kind.OPTIONS)
+    kind.check_options(options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
     if hasattr(cast, "items"):
@@ -9827,7 +9798,7 @@ def show_demo(args: Any) -> None:
         for kind in [kind for kind in FORMATS if kind.WRITES]:
             path = os.path.join(folder, "demo" + kind.SUFFIXES[0])
             items = [pair for pair in wanted.items() if not list(kind.misfits(pair[1]))]
-            save(path, items[:1 if kind.ONE else None], format=kind.NAME)
+            save(path, items, format=kind.NAME)
             print(f"== {kind.TITLE}: save({quote('demo' + kind.SUFFIXES[0])}, {{...}})")
             with load(path, verify=True) as file:
                 if [name for name, item in file.items() if item != wanted[name]]:

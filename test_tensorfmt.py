@@ -5142,9 +5142,7 @@ def wrong_files():
     start, empty = b"\xa1\x67tensors\xa1\x61a", b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
     rows = [(burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k", b""), FormatError, "left"),
         (burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65", b""), FormatError, "left"),
-        (small_mag(beyond), Unsupported, "dtype 9"), (small_mag(beyond, beyond), FormatError, "a"),
-        (small_mag(beyond, (b"b", (2,), 0, 4, 256)), FormatError, "b"),
-        (small_mag((b"a", (1,), 9, 4, 1 << 40)), FormatError, "a"),
+        (small_mag(beyond), Unsupported, "dtype 9"),
         (many_statistics(b"\x91\xda\xc3\x50" + b"k" * 50000), Unsupported, "MAX_NAMES"),
         (one_burnpack(param_id=1 << 64), FormatError, "an integer 0 to 2**64-1"),
         (b"ZTEN00:0" + bytes(20), FormatError, "not a ztensor"),
