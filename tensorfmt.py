@@ -7235,14 +7235,29 @@ def same_stored(a: Tensor, b: Tensor) -> bool:
 
 # -- [8g] cut files ------------------------------------------------------------------------------
 
-class Whole(Cursor):
-    """Says of a file that was cut short how many of its tensors are whole, or takes only these."""
 
-    partial = False  # leave out the others: their names are attrs["missing"]
-    cut: Any = None  # path of the place of the first tensor that is not whole
+class Whole(Cursor):
+    """Takes the tensors that are whole in a file that was cut short, and notes the others."""
+
+    cut: Any = None  # the error that says how many are whole
+    place: Any = None  # path of the place of the first tensor that is not
+    piece: Any = (INFINITY, "")  # its start and its name
     run = False  # tensors one behind the other, without an index
     last = 0  # number of the last one
-    piece: Any = (INFINITY, "")  # start and name of the first tensor that is not whole
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self.missing: "List[str]" = []
+
+    def read(self, kind: "Format", options: Any) -> Any:
+        """Return what a format reads: (attrs, metadata, tensors)."""
+        if options.get("partial") and not kind.IN_FRONT:
+            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
+            raise self.error("partial=True: " + what, error=Unsupported)
+        parsed = kind.read(self)
+        if self.missing:
+            parsed[0]["missing"] = self.missing
+        return parsed
 
     def uint32(self, field: str, doc: str, *index: int) -> int:
         value = super().uint32(field, doc, *index)
@@ -7250,85 +7265,63 @@ class Whole(Cursor):
             self.last = value - 1
         return value
 
-    def read(self, kind: "Format", options: Any) -> Any:
-        """Return what a format reads: (attrs, metadata, tensors); `partial` is an option, too."""
-        options, self.missing = dict(options), []
-        self.partial = options.pop("partial", False)
-        if self.partial and not kind.IN_FRONT:
-            what = f"{kind.TITLE} has no index in front of its data: cut short, it is lost"
-            raise self.error("partial=True: " + what, error=Unsupported)
-        parsed = kind.read(self, **options)
-        if self.missing:
-            parsed[0]["missing"] = self.missing
-        return parsed
-
     def admit(self, tensors: Any, item: Tensor, low: float, high: float, fields: Any) -> None:
         """Add also a tensor that ends behind the file: other errors come first."""
-        start, nbytes = item.start, item.stored.nbytes
-        if nbytes and max(low, high - nbytes + 1) <= start and high >= self.end and (
-                item.name not in tensors):
-            self.cut = self.cut or self.where + ((fields[2],) if fields[2] else ())
-            self.tensor, tensors[item.name] = item.name, item
-        else:
-            super().admit(tensors, item, low, high, fields)
+        if high == self.end:
+            high, end = INFINITY, item.start + item.stored.nbytes
+            if end > self.end and item.stored.nbytes and self.place is None:
+                self.place = self.where + ((fields[2],) if fields[2] else ())
+        super().admit(tensors, item, low, high, fields)
 
     def entries(self, *args: Any, **rules: Any) -> Facts:
-        return self.without_cut(super().entries(*args, **rules))
-
-    def without_cut(self, tensors: Any) -> Facts:
-        if self.cut is not None:
-            self.keep_whole(tensors, *self.cut)
+        tensors = super().entries(*args, **rules)
+        self.keep_whole(tensors, *self.place or ())
         return tensors
 
     def keep_whole(self, tensors: Any, *path: Any, base: int = 0) -> None:
         for item in tensors.values():
             item.start += base
         ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
-        cut = [name for name, end in ends.items() if end > self.end]
-        for name in cut:
+        lost = [name for name, end in ends.items() if end > self.end]
+        for name in lost if path else ():  # else they count from a base that is not known yet
             self.piece = min(self.piece, (tensors.pop(name).start, name))
-        if cut:
+        if lost and path:
             wants = "the tensors up to here want" if self.run else "the index wants"
-            self.tell_cut(self.error(f"{wants} {max(ends.values())}", *path), cut, len(tensors),
-                          len(ends))
+            error = self.error(f"{wants} {max(ends.values())}", *path)
+            self.leave_out(error, lost, len(tensors), len(ends))
 
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
         self.run, tensors, broken = True, Map(), None
         try:
             for item in items:
                 self.one(self.admit, tensors, item, 0, high, fields)
-                if self.cut is not None:
+                if self.place is not None:
                     break
         except FormatError as error:
             broken = error
             if not error.cut:
                 raise
         self.where, self.tensor = (), None
-        self.without_cut(tensors)
+        self.keep_whole(tensors, *self.place or ())
         if broken is not None:
             begun = broken.tensor not in tensors  # or what may follow it is missing
             missing = [broken.tensor if begun and broken.tensor is not None else broken.field]
-            self.tell_cut(broken, missing, len(tensors), len(tensors) + begun)
+            self.leave_out(broken, missing, len(tensors), len(tensors) + begun)
         return tensors
 
-    def tell_cut(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
-        """Leave out what is missing, or raise the error that so many tensors are whole."""
-        what, place = error.what, error.steps
-        error.what = (f"cut short: {count_of(self.end, 'byte')}, {what}; {whole} of {count} "
+    def leave_out(self, error: FormatError, missing: Any, whole: int, count: int) -> None:
+        """Note names of tensors that are missing, and the error that so many are whole."""
+        place = error.steps
+        error.what = (f"cut short: {count_of(self.end, 'byte')}, {error.what}; {whole} of {count} "
                       "tensors are whole")
         error.tensor, error.check = None, "bounds"
         if self.run and place[1:] and self.last > place[1]:  # of a run the names are not known
             more = [path_of_keys((place[0], i)) for i in (place[1] + 1, self.last)]
             missing = missing + [" to ".join(Map.fromkeys(more))]
             error.what += f"; behind them: {missing[-1]}"
+        error.what += "; load(partial=True) and --partial take the whole ones" if whole else ""
         self.missing += missing
-        if not self.partial:
-            takes = "; load(partial=True) and --partial take the whole ones"
-            error.what += takes if whole else ""
-            self.give_up(error)
-
-    def give_up(self, error: FormatError) -> None:
-        raise error
+        self.cut = error
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------
@@ -7859,11 +7852,12 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
         cursor.keys = keys
         try:
             cursor.read(kind, options)
+            error = error if options.get("partial") or cursor.cut is None else cursor.cut
         except FormatError as found:
             found.__traceback__ = None  # it keeps all that was parsed
             error = found
-            if error.steps == keys:
-                break
+        if error.steps == keys:
+            break
     return error
 
 
@@ -7905,7 +7899,12 @@ class Verifying(Tracing):
 
     faults: Any = None  # a list of it
 
+    def leave_out(self, *args: Any) -> None:
+        super().leave_out(*args)
+        self.give_up(self.cut)
+
     def give_up(self, error: FormatError) -> None:
+        """Note an error; raise it where there are too many."""
         if len(self.faults) >= MAX_FAULTS:
             raise error
         self.faults.append(error)
@@ -7932,35 +7931,41 @@ MAX_FAULTS = 1000  # that verify notes before it stops
 
 def dissect(kind: "Format", source: Any, options: Facts,
             faults: Any) -> "Tuple[List[Field], Any, Any, Any]":
-    """Parse and trace; return (fields, parsed or None, error or None, the cursor)."""
+    """Parse and trace; return (fields, parsed or None, error or None, the cursor).
+
+    Of a file that was cut short there are an error and what is whole, but for `partial`; in verify
+    the error is one of `faults`.
+    """
     cursor: Any = (Tracing if faults is None else Verifying)(source)
-    cursor.faults = faults
-    error: Any = None
+    cursor.faults, parsed, error = faults, None, None
     try:
         parsed = cursor.read(kind, options)
+        error = None if faults is not None or options.get("partial") else cursor.cut
     except FormatError as caught:
         error = caught
+    if error is not None:
         error.path = source.path
-    if error is not None and error.check == "bounds" and faults is None and not cursor.partial:
-        fields, parsed, other, again = dissect(kind, source, dict(options, partial=True), None)
-        if other is None:  # nothing is wrong but the end
-            if fields[-1].offset != again.piece[0] and fields[-1].kind != "unused":
-                fields.append(Field(source.nbytes, 0, "", None, "", "unused"))
-            last = fields[-1]
-            if last.kind == "unused":
-                last.name = str(error.field) if error.cut else "the end"
-            last.kind, last.doc = "fault", error.what
-            return fields, parsed, error, again
-    for name in () if error else parsed[0].get("weight_map", ()):  # of an index of shards
+    for name in parsed[0].get("weight_map", ()) if parsed else ():  # of an index of shards
         cursor.names["weight_map", name] = clip(name, MAX_PATH)
     for field in cursor.fields:
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
     del cursor.places, cursor.names  # they can be large
-    if error is not None:
+    if parsed is None:
         return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
-    for item in [item for item in parsed[2].values() if item.stored.source is source]:
+    fields = sort_fields(fields + _data_fields(source, parsed[2], cursor))
+    fields = _with_gaps(kind, source, parsed[0], fields)
+    if error is not None:
+        name = str(error.field) if error.cut else "the end"
+        fields.append(Field(source.nbytes, 0, name, None, error.what, "fault"))
+    return fields, parsed, error, cursor
+
+
+def _data_fields(source: Any, tensors: Any, cursor: Any) -> "List[Field]":
+    """Return the fields of the tensors, and of the piece of one that is not whole."""
+    fields = []
+    for item in [item for item in tensors.values() if item.stored.source is source]:
         name = clip(item.name, MAX_PATH)
         fields += [Field(start, nbytes, f"data {name}.{role}" if role else "data " + name,
                          *_data_text(item, role), "data", 0, name)
@@ -7970,7 +7975,7 @@ def dissect(kind: "Format", source: Any, options: Facts,
         name = clip(name, MAX_PATH)
         fields.append(Field(start, source.nbytes - start, "data " + name, None, "it is not whole",
                             "data", 0, name))
-    return _with_gaps(kind, source, parsed[0], sort_fields(fields)), parsed, None, cursor
+    return fields
 
 
 def sort_fields(fields: "List[Field]") -> "List[Field]":
