@@ -6145,19 +6145,7 @@ class RecordTree(Msgpack):
     """
 
     limit = "MAX_DEPTH"
-    MAX_TREE = 4 << 20  # bytes of memory for all that, besides 8 for each of the file
     WRONG_KEY = FormatError
-    COSTS = {"map": 200, "array": 100, "bin": 120, "ext": 120, "str": 60}
-
-    def __init__(self, cursor: Any) -> None:
-        super().__init__(cursor)
-        self.left = self.MAX_TREE + 8 * cursor.end
-        self.texts: "Dict[bytes, str]" = {}  # short texts repeat
-
-    def spend(self, nbytes: int) -> None:
-        self.left -= nbytes
-        if self.left < 0:
-            raise self.error(f"more memory than MAX_TREE = {self.MAX_TREE}", None, Unsupported)
 
     def key(self, out: Any, depth: int) -> Any:
         start = self.cursor.pos
@@ -6167,9 +6155,6 @@ class RecordTree(Msgpack):
         return key
 
     def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-        self.spend(self.COSTS[kind])
-        if kind == "array" and key != "shape":
-            self.spend(160 * count)  # its items will get names
         found = super().container(kind, count, depth, key)
         at_metadata = kind == "map" and depth == 2 and key == "metadata"
         version = found.get("version") if at_metadata else None
@@ -6180,18 +6165,11 @@ class RecordTree(Msgpack):
     def body(self, kind: str, nbytes: int) -> Any:
         start = self.cursor.pos
         if kind != "str":
-            self.spend(self.COSTS[kind])
             self.cursor.pos += nbytes + (kind == "ext")
             return kind, start, self.cursor.pos
-        data = self.cursor.next_bytes(nbytes, "")
-        if data in self.texts:
-            return self.texts[data]
-        self.spend(self.COSTS[kind])
-        text = decode_text(data)
+        text = decode_text(self.cursor.next_bytes(nbytes, ""))
         if text is None:
             raise self.error("text is not UTF-8")
-        if nbytes < 24 and len(self.texts) < 1 << 12:
-            self.texts[data] = text
         return text
 
 
@@ -6224,6 +6202,7 @@ class BurnRecord(Format):
     CONTENT = ("param_id", "scalars")
     USES = ("quantized",)
     OLD = tuple([f"0.{minor}." for minor in range(14)])
+    MAX_NAMES = 4 << 20  # bytes of memory for names, besides 24 for each of the file
     NUMBERS = "a .mpk of numbers, of Burn before 0.14, is not read; Burn 0.13 does"
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
 
@@ -6241,46 +6220,47 @@ class BurnRecord(Format):
     def read(self, cursor: Cursor) -> Any:
         if not self.detect(cursor.head(10)):
             self.check_magic(cursor, self.MAGICS[1])
-        tree = cursor.msgpack_tree(RecordTree, self.ITEM, "magic")
-        top, scalars = tree.read(), Map()
+        top, scalars = cursor.msgpack_tree(RecordTree, self.ITEM, "magic").read(), Map()
         cursor.check(self.METADATA, top["metadata"], "metadata")
         if "item" not in top:
             raise cursor.error("the map has no item", "item", offset=0)
 
         def rows() -> Chunks:
-            for name, path, value, attrs in self.each_value(cursor, tree, "", ("item",),
-                                                            top["item"]):
-                tree.spend(160)
+            left = self.MAX_NAMES + 24 * cursor.end
+            for names, path, value, attrs in self.each_value(("item",), top["item"]):
+                name = ".".join(map(str, names[1:])) or "item"
                 cursor.where, cursor.tensor = path, None
+                left -= 160 + len(name.encode())
+                if left < 0:
+                    raise cursor.error(f"names take more memory than MAX_NAMES = {self.MAX_NAMES}",
+                                       error=Unsupported)
                 if attrs is not None:
                     yield name, path, value, attrs
                 else:
                     cursor.one(self.add_number, cursor, scalars, name, value)
-        tensors = cursor.entries(
-            rows(), None, self.open_tensor, high=cursor.end,
-            fields=("", "bytes", "bytes"))
+        tensors = cursor.entries(rows(), None, self.open_tensor, high=cursor.end,
+                                 fields=("", "bytes", "bytes"))
         if scalars:
             top["metadata"]["scalars"] = scalars
         return top["metadata"], Map(), tensors
 
-    def each_value(self, cursor: Cursor, tree: Any, name: str, path: Any, value: Any) -> Chunks:
-        """Yield (name, path, entry, attrs) of each tensor; attrs are None of a number or a text."""
+    def each_value(self, path: Any, value: Any) -> Chunks:
+        """Yield (keys of the name, path, entry, attrs) of each tensor, number and text.
+
+        The attrs of a number or a text are None.
+        """
         entry: Any = value
         place, attrs = path, ()
         if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
             entry, place = value.get("param"), path + ("param",)
             attrs = self.id_attrs(value["id"])
         if self.is_tensor(entry):
-            yield name or "item", place, entry, attrs
+            yield path, place, entry, attrs
         elif type(value) in (Map, list):
-            front = name + "." if path[1:] else ""
             for key, item in value.items() if type(value) is Map else enumerate(value):
-                if item is not None:
-                    found = front + str(key)
-                    tree.spend(2 * len(found.encode()))
-                    yield from self.each_value(cursor, tree, found, path + (key,), item)
+                yield from self.each_value(path + (key,), item)
         elif value is not None and type(value) is not tuple:  # bytes that are not a tensor's
-            yield name or "item", path, value, None
+            yield path, path, value, None
 
     @staticmethod
     def add_number(cursor: Cursor, scalars: Facts, name: str, value: Any) -> None:

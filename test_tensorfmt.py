@@ -3478,16 +3478,14 @@ class SaveTest(TestCase):
         one = "91ce00000001 ce00000001 c404 0000803f"
         stat = primitiv(0x300, "01 91a161" + one + "01 a2c3a9" + one)
         safe, size = tensorfmt.Safetensors, len(safetensors({"w": {"x": [[1]]}})) - 16
-        boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.RecordTree
+        boxes, records = b'[[],{"a":[{"b":1},2]}]', tensorfmt.BurnRecord
+        quant = golden("v021_quant.mpk")
         later = () if not CPYTHON else (
             (tensorfmt, "MAX_ITEMS", 5, tensorfmt.json_read, boxes),
             (tensorfmt, "MAX_DIGITS", 3, tensorfmt.json_read, b"[999]"),
             (tensorfmt.Mag300, "MAX_INDEX_BYTES", 495, load, mag300()),
             (tensorfmt.ZFamily, "MAX_INDEX_BYTES", 96, load, zt2()),
-            (records, "MAX_TREE", 536, load, record(["b" * 24, "b" * 24, "b" * 23, "b" * 23])),
-            (records, "MAX_TREE", 2622484, load, record(["%d" % i for i in range(4098)] * 2)),
-            (records, "MAX_TREE", 6000, load, odd_record()),
-            (records, "MAX_TREE", 1098, load, golden("v021_quant.mpk")))
+            (records, "MAX_NAMES", 161 - 24 * len(quant), load, quant))
         for owner, name, most, call, value in (
                 (tensorfmt.ZTensor, "MAX_INDEX_BYTES", struct.unpack("<Q", zt[-8:])[0], load, zt),
                 (burn, "MAX_TENSORS", 3, load, bpk),
@@ -5636,7 +5634,7 @@ class HostileTest(TestCase):
                 (tensorfmt.verify, 200))  # bytes of memory for each byte, as README promises
         with Changed(tensorfmt, "MAX_BOXES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
                 Changed(tensorfmt.Primitiv, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_FAULTS", 9), \
-                Changed(tensorfmt.RecordTree, "MAX_TREE", 0):
+                Changed(tensorfmt.BurnRecord, "MAX_NAMES", 0):
             for number, (name, data) in enumerate(bombs(500)):
                 for i, (call, nbytes) in enumerate(rows):
                     if i == 1 and number % 3:
