@@ -1296,7 +1296,6 @@ _MSGPACK = tuple([(row.split(":")[0], ">" + row.split(":")[1], WIDTH[row.split("
     "int:B int:H int:I int:Q int:b int:h int:i int:q ext: ext: ext: ext: ext: "
     "str:B str:H str:I array:H array:I map:H map:I").split()])  # c7-c9, d4-d8: ext
 _MSGPACK_FIXED = {0xC2: False, 0xC3: True, 0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
-MARKS = "\ud800\ud801\ud802"  # in no text: they stand for escaped letters
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 MAX_MSGPACK_DEPTH = 64  # arrays and maps around an item
 
@@ -5132,16 +5131,14 @@ class ZTensor2(ZFamily):
     def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
         """Return the bytes of an object's map in front of, between and behind start and digest."""
         codes = dict([(dtype, code) for code, dtype in SHORT_DTYPES.items()])
-        logical = [code for code, dtype in self.LOGICAL.items() if dtype == item.dtype]
-        over = b"".join([b"\x64type" + cbor_dumps(code) for code in logical])
-        head = cbor_head(5, 4 if attributes else 3) + b"\x65parts\xa1\x64data"
-        head += cbor_head(5, 4 if over else 3) + b"\x64blob\x82"
-        code = cbor_dumps(codes.get(item.dtype, "u8"))
-        middle = cbor_head(0, item.nbytes) + over + b"\x65dtype" + code + b"\x66digest\x75"
-        tail = b"\x65shape" + cbor_dumps(item.shape) + b"\x66layout\x65dense"
+        part = {"blob": [0, item.nbytes], "dtype": codes.get(item.dtype, "u8"), "digest": "?" * 21}
+        part.update([("type", code) for code, dtype in self.LOGICAL.items() if dtype == item.dtype])
+        entry = {"parts": {"data": part}, "shape": item.shape, "layout": "dense"}
         if attributes:
-            tail += b"\x6aattributes" + cbor_dumps(attributes, sort="bytes")
-        return head, middle, tail
+            entry["attributes"] = attributes
+        head, rest = cbor_dumps(entry, sort="bytes").split(b"\x64blob\x82\0", 1)
+        middle, tail = rest.split(b"?" * 21, 1)
+        return head + b"\x64blob\x82", middle, tail
 
 
 def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
@@ -5219,9 +5216,7 @@ class Parameters:
                                     "key", error=Unsupported)
         name = bytearray()
         for i in range(count):
-            part = self.cursor.msgpack("str", "key", "part of the name", i)
-            for mark in (b"\\", b".", b":"):
-                part = part.replace(mark, b"\\" + mark)
+            part = escape_part(self.cursor.msgpack("str", "key", "part of the name", i))
             name += b"." + part if i else part
         return msgpack_text(bytes(name))
 
@@ -5349,30 +5344,6 @@ class Primitiv(Format):
                     metadata[key] = float(cursor.msgpack("float", "value", "a float"))
             cursor.where = ()
 
-    def _escape(self, part: str) -> str:
-        return part.replace("\\", "\\\\").replace(".", "\\.").replace(":", "\\:")
-
-    @staticmethod
-    def _cut(name: str) -> "Tuple[str, Optional[str]]":
-        """Return (key, statistic or None) of a name; MARKS are in the key what was escaped."""
-        key = name
-        for mark, text in zip(MARKS, "\\.:"):
-            key = key.replace("\\" + text, mark)
-        key, colon, stat = key.partition(":")
-        if "\\" in key:
-            raise ValueError("a backslash stands only before '.', ':' or a backslash")
-        for mark, text in zip(MARKS, "\\.:"):
-            stat = stat.replace(mark, "\\" + text)  # nothing is an escape there
-        return key, stat if colon else None
-
-    @staticmethod
-    def _parts(key: str) -> "List[str]":
-        parts = key.split(".")
-        for mark, text in zip(MARKS, "\\.:"):
-            if mark in key:
-                parts = [part.replace(mark, text) for part in parts]
-        return parts
-
     def misfit_metadata(self, metadata: Any, options: Facts) -> Any:
         if options.get("kind") != "optimizer":
             return [(key, "only kind='optimizer' has a place for metadata") for key in metadata]
@@ -5381,21 +5352,14 @@ class Primitiv(Format):
             try:
                 if not isinstance(key, str) or not isinstance(value, (bool, int, float)):
                     raise ValueError("configs are numbers")
-                self._check_bytes(key)
+                name_bytes(key)
                 msgpack_dumps(value if isinstance(value, float) else int(value), typed=True)
             except ValueError as error:
                 misfits.append((key, str(error)))
         return misfits
 
-    @staticmethod
-    def _check_bytes(text: str) -> None:
-        """Raise ValueError unless a text has bytes that become it again."""
-        raw = encode_text(text, TEXT_ERRORS)
-        if len(raw) != len(text) and msgpack_text(raw) != text:  # not ASCII
-            raise ValueError(f"its bytes are those of {show(msgpack_text(raw))}")
-
     def check_name(self, name: str) -> "List[str]":
-        return []  # _rows() splits it, and finds what is wrong with it
+        return []  # _make_row() splits it, and finds what is wrong with it
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         kind: str = self.choose("kind", "model", options, attrs)
@@ -5407,9 +5371,14 @@ class Primitiv(Format):
         if kind != "shape" and attrs.get("dims") is not None:
             raise ValueError("dims %s have no place with kind=%r; attrs={} leaves them out" % (
                 show(attrs["dims"]), kind))
-        problems = self.check_items(items, metadata, {"kind": kind})
-        rows, more = self._rows(items, kind)
-        self.refuse(problems + more)
+        problems, rows = self.check_items(items, metadata, {"kind": kind}), []
+        for name, item in items:
+            try:
+                rows.append(self._make_row(kind, name, item))
+            except ValueError as error:
+                problems.append((name, str(error)))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))
+        self.refuse(problems + list(self._clashes(rows)))
         if kind in self.OWNERS and not rows:
             raise ValueError("kind=%r needs a tensor" % kind)
         values: Any = [256 * self.KINDS.index(kind)]  # in front of the tensors
@@ -5443,93 +5412,98 @@ class Primitiv(Format):
         if item.nbytes >> 32:
             yield "data over 2**32-1 bytes"
 
-    def _misfits_batch(self, item: Tensor, batch: Any, plain_value: bool) -> Chunks:
-        """Yield why a tensor cannot be written as so many samples."""
+    def _make_row(self, kind: str, name: str, item: Tensor) -> Any:
+        """Return (parts of the key, statistic or None, name, Tensor, batch) of what is written."""
+        owner = name.split(":")[0] if kind == "parameter" else name
+        if kind != "model" and self.OWNERS.get(kind) != owner:
+            raise ValueError(f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}")
+        key, stat = split_name(name)
+        if len(key) > self.MAX_PARTS:
+            raise ValueError(f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}")
+        batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
         if type(batch) is not int or batch < 1 or (batch > 1 and item.shape[-1:] != (batch,)):
-            yield f"batch is {show(batch)}, expected 1 or the last dimension of {list(item.shape)}"
-            return
-        rank = item.ndim - (batch > 1)
-        if batch > 1 and plain_value:
-            yield (f"batch {batch} in a parameter's value; set attrs['batch'] = 1 to make it an "
-                   "ordinary dimension")
-        if rank > 8:
-            yield f"{rank} dimensions, 8 is the limit"
+            raise ValueError(f"batch is {show(batch)}, expected 1 or the last dimension of "
+                             f"{list(item.shape)}")
+        if batch > 1 and stat is None and kind != "tensor":
+            raise ValueError(f"batch {batch} in a parameter's value; set attrs['batch'] = 1 to "
+                             "make it an ordinary dimension")
+        if item.ndim - (batch > 1) > 8:
+            raise ValueError(f"{item.ndim - (batch > 1)} dimensions, 8 is the limit")
+        return key, stat, name, item, batch
 
-    def _rows(self, items: Items, kind: str) -> Any:
-        """Return rows (key, statistic or None, name, Tensor, batch) as written, and problems."""
-        rows, problems = [], []
-        known: Any = None  # the name before: statistics share the key of their parameter
-        key: Any = ()
-        stat: Any
-        for name, item in items:
-            if kind != "model" and self.OWNERS.get(kind) != (
-                    name.split(":")[0] if kind == "parameter" else name):
-                problems.append((name, f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}"))
-                continue
-            try:
-                self._check_bytes(name)
-                text, stat = self._cut(name)
-            except ValueError as error:
-                problems.append((name, str(error)))
-                continue
-            if text != known:
-                known, key = text, tuple([part.encode("utf-8", TEXT_ERRORS)
-                                          for part in self._parts(text)])
-                if len(key) > self.MAX_PARTS:
-                    problems.append((name, f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}"))
-            stat = None if stat is None else stat.encode("utf-8", TEXT_ERRORS)
-            batch = self.choose("batch", 1, self.own_attrs(item), {}) if item._attrs else 1
-            if item._attrs or len(item.shape) > 8:
-                problems += [(name, why) for why in self._misfits_batch(
-                    item, batch, stat is None and kind != "tensor")]
-            rows.append((key, stat, name, item, batch))
-        rows.sort(key=lambda row: (row[0], row[1] is not None))
-        return rows, problems + list(self._clashes(rows))
-
-    def _clashes(self, rows: Any) -> Chunks:
+    @staticmethod
+    def _clashes(rows: Any) -> Chunks:
         """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
         last: Any = None
         for key, stat, name, _, _ in rows:
             inside = key[:len(outer)] == outer
             if key != last and inside:
-                text = show(".".join([self._escape(msgpack_text(part)) for part in outer]))
+                text = show(msgpack_text(b".".join(map(escape_part, outer))))
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and stat is not None:
                 yield name, ("a statistic without its value (the part before ':'); "
                              "escape ':' and '\\' in names")
             last, outer = key, outer if inside else key
 
-    def _chunks(self, head: bytes, rows: Any, kind: str) -> Chunks:
+    @staticmethod
+    def _chunks(head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
-        known: Any = {}  # what comes again, as _pack_head() returns it
-        counts: Any = {}  # of the statistics
+        counts: Any = {}  # of the statistics of a key
+        known: Any = {}  # the bytes of parts of names, and of shapes: they come again
         for row in rows:
             counts[row[0]] = counts.get(row[0], -1) + 1
         for key, stat, _, item, batch in rows:
-            parts = (len(key),) + key if kind == "model" else ()
-            parts = (parts if stat is None else (stat,)) + ((item.shape, batch),)
-            yield b"".join([known.get(part) or keep(known, part, self._pack_head(part, item))
-                            for part in parts])
-            yield from self.columns(item)
+            parts = key if kind == "model" else ()
+            lead = msgpack_size("array", len(key)) if parts and stat is None else b""
+            names = [known.get(part) or keep(known, part, msgpack_size("str", len(part)) + part)
+                     for part in (parts if stat is None else (stat,))]
+            shape = item.shape, batch
+            if shape not in known:
+                dims = item.shape[:-1] if batch > 1 else item.shape
+                keep(known, shape, msgpack_dumps(dims, typed=True) + msgpack_dumps(
+                    batch, typed=True) + msgpack_size("bin", item.nbytes))
+            yield lead + b"".join(names) + known[shape]
+            yield from transpose(item).blocks()
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
 
-    @staticmethod
-    def columns(item: Tensor) -> Chunks:
-        """Yield column-major little-endian bytes."""
-        return transpose(item).blocks()
 
-    @staticmethod
-    def _pack_head(part: Any, item: Tensor) -> bytes:
-        """Return the length of a key, a part of it, or (shape, batch) and the head of the data."""
-        if isinstance(part, tuple):
-            dims = part[0][:-1] if part[1] > 1 else part[0]
-            return msgpack_dumps(dims, typed=True) + msgpack_dumps(part[1], typed=True) + \
-                msgpack_size("bin", item.nbytes)
-        if isinstance(part, int):
-            return msgpack_size("array", part)
-        return msgpack_size("str", len(part)) + bytes(part)
+def escape_part(part: bytes) -> bytes:
+    """Return a part of a key as it stands in a name."""
+    for mark in (b"\\", b".", b":"):
+        part = part.replace(mark, b"\\" + mark)
+    return part
+
+
+def name_bytes(text: str) -> bytes:
+    """Return the bytes of a name; ValueError where they would become another text again."""
+    raw = encode_text(text, TEXT_ERRORS)
+    if len(raw) != len(text) and msgpack_text(raw) != text:  # not ASCII
+        raise ValueError(f"its bytes are those of {show(msgpack_text(raw))}")
+    return raw
+
+
+def split_name(name: str) -> "Tuple[Any, Optional[bytes]]":
+    """Return (the parts of its key, its statistic or None) of a name, as bytes."""
+    raw = name_bytes(name)
+    if b"\\" not in raw:
+        key, colon, stat = raw.partition(b":")
+        return tuple(key.split(b".")), stat if colon else None
+    parts, i = [bytearray()], 0
+    while i < len(raw) and raw[i:i + 1] != b":":
+        letter = raw[i:i + 1]
+        if letter == b"\\":
+            i += 1
+            letter = raw[i:i + 1]
+            if letter not in (b"\\", b".", b":"):
+                raise ValueError("a backslash stands only before '.', ':' or a backslash")
+        elif letter == b".":
+            parts.append(bytearray())
+            letter = b""
+        parts[-1] += letter
+        i += 1
+    return tuple(map(bytes, parts)), raw[i + 1:] if raw[i:i + 1] == b":" else None
 
 
 def transpose(item: Tensor) -> Tensor:
