@@ -709,45 +709,6 @@ def open_path(path: str, mapped: bool) -> Any:
     return Stream(open(path, "rb"), path, stamp)
 
 
-class Lazy:
-    """A file that is opened when its bytes are asked for, by any thread."""
-
-    of_file = True
-    path: Any = ""
-    open_now: Any = None  # () -> its source, or an error
-
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._source: Any = None  # None: not opened yet; False: closed
-
-    def open(self) -> Any:
-        with self._lock:
-            if self._source is False:
-                raise ValueError(f"{plain(self.path)}: the File is closed")
-            if self._source is None:
-                self._source = self.open_now()
-            return self._source
-
-    @property
-    def zero_copy(self) -> bool:
-        return bool(self.open().zero_copy)
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        return (self._source or self.open()).view(offset, nbytes)
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
-
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
-
-    def close(self) -> None:
-        with self._lock:
-            source, self._source = self._source, False
-        if source:
-            source.close()
-
-
 def open_source(source: Any, mapped: bool) -> Any:
     if isinstance(source, str) or hasattr(source, "__fspath__"):
         path = os.fsdecode(source) if hasattr(os, "fsdecode") else source
@@ -2153,15 +2114,12 @@ class Tensor:
         stored, itemsize = self.stored, ITEMSIZE.get(self.dtype, 1)
         if stored.why and self.dtype in ITEMSIZE:
             self.check_readable()
-        blocks = self.stored_blocks() if stored.strides is None else self.gathered()
+        blocks = self.stored_blocks() if stored.strides is None else gather(
+            self.raw, -self.span()[0], self.shape, self.strides, self.check_readable())
         if stored.order == "<" or itemsize == 1:
             return blocks
         return (swap(block[i:i + BLOCK], itemsize) for block in blocks
                 for i in range(0, len(block), BLOCK))
-
-    def gathered(self) -> Chunks:
-        """Yield the row-major bytes of elements with gaps between them."""
-        return gather(self.raw, -self.span()[0], self.shape, self.strides, self.check_readable())
 
     def stored_blocks(self) -> Chunks:
         """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
@@ -4036,15 +3994,12 @@ class Mag(Format):
             cursor.where = "tensors", i
             if not spec:
                 fields = cursor.record(self.M012)
-                dims = self.read_shape(cursor, fields[0] >> 8 & 255)
+                rank = fields[0] >> 8 & 255
+                dims = cursor.record((("shape", f"{rank}Q", "dimensions"),)) if rank else ()
             nbytes, = cursor.record(self.KEY_LENGTH)
             key = cursor.take(nbytes, "key", "name of the tensor")
             rows.append((key, cursor.record(self.SPEC) if spec else fields, dims))
         return rows
-
-    @staticmethod
-    def read_shape(cursor: Cursor, rank: int) -> Any:
-        return cursor.record((("shape", f"{rank}Q", "dimensions"),)) if rank else ()
 
     @staticmethod
     def text(cursor: Cursor, raw: bytes) -> str:
@@ -5171,16 +5126,10 @@ def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
 class Parameters:
     """Reads tensors at a Cursor, one behind the other, each with .where at it."""
 
-    def __init__(self, cursor: Cursor, most: int) -> None:
+    def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.most = self.left = most  # bytes of memory for statistics and shapes
+        self.left = Primitiv.MAX_NAMES + 4 * cursor.end  # bytes of names of statistics
         self.known: Any = {}  # what tensors of one shape have in common
-
-    def spend(self, nbytes: int, field: str) -> None:
-        self.left -= nbytes
-        if self.left < 0:
-            what = f"statistics and shapes need more memory than {self.most} bytes (MAX_NAMES)"
-            raise self.cursor.error(what, field, error=Unsupported)
 
     def model(self) -> Chunks:
         cursor = self.cursor
@@ -5198,9 +5147,10 @@ class Parameters:
             cursor.where, cursor.tensor = place + ("stats", j), None
             stat = msgpack_text(cursor.msgpack("str", "key", "name of the statistic"))
             stat, cursor.tensor = name + ":" + stat, name
-            nbytes = len(stat.encode("utf-8", TEXT_ERRORS))
-            nbytes *= 1 if nbytes == len(stat) else 4  # as CPython keeps it
-            self.spend(50 + nbytes, "key")
+            self.left -= 50 + len(stat.encode("utf-8", TEXT_ERRORS))
+            if self.left < 0:
+                what = f"names of statistics take more than MAX_NAMES = {Primitiv.MAX_NAMES} bytes"
+                raise cursor.error(what, "key", error=Unsupported)
             yield self.open(stat)
 
     def tensor(self) -> Chunks:
@@ -5241,7 +5191,6 @@ class Parameters:
         nbytes = cursor.msgpack("bin", "data", "bytes of the tensor")
         key = dims, batch, nbytes
         if key not in self.known:
-            self.spend(160, "dims")
             shape = dims + ((batch,) if batch > 1 else ())
             strides = None
             if nbytes and len(shape) > 1:  # column-major
@@ -5287,7 +5236,7 @@ class Primitiv(Format):
     DIM_BITS = 32
     MAX_DIMS = 32
     MAX_PARTS = 1 << 16  # of a name
-    MAX_NAMES = 4 << 20  # bytes for statistics and shapes, besides 4 for each of the file
+    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
     OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
     HELD = {"tensor": "one tensor called 'tensor'",
@@ -5315,7 +5264,7 @@ class Primitiv(Format):
         kind = self.KINDS[number // 256]
         attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
         metadata, tensors = Map(), Map()
-        body = Parameters(cursor, self.MAX_NAMES + 4 * cursor.end)
+        body = Parameters(cursor)
         if kind == "shape":
             dims, attrs["batch"] = body.shape()
             attrs["dims"] = list(dims)
@@ -5832,7 +5781,9 @@ class TensorBuffers(Format):
         if 16 * count > nbytes:
             raise cursor.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
         flat.spend(350 * count, 0, "tensors")
-        tensors = self.open_tables(cursor, flat, root["tensors"])
+        tensors = cursor.entries(
+            self.tables(cursor, flat, root["tensors"]), None, self.open_entry, "tensors",
+            about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
         attrs: Facts = Map([("version", root["version"])])
         if root["operations"] is not None:
             row = "operations", [self.OPERATION], None, "a graph"
@@ -5841,12 +5792,6 @@ class TensorBuffers(Format):
                 attrs["operations"] = steps
         metadata = Map([("model", root["model"])] if root["model"] is not None else [])
         return attrs, metadata, tensors
-
-    def open_tables(self, cursor: Cursor, flat: Flat, places: Any) -> Facts:
-        """Return the tensors of the tables that begin at these places."""
-        return cursor.entries(
-            self.tables(cursor, flat, places), None, self.open_entry, "tensors",
-            about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
 
     def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
         """Yield the fields of each table; their names and shapes must not overlap."""
@@ -6964,20 +6909,48 @@ if OneFile is not Format:
 # -- [8d] pickles --------------------------------------------------------------------------------
 
 
-class Again(Lazy):
+class Again:
+    """The file of a pickle, which is opened when its bytes are asked for, by any thread."""
+
+    of_file = True
     shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
 
     def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
-        super().__init__()
+        self._lock = RLock()
+        self._source: Any = None  # None: not opened yet; False: closed
         self.path, self.nbytes, self.stamp = path, nbytes, (path, mapped, mtime)
 
-    def open_now(self) -> Any:
+    def open(self) -> Any:
         """Return its source, unless the file has changed."""
-        source = open_path(self.path, self.stamp[1])
-        if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
+        with self._lock:
+            if self._source is False:
+                raise ValueError(f"{plain(self.path)}: the File is closed")
+            if self._source is None:
+                source = open_path(self.path, self.stamp[1])
+                if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
+                    source.close()
+                    raise ValueError(f"{plain(self.path)} has changed since it was pickled")
+                self._source = source
+            return self._source
+
+    @property
+    def zero_copy(self) -> bool:
+        return bool(self.open().zero_copy)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return (self._source or self.open()).view(offset, nbytes)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
+
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
+    def close(self) -> None:
+        with self._lock:
+            source, self._source = self._source, False
+        if source:
             source.close()
-            raise ValueError(f"{plain(self.path)} has changed since it was pickled")
-        return source
 
 
 def source_again(*args: Any) -> Any:
@@ -7891,7 +7864,8 @@ def dissect(kind: "Format", source: Any, options: Facts,
     the error is one of `faults`.
     """
     cursor: Any = (Tracing if faults is None else Verifying)(source)
-    cursor.faults, parsed, error = faults, None, None
+    cursor.faults, parsed = faults, None
+    error: Any = None
     try:
         parsed = cursor.read(kind, options)
         error = None if faults is not None or options.get("partial") else cursor.cut

@@ -3502,7 +3502,7 @@ class SaveTest(TestCase):
                  dumps({"a.b" * 16: F32}, format="primitiv")),
                 (tensorfmt.Primitiv, "MAX_PARTS", 17, lambda x: dumps(x, format="primitiv"),
                  {"a.b" * 16: F32}),
-                (tensorfmt.Primitiv, "MAX_NAMES", 226 - 4 * len(stat), load, stat),
+                (tensorfmt.Primitiv, "MAX_NAMES", 54 - 4 * len(stat), load, stat),
                 (tensorfmt, "MAX_HARD_KEYS", 2, tensorfmt.cbor_loads, b"\xa3\0\0\1\0aa\0"),
                 (tensorfmt, "MAX_HARD_KEYS", 2, tensorfmt.msgpack_loads, b"\x82\0\0\1\0"),
                 (tensorfmt, "MAX_ITEMS", 2, tensorfmt.cbor_loads, b"\x81\x80"),
