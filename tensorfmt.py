@@ -2450,19 +2450,6 @@ class Cursor:
         """Return the next bytes, as one field, and move behind them."""
         return self.next_bytes(nbytes, field, *index)
 
-    def skip(self, nbytes: int, field: str, doc: str) -> None:
-        """Move over bytes of the file, as one field, that are read elsewhere."""
-        self.pos += nbytes
-
-    def attempt(self, read: Any, *args: Any) -> Any:
-        """Return what read(self, *args) returns; None, without a move, if that is a FormatError."""
-        here, where = self.pos, self.where
-        try:
-            return read(self, *args)
-        except FormatError:
-            self.pos, self.where = here, where
-            return None
-
     def cbor(self, nbytes: int, schema: Any, root: str, path: Any = (), codec: Any = Cbor,
              rest: str = "") -> Any:
         """Return the value of the next bytes, one item of CBOR, and move behind them.
@@ -3715,8 +3702,6 @@ class Format:
         """Return (position, what is wrong) of a byte that no value has."""
         return None
 
-    verify_shards: Any = None  # (source, attrs, verify): rows (status, text, tensor)
-
     def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
         """Yield which rules of the canonical form a file does not keep."""
         return iter(())
@@ -3836,8 +3821,9 @@ def until_0(shape: Any) -> "List[int]":
     return list(shape)[:(list(shape) + [0]).index(0)]
 
 
-def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of the source."""
+def choose_generation(kind: "Format", options: Facts, tensors: Any, values: Any = (),
+                      attrs: Any = None) -> "Format":
+    """Return the generation to write: version=, else that of a File, of tensors or file attrs."""
     kinds = [kind] + [later for later in LATER if later.FAMILY == kind.NAME]
     written = Map([(one.VERSION, one) for one in kinds if one.VERSION])
     given = options.get("version")
@@ -3846,19 +3832,10 @@ def written_kind(kind: "Format", origins: Any, options: Facts) -> "Format":
             texts = ", ".join(written)
             raise ValueError(f"{kind.TITLE}: version {show(given)} is not written; only {texts}")
         return written[str(given)]
-    for origin in origins if written else ():
-        if origin in kinds:
-            return origin
-    return kind
-
-
-def choose_generation(kind: "Format", options: Facts, tensors: Any, values: Any,
-                      attrs: Any) -> "Format":
-    """Return the generation to write of a File, tensors of any mapping, or file attributes."""
     origins = [tensors.kind] if isinstance(tensors, File) else [
         BY_NAME[item.format] for item in values if item.format is not None]
     origins += [one for one in LATER if attrs and one.VERSION == attrs.get("version")]
-    return written_kind(kind, origins, options)
+    return ([origin for origin in origins if origin in kinds and written] + [kind])[0]
 
 
 # -- [7a] mag ------------------------------------------------------------------------------------
@@ -3928,10 +3905,11 @@ class Mag(Format):
                 reader = self.SNAPSHOTS[header[1]]
                 what = f"mag snapshot {header[1]} is not read; magnetron {reader} does"
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
-        spec, end, meta, rows = self.find_layout(cursor, header)
+        spec = self.find_layout(cursor, header)
         if header[5]:
             what = f"header aux is {header[5]}, a version-1 file has 0"
             raise cursor.error(what, "aux", error=Unsupported)
+        end, meta, rows = self.walk(cursor, spec, header)
         metadata: Facts = Map()
         for i, row in enumerate(meta):
             cursor.where = "metadata", i
@@ -3947,30 +3925,28 @@ class Mag(Format):
         attrs = Map([("version", 1), ("layout", "spec" if spec else "magnetron-0.1.2")])
         return attrs, metadata, tensors
 
-    def find_layout(self, cursor: Cursor, header: Any) -> Any:
-        """Return (is it the specification's, end, metadata, tensor records), by the checksum."""
-        sums: "List[Any]" = []
+    def find_layout(self, cursor: Cursor, header: Any) -> bool:
+        """Return whether the layout is the specification's, by the checksum."""
+        sums: Any = None
         for spec in (True, False) if header[3] else (True,):
-            found = cursor.attempt(self.try_layout, spec, header, sums)
-            if found is not None:
-                return found
-        if not sums:
-            self.walk(cursor, True, header)  # raises
-        raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X"
-                           % sums[0], "checksum", offset=8, check="checksum")
-
-    def try_layout(self, cursor: Cursor, spec: bool, header: Any, sums: Any) -> Any:
-        end, meta, rows = self.walk(cursor, spec, header)
-        tail = cursor.source.read(12, end - 12)
-        whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
-        if header[2] in (whole, crc32(tail)):
-            return spec, end, meta, rows
-        slow = crc32c(tail)
-        if header[2] == slow:  # without tensors, the types of metadata tell the library
-            others = [row for row in meta if row[0] not in (1, 2)]
-            return spec if header[3] else bool(others), end, meta, rows
-        sums.append((header[2], whole, slow))
-        raise cursor.error("the checksum of another layout")
+            apart = Cursor(cursor.source)  # so that only the right layout is read by ours
+            apart.pos = cursor.pos
+            try:
+                end, meta, _ = self.walk(apart, spec, header)
+            except FormatError:
+                continue
+            tail = cursor.source.read(12, end - 12)
+            whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))  # the checksum taken as zero
+            if header[2] in (whole, crc32(tail)):
+                return spec
+            slow = crc32c(tail)
+            if header[2] == slow:  # without tensors, the types of metadata tell the library
+                return spec if header[3] else bool([row for row in meta if row[0] not in (1, 2)])
+            sums = sums or (header[2], whole, slow)
+        if sums is not None:
+            raise cursor.error("checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C "
+                               "%08X" % sums, "checksum", offset=8, check="checksum")
+        return True  # walk() will say what is wrong
 
     def walk(self, cursor: Cursor, spec: bool, header: Any) -> Any:
         """Return (end, metadata, tensor records); only lengths are checked."""
@@ -4899,7 +4875,7 @@ class ZTensor2(ZFamily):
         if not is_name(name):
             raise cursor.error(f"{show(name)} is not {A_NAME}")
         shape, layout, found = tuple(facts["shape"]), facts["layout"], facts["parts"]
-        parts = Map([(role, self.open_part(cursor, ("parts", role), part, facts, *limits))
+        parts = Map([(role, self.open_part(cursor, ("parts", role), part, *limits))
                      for role, part in found.items()])
         self.check_parts(cursor, facts, parts)
         for part in found.values():
@@ -4923,8 +4899,8 @@ class ZTensor2(ZFamily):
     def content_of(self, tensor: Tensor) -> Facts:
         return tensor.attrs.get("attributes") or Map()
 
-    def open_part(self, cursor: Cursor, where: Any, found: Any, entry: Any, end: int,
-                  shards: Any, far: Any) -> Part:
+    def open_part(self, cursor: Cursor, where: Any, found: Any, end: int, shards: Any,
+                  far: Any) -> Part:
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why = found.get("encoding"), None
         dtype, decoded = SHORT_DTYPES[found["dtype"]], found.get("decoded_length", nbytes)
@@ -6856,7 +6832,8 @@ class Shards(OneFile):  # type: ignore[misc]
             file.keep_whole()
         return file
 
-    def verify_shards(self, source: Any, attrs: Any, verify: Any) -> Chunks:
+    def check_shards(self, source: Any, attrs: Any, verify: Any) -> Chunks:
+        """Yield (status, text, tensor) of each shard; verify(shard) returns its Report."""
         if source.stamp is None:
             yield "-", "not looked for: they lie beside the index, which has no path", None
             return
@@ -7682,11 +7659,6 @@ class Tracing(Whole):
         self.note_here(start, data if text is None else text, doc, field, *index)
         return data
 
-    def skip(self, nbytes: int, field: str, doc: str) -> None:
-        start = self.pos
-        super().skip(nbytes, field, doc)
-        self.note_here(start, None, doc, field)
-
     def msgpack(self, kind: str, field: str, doc: str, *index: int) -> Any:
         value = super().msgpack(kind, field, doc, *index)
         if kind == "str":
@@ -7698,14 +7670,6 @@ class Tracing(Whole):
         if kind != "str":  # that is noted with its bytes
             self.note_here(self.start, value, doc, field, *index)
         return value
-
-    def attempt(self, read: Any, *args: Any) -> Any:
-        count, places, rest = len(self.fields), dict(self.places), self.rest
-        found = super().attempt(read, *args)
-        if found is None:
-            self.places, self.rest = places, rest
-            del self.fields[count:]
-        return found
 
     def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
         traced: Any = type("Traced", (TracedCbor, codec), {})
@@ -7795,13 +7759,6 @@ def exact_error(error: FormatError, kind: "Format", source: Any, options: Facts)
 # Explained, as rows of texts by rows_of().
 
 
-def then_raise(fields: "List[Field]", error: Any) -> "Iterator[Field]":
-    """Yield all fields, then raise the error, if there is one."""
-    yield from fields
-    if error is not None:
-        raise error
-
-
 def explain(source: Source, *, format: "Optional[str]" = None,
             mmap: bool = True) -> "Iterator[Field]":
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
@@ -7818,7 +7775,12 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     finally:
         opened.close()
     aim_offsets(fields)
-    return then_raise(fields, error)
+
+    def rows() -> "Iterator[Field]":
+        yield from fields
+        if error is not None:
+            raise error
+    return rows()
 
 
 class Verifying(Tracing):
@@ -8079,7 +8041,7 @@ class Report(Result):
 
 
 def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-           deep: bool = False, watch: Any = None, **options: Any) -> Report:
+           deep: bool = False, watch: Any = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     It comes for broken files too, and is true when nothing failed; OSError passes. `mmap`: as in
@@ -8157,8 +8119,10 @@ class Checks:
         """Add what is found of other files that this one names."""
         def verify_shard(shard: File) -> Report:
             return verify_source(shard._source, shard.kind, {}, self.deep, self.watch)
-        look: Any = self.kind.verify_shards or (lambda *given: ())
-        for status, text, name in look(self.source, self.file.attrs, verify_shard):
+        kind: Any = self.kind
+        rows = kind.check_shards(self.source, self.file.attrs, verify_shard) if isinstance(
+            kind, Shards) else ()
+        for status, text, name in rows:
             if status != "FAIL":
                 self.report.add(status, "shards", text, name)
                 continue
@@ -8234,7 +8198,7 @@ class Checks:
         if sound and "checksums" not in [error.check for error in report.errors]:
             if not self.complete or not few:
                 report.add("-", "canonical", "not saved again")
-            elif self.kind.write is not None and self.kind.NAME != "shards":
+            elif self.kind.write is not None and not isinstance(self.kind, Shards):
                 report.add(*self.save_again())
 
     def check_sums(self, item: Tensor) -> None:
@@ -8416,7 +8380,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
             return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
-    kind = written_kind(target_format(format, target, None), [source.kind], options)
+    kind = choose_generation(target_format(format, target, None), options, source)
     kind.check_options(options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
