@@ -2079,7 +2079,7 @@ class Tensor:
                 pass
         return text + ">"
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> bool:
         """Return whether dtype, shape and bytes are the same."""
         if not isinstance(other, Tensor):
             if isinstance(other, (int, float, list, tuple)):
@@ -6702,9 +6702,6 @@ def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
     return total
 
 
-FULL = (27, 28, 122)  # EFBIG, ENOSPC, EDQUOT: no source raises these
-
-
 def _write_beside(path: str, chunks: Chunks, target: str) -> int:
     """Write a file beside the path, then rename it over it; errors speak of the target."""
     from functools import partial
@@ -6728,8 +6725,7 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                 undo()
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
-        if isinstance(error, OSError) and (
-                error.filename in (temporary, path) or error.errno in FULL):
+        if isinstance(error, OSError) and error.filename in (temporary, path):
             text = f"{error.strerror}"
             if os.name == "nt" and error.errno == 13:
                 text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
@@ -6807,7 +6803,7 @@ def check_work(items: Items, cast: bool = False) -> None:
 # -- [8c] shards ---------------------------------------------------------------------------------
 
 MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
-ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
+ANYWHERE = "partial=True takes each tensor from where it is whole"
 
 
 class Reopened(Lazy):
@@ -7392,7 +7388,7 @@ class Whole(Cursor):
             error.what += f"; behind them: {missing[-1]}"
         self.missing += missing
         if not self.partial:
-            takes = "; load(partial=True) and --partial take the whole ones"
+            takes = "; load(partial=True) takes the whole ones"
             error.what += takes if whole else ""
             self.give_up(error)
 
@@ -8710,12 +8706,12 @@ def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: 
          reasons: Reasons) -> Any:
     """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
     old, sparse = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
-    if sparse and not dense:
-        reasons.add("tensor", name, "sparse", "dense")
-        return item
     if sparse:
-        summary.cast.append((name, "sparse", "dense", True))
         item = Cast(item, old)  # made dense when it is written, one at a time
+        if dense:
+            summary.cast.append((name, "sparse", "dense", True))
+        else:
+            reasons.add("tensor", name, "sparse", "dense")
     new = cast.get(old) if isinstance(cast, dict) else cast
     if isinstance(cast, str):
         stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
@@ -8844,8 +8840,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     for one in (a, b):
         if not isinstance(one, File):
             with load(one, mmap=mmap) as file:
-                both = (file, b) if one is a else (a, file)
-                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+                return diff(file if one is a else a, b if one is a else file, rtol=rtol,
+                            atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
     found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
@@ -9391,7 +9387,8 @@ SHELL_WORDS = (  # words of Python in messages, those of the command line
     ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
     ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
     ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
-    ("load(partial=True) and --partial take", "--partial takes"),
+    ("load(partial=True) takes", "--partial takes"),
+    ("partial=True takes", "--partial takes"),
     ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
     ("deep=True computes all", "--deep computes all"),
     ("give format= or a suffix", "give --format or a suffix"))
@@ -9555,6 +9552,7 @@ def list_file(path: str, args: Any) -> Facts:
                  "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
                 for name, item in items[:args.limit]]
         if not args.json:
+            print(end="\n" if path is not args.files[0] else "")
             print_file(facts, file.kind.TITLE)
             print()
             print_tensors(facts, items, args.limit)
@@ -9991,7 +9989,9 @@ def make_parser() -> Any:
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
-            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`)")
+            word = message.partition("invalid choice: '")[2].partition("'")[0]
+            hint = nearest(word, [call.__name__[5:] for call, _, _ in COMMANDS])
+            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`){hint}")
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)

@@ -160,7 +160,8 @@ def check_output(tests, test, words, code, out, error):
         if out:
             tests.check_page(test, out)
     elif words[0] == "explain" and not error:
-        test.assertTrue(re.search(r"\n([\d,]+) of \1 bytes explained", out), out[-200:])
+        total, *parts = map(int, re.findall(r"\d+", out.rstrip("\n").split("\n")[-1]))
+        test.assertEqual(total, sum(parts), out[-200:])
 
 
 def check_text(test, text, bounded=False):
