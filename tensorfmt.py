@@ -2312,8 +2312,7 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
         NaN or a number out of range.
         """
-        made: Tensor = cast_tensor(self, dtype)
-        return made
+        return cast_tensor(self, dtype)
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -6841,7 +6840,6 @@ class Joined(File):
         self._tensors: Any = places  # name of a tensor -> name of its shard
         self.parts: "Dict[str, File]" = Map()  # shards that are open
         self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
-        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in places.items():
             self.names.setdefault(shard, []).append(name)
@@ -6962,7 +6960,7 @@ class Joined(File):
 
     def merged(self, names: Any) -> "Tuple[Facts, Any]":
         """Return the metadata that the files of some tensors agree on, and what they do not."""
-        found, differ = Map(), Map(self.differ.items())
+        found, differ = Map(), Map()
         for shard in sorted(set([self._tensors[name] for name in names])):
             for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
@@ -9175,16 +9173,21 @@ class Piece:
 
     A class uses what its bases and decorators do; what stands in it are pieces of their own.
     `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
+    `calls`: the function that a method does nothing but call, as most that Python asks for.
     """
 
     lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
         import ast
-        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_code, self.inner = isinstance(node, (ast.FunctionDef, ast.ClassDef)), inner
         self.is_constant = {ast.Name} == {
             type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
         outer = list(getattr(node, "decorator_list", ()))
+        call = getattr(getattr(node, "body", [None])[-1], "value", None) if not outer else None
+        alone = len(getattr(node, "body", "")) == 1 + bool(inner and self.is_code
+                                                           and ast.get_docstring(node))
+        self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
@@ -9203,7 +9206,8 @@ class Piece:
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
         return not self.defines or bool([name for name in self.defines if name in names
-                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+                                         or name[:2] == name[-2:] == "__"
+                                         and (self.inner or not self.lacks)])
 
     def stub(self) -> str:
         """Return the line that stands for a function or class that was left out."""
@@ -9304,6 +9308,10 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
             for one in piece.members:
                 one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
                                       for name in one.defines])
+    gone = {name: piece.lacks for section in sections for piece in section.pieces
+            if piece.lacks and piece.is_code for name in piece.defines}
+    for piece in [one for section in sections for piece in section.pieces for one in piece.members]:
+        piece.lacks = piece.lacks or gone.get(piece.calls, "")
     return sorted({word for word, _ in words})
 
 
@@ -9369,13 +9377,20 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
              "        print(list(file.values()))\n\nContents")
-    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
+                  lambda found: about + found.group(1) + '"""', text, count=1)
     sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
     text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
         found.group(1) in sections), text)
+    if "tools" not in parts:  # nobody runs what is for type checkers
+        text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
+                      lambda found: found.group(1).replace("    ", ""), text)
+        text = re.sub(r"(?m)^    if TYPE_CHECKING:.*\n(?:        .*\n|\n)+|^# (mypy|pyright): .*\n",
+                      "", text)
     if not {"save", "tools"}.issubset(parts):
         text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     return text.rstrip("\n") + "\n"
 
@@ -9539,9 +9554,11 @@ def list_file(path: str, args: Any) -> Facts:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             items.sort(key=ORDERS[args.sort])
-        metadata, differ = merged(file)
+        metadata, differ = merged(file, [name for name, _ in items])
+        nbytes = file.nbytes if not isinstance(file, Joined) else sum(
+            [item.stored.nbytes for _, item in items])  # other shards may be missing
         facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
-                 "bytes": file.nbytes, "attrs": file.attrs, "metadata": metadata,
+                 "bytes": nbytes, "attrs": file.attrs, "metadata": metadata,
                  "differ": list(differ.values())}
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
@@ -9668,10 +9685,13 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
             return [(name, file[owner][index(keys[:-1])])], True
         except (ValueError, IndexError) as error:
             raise ValueError(f"{plain(path)}: {error}")
-    found = [pair for pair in file.items() if fnmatchcase(pair[0], name)]
+    found = [one for one in file if fnmatchcase(one, name)]
     if not found:
-        raise no_tensor(path, owner if keys.endswith("]") else name, file)
-    return found, False
+        whole = owner if keys.endswith("]") else name
+        if whole in file.attrs.get("missing", ()):
+            raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
+        raise no_tensor(path, whole, file)
+    return [(one, file[one]) for one in found], False  # shards of others are not opened
 
 
 def index(text: str) -> Any:
