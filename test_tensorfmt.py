@@ -3660,6 +3660,7 @@ class SavePathTest(FolderCase):
                         raised = getattr(caught, "errno", caught)  # another one names the target
                     finally:
                         hook(usual)
+                    error.__traceback__ = error.__context__ = None  # its frames hold the stream
                 with self.subTest(hook=hook, error=error, n=n):
                     self.assertEqual(os.listdir(self.folder), ["m.zt"])
                     silent = error is not ctrl_c or left[0] > 0  # folders need not be synced
@@ -4316,8 +4317,9 @@ class ShardTest(FolderCase):
                      lambda file: tensorfmt.convert(file, io.BytesIO(), format="safetensors")):
             error = error_of(Unsupported, self.ask, path, call)
             self.assertEqual((error.path, error.tensor in ("a", None)), (one, True))
-            for word in "is missing", "download it again", "--partial", "its own path":
+            for word in "is missing", "download it again", "; partial=True takes", "its own path":
                 self.assertIn(word, error.what)
+        self.assertIn("; --partial takes", run("ls", path)[2])
         with load(path, partial=True) as file:
             self.assertEqual(file.nbytes, 8)
 
