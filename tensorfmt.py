@@ -2082,8 +2082,6 @@ class Tensor:
     def __eq__(self, other: Any) -> Any:
         """Return whether dtype, shape and bytes are the same."""
         if not isinstance(other, Tensor):
-            if isinstance(other, (int, float, list, tuple)):
-                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
             return NotImplemented
         if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
             return same_stored(self, other)
