@@ -2079,7 +2079,7 @@ class Tensor:
                 pass
         return text + ">"
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> bool:
         """Return whether dtype, shape and bytes are the same."""
         if not isinstance(other, Tensor):
             return NotImplemented
@@ -6800,7 +6800,7 @@ def check_work(items: Items, cast: bool = False) -> None:
 # -- [8c] shards ---------------------------------------------------------------------------------
 
 MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
-ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
+ANYWHERE = "partial=True takes each tensor from where it is whole"
 
 
 class Reopened(Lazy):
@@ -7384,7 +7384,7 @@ class Whole(Cursor):
             error.what += f"; behind them: {missing[-1]}"
         self.missing += missing
         if not self.partial:
-            takes = "; load(partial=True) and --partial take the whole ones"
+            takes = "; load(partial=True) takes the whole ones"
             error.what += takes if whole else ""
             self.give_up(error)
 
@@ -8520,6 +8520,141 @@ def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
     return file.metadata, {}
 
 
+class Conversion:
+    """One call of convert(): what becomes of tensors and metadata, and why it is refused."""
+
+    def __init__(self, source: File, kind: "Format", cast: Any, dense: bool, drop: bool) -> None:
+        self.source, self.kind, self.dense, self.drop = source, kind, dense, drop
+        self.cast: Any = cast
+        if hasattr(cast, "items"):
+            self.cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
+                         for old, new in cast.items()}
+        elif cast is not None:
+            self.cast = as_dtype(cast)
+        self.summary, self.reasons = Summary(), Reasons(kind.TITLE)
+        self.attrs = file_attrs(source, kind)
+
+    def fit(self, name: str, item: Any) -> Any:
+        """Return a tensor as the target can hold it, dense or with another dtype; note both."""
+        kind, cast, old = self.kind, self.cast, item.dtype or ""
+        sparse = is_sparse(item) and "sparse" not in kind.USES
+        if sparse:
+            item = Cast(item, old)  # made dense when it is written, one at a time
+            if self.dense:
+                self.summary.cast.append((name, "sparse", "dense", True))
+            else:
+                self.reasons.add("tensor", name, "sparse", "dense")
+        new = cast.get(old) if isinstance(cast, dict) else cast
+        if isinstance(cast, str):
+            stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
+            new = None if stays or old in kind.DTYPES else cast
+        if new is None or new == old:
+            self.summary.copied += [] if sparse else [name]
+        else:
+            try:
+                item = self.cast_to(name, item, new)
+            except FormatError:
+                raise
+            except ValueError as error:
+                self.reasons.add("tensor", name, f"cast to {new}: {error}")
+                return item
+        for why in kind.misfits(item):
+            self.reasons.add("tensor", name, why, *_way_for(kind, item))
+        return item
+
+    def cast_to(self, name: str, item: Any, new: str) -> Any:
+        """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+        if item.dtype == "qfloat":
+            values, made, exact = item.floats(), Cast(item.floats(), new), False
+        else:
+            values = item.components["values"] if is_sparse(item) else item
+            values.check_readable()
+            made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
+        infinite = nan = 0
+        if not cast_is_exact(values.dtype, new):
+            same, infinite, nan = _losses(values, values.dtype, new)
+            exact = exact and same
+        self.summary.cast.append((name, item.dtype, new, exact))
+        self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
+        return made
+
+    def rename(self, items: Items, named: "Dict[str, str]") -> Items:
+        """Return the tensors with their new names, which the target has to hold."""
+        for name, _ in items:
+            for why in self.kind.check_name(named[name]):
+                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
+        self.summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
+        return [(named[name], item) for name, item in items]
+
+    def fit_metadata(self, names: Any, numbers: Any, meta: Facts, options: Facts) -> Any:
+        """Return the metadata that the target holds; note what is left out, or written as text."""
+        found, differ = merged(self.source, names)
+        metadata, facts = Map(found.items()), dict(self.attrs, **options)
+        self.change_metadata(metadata, differ, meta)
+        lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
+        for key, why in self.kind.misfit_metadata(metadata, facts):
+            value = metadata[key]
+            text = repr(value) if isinstance(value, (int, float)) else None
+            fits = text is not None and not self.kind.misfit_metadata({key: text}, facts)
+            if fits and numbers:
+                metadata[key] = text
+                self.summary.as_text.append(key)
+                continue
+            del metadata[key]
+            if key in self.source.kind.IDLE_KEYS:
+                self.summary.left_behind.append(f"metadata {key}")
+            else:
+                lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
+        for key, why, option, choice in lost:
+            if self.drop:
+                self.summary.dropped.append(f"metadata {show(key)} ({why})")
+            else:
+                self.reasons.add("metadata", key, why, option, choice)
+        for key, value in metadata.items():
+            if type(value) in self.kind.HELD_AS:
+                stored = self.kind.HELD_AS[type(value)](value)
+                self.summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
+        return metadata
+
+    def change_metadata(self, metadata: Facts, differ: Any, meta: Facts) -> None:
+        """Set metadata, or remove what is to be None."""
+        for key, value in meta.items():
+            fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
+            if value is None and key not in metadata and fresh:
+                raise ValueError(f"meta: there is no metadata {show(key)}")
+            if value is None:
+                metadata.pop(key, None)
+            else:
+                metadata[key] = value
+            self.summary.changed += [(key, old, value)] * (repr(old) != repr(value))
+
+    def leave_out(self, items: Items) -> None:
+        """Note the attributes that the target does not store; content needs `drop`."""
+        kind, origin = self.kind, self.source.kind
+        found: Any = [
+            (None, key, value not in (None, {}) and origin.is_content(key, True))
+            for key, value in self.source.attrs.items()
+            if key not in self.attrs and key != "missing"]
+        for name, item in items if kind is not origin else ():
+            own = kind.own_attrs(item)
+            for key in [key for key in item.attrs if key not in own]:
+                content = origin.is_content(key)
+                if not content or origin.NAME not in kind.CARRIES:
+                    found.append((name, key, content))
+        self.summary.missing = self.source.attrs.get("missing", [])
+        behind = [key for _, key, content in found if not content]
+        self.summary.left_behind = sorted(set(self.summary.left_behind + behind))
+        for owner, key, content in found:
+            if content and self.drop:
+                where = "" if owner is None else f"tensor {show(owner, 200)}: "
+                self.summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
+            elif content and owner is None:
+                self.reasons.add("file attribute", key, "there is no place for it", "drop")
+            elif content:
+                why = f"attribute {show(key)} has no place there"
+                self.reasons.add("tensor", owner, why, "drop")
+
+
 def convert(source: "Union[Source, File]", target: Target, *,
             format: "Optional[str]" = None, cast: Any = None, only: Any = None,
             exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
@@ -8550,106 +8685,25 @@ def convert(source: "Union[Source, File]", target: Target, *,
     kind.check_options(options, kind.OPTIONS)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
-    if hasattr(cast, "items"):
-        cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
-                for old, new in cast.items()}
-    elif cast is not None:
-        cast = as_dtype(cast)
-    summary, reasons = Summary(), Reasons(kind.TITLE)
+    work = Conversion(source, kind, cast, dense, drop)
     chosen = in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    items = [(name, _fit(kind, name, item, dense, cast, summary, reasons))
-             for name, item in chosen]
-    attrs = file_attrs(source, kind)
-    facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, drop, summary,
-                            reasons)
-    _leave_out(kind, source, attrs, items, drop, summary, reasons)
-    for name, _ in items:
-        for why in kind.check_name(named[name]):
-            reasons.add("tensor", name, why, "rename", "OLD=NEW")
-    if reasons.rows:
-        raise reasons.error()
-    summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
-    items = [(named[name], item) for name, item in items]
-    chunks = kind.write(items, fitting, attrs, options)
+    items = [(name, work.fit(name, item)) for name, item in chosen]
+    fitting = work.fit_metadata(named, metadata, meta or {}, options)
+    work.leave_out(items)
+    items = work.rename(items, named)
+    if work.reasons.rows:
+        raise work.reasons.error()
+    chunks = kind.write(items, fitting, work.attrs, options)
     check_stored(chosen)
-
-    def seen(chunks: Chunks, nbytes: int) -> Any:
-        return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
-                     nbytes)
     if watch is not None:
-        chunks = seen(chunks, sum([item.nbytes for _, item in items]))
-    summary.nbytes = write_out(target, chunks)
-    return summary
-
-
-def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
-                  drop: bool, summary: Summary, reasons: Reasons) -> Any:
-    """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = merged(file, names)
-    metadata = Map(found.items())
-    for key, value in meta.items():
-        fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
-        if value is None and key not in metadata and fresh:
-            raise ValueError(f"meta: there is no metadata {show(key)}")
-        if value is None:
-            metadata.pop(key, None)
-        else:
-            metadata[key] = value
-        summary.changed.append((key, old, value))
-    lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
-    for key, why in kind.misfit_metadata(metadata, facts):
-        value = metadata[key]
-        text = repr(value) if isinstance(value, (int, float)) else None
-        fits = text is not None and not kind.misfit_metadata({key: text}, facts)
-        if fits and numbers:
-            metadata[key] = text
-            summary.as_text.append(key)
-            continue
-        del metadata[key]
-        if key in file.kind.IDLE_KEYS:
-            summary.left_behind.append(f"metadata {key}")
-        else:
-            lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
-    for key, why, option, choice in lost:
-        if drop:
-            summary.dropped.append(f"metadata {show(key)} ({why})")
-        else:
-            reasons.add("metadata", key, why, option, choice)
-    for key, value in metadata.items():
-        if type(value) in kind.HELD_AS:
-            stored = kind.HELD_AS[type(value)](value)
-            summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
-    return metadata
-
-
-def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: bool,
-               summary: Summary, reasons: Reasons) -> None:
-    """Note the attributes that the target does not store; content needs `drop`."""
-    origin = file.kind
-    found: Any = [(None, key, value not in (None, {}) and origin.is_content(key, True))
-             for key, value in file.attrs.items() if key not in attrs and key != "missing"]
-    for name, item in items if kind is not origin else ():
-        own = kind.own_attrs(item)
-        for key in [key for key in item.attrs if key not in own]:
-            content = origin.is_content(key)
-            if not content or origin.NAME not in kind.CARRIES:
-                found.append((name, key, content))
-    summary.missing = file.attrs.get("missing", [])
-    behind = [key for _, key, content in found if not content]
-    summary.left_behind = sorted(set(summary.left_behind + behind))
-    for owner, key, content in found:
-        if content and drop:
-            where = "" if owner is None else f"tensor {show(owner, 200)}: "
-            summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
-        elif content and owner is None:
-            reasons.add("file attribute", key, "there is no place for it", "drop")
-        elif content:
-            reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
+        parts = (part for chunk in chunks for part in pieces(memoryview(chunk), 16 << 20))
+        chunks = watch(parts, sum([item.nbytes for _, item in items]))
+    work.summary.nbytes = write_out(target, chunks)
+    return work.summary
 
 
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
@@ -8698,35 +8752,6 @@ def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
     return made
 
 
-def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary,
-         reasons: Reasons) -> Any:
-    """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
-    old, sparse = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
-    if sparse and not dense:
-        reasons.add("tensor", name, "sparse", "dense")
-        return item
-    if sparse:
-        summary.cast.append((name, "sparse", "dense", True))
-        item = Cast(item, old)  # made dense when it is written, one at a time
-    new = cast.get(old) if isinstance(cast, dict) else cast
-    if isinstance(cast, str):
-        stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
-        new = None if stays or old in kind.DTYPES else cast
-    if new is None or new == old:
-        summary.copied += [] if sparse else [name]
-    else:
-        try:
-            item = _cast(name, item, new, summary)
-        except FormatError:
-            raise
-        except ValueError as error:
-            reasons.add("tensor", name, f"cast to {new}: {error}")
-            return item
-    for why in kind.misfits(item):
-        reasons.add("tensor", name, why, *_way_for(kind, item))
-    return item
-
-
 def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
     """Return the option that lets a format hold a tensor, and its value."""
     old = item.dtype
@@ -8740,23 +8765,6 @@ def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
         if new in kind.DTYPES:
             return "cast", new
     return "", ""
-
-
-def _cast(name: str, item: Any, new: str, summary: Summary) -> Any:
-    """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
-    if item.dtype == "qfloat":
-        values, made, exact = item.floats(), Cast(item.floats(), new), False
-    else:
-        values = item.components["values"] if is_sparse(item) else item
-        values.check_readable()
-        made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
-    infinite = nan = 0
-    if not cast_is_exact(values.dtype, new):
-        same, infinite, nan = _losses(values, values.dtype, new)
-        exact = exact and same
-    summary.cast.append((name, item.dtype, new, exact))
-    summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
-    return made
 
 
 def _losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
@@ -8836,8 +8844,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     for one in (a, b):
         if not isinstance(one, File):
             with load(one, mmap=mmap) as file:
-                both = (file, b) if one is a else (a, file)
-                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+                return diff(file if one is a else a, b if one is a else file, rtol=rtol,
+                            atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
     found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
@@ -9400,7 +9408,8 @@ SHELL_WORDS = (  # words of Python in messages, those of the command line
     ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
     ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
     ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
-    ("load(partial=True) and --partial take", "--partial takes"),
+    ("load(partial=True) takes", "--partial takes"),
+    ("partial=True takes", "--partial takes"),
     ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
     ("deep=True computes all", "--deep computes all"),
     ("give format= or a suffix", "give --format or a suffix"))
@@ -9566,6 +9575,7 @@ def list_file(path: str, args: Any) -> Facts:
                  "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
                 for name, item in items[:args.limit]]
         if not args.json:
+            print(end="\n" if path is not args.files[0] else "")
             print_file(facts, file.kind.TITLE)
             print()
             print_tensors(facts, items, args.limit)
@@ -10005,7 +10015,9 @@ def make_parser() -> Any:
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
-            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`)")
+            word = message.partition("invalid choice: '")[2].partition("'")[0]
+            hint = nearest(word, [call.__name__[5:] for call, _, _ in COMMANDS])
+            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`){hint}")
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)

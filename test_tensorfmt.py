@@ -4270,7 +4270,7 @@ class ShardTest(FolderCase):
         for call in calls:
             error = error_of(FormatError, call)
             self.assertEqual((error.tensor, error.field, error.path), ("c", "weight_map", path))
-            self.assertIn("weight_map lacks it; partial=True (--partial) takes", error.what)
+            self.assertIn("weight_map lacks it; partial=True takes", error.what)
         self.assertEqual(self.ask(path, lambda file: file["b"].tolist()), [98, 1])  # of the other
         with load(path, partial=True) as file:
             self.assertEqual((list(file), file.attrs["missing"]), (list("abdc"), []))
@@ -5370,7 +5370,7 @@ class BadFileTest(TestCase):
         self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
         self.assertEqual(error.what, f"cut short: {len(cut)} bytes, {wants}; "
                          f"{len(found)} of {count} tensors are whole" + behind + (
-                             "; load(partial=True) and --partial take the whole ones"
+                             "; load(partial=True) takes the whole ones"
                              if found else ""))
         report = tensorfmt.verify(cut)
         self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
