@@ -6701,9 +6701,6 @@ def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
     return total
 
 
-FULL = (27, 28, 122)  # EFBIG, ENOSPC, EDQUOT: no source raises these
-
-
 def _write_beside(path: str, chunks: Chunks, target: str) -> int:
     """Write a file beside the path, then rename it over it; errors speak of the target."""
     from functools import partial
@@ -6727,8 +6724,7 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                 undo()
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
-        if isinstance(error, OSError) and (
-                error.filename in (temporary, path) or error.errno in FULL):
+        if isinstance(error, OSError) and error.filename in (temporary, path):
             text = f"{error.strerror}"
             if os.name == "nt" and error.errno == 13:
                 text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
@@ -6844,7 +6840,6 @@ class Joined(File):
         self._tensors: Any = places  # name of a tensor -> name of its shard
         self.parts: "Dict[str, File]" = Map()  # shards that are open
         self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
-        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in places.items():
             self.names.setdefault(shard, []).append(name)
@@ -6965,7 +6960,7 @@ class Joined(File):
 
     def merged(self, names: Any) -> "Tuple[Facts, Any]":
         """Return the metadata that the files of some tensors agree on, and what they do not."""
-        found, differ = Map(), Map(self.differ.items())
+        found, differ = Map(), Map()
         for shard in sorted(set([self._tensors[name] for name in names])):
             for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
@@ -9558,9 +9553,11 @@ def list_file(path: str, args: Any) -> Facts:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             items.sort(key=ORDERS[args.sort])
-        metadata, differ = merged(file)
+        metadata, differ = merged(file, [name for name, _ in items])
+        nbytes = file.nbytes if not isinstance(file, Joined) else sum(
+            [item.stored.nbytes for _, item in items])  # other shards may be missing
         facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
-                 "bytes": file.nbytes, "attrs": file.attrs, "metadata": metadata,
+                 "bytes": nbytes, "attrs": file.attrs, "metadata": metadata,
                  "differ": list(differ.values())}
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
@@ -9686,10 +9683,13 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
             return [(name, file[owner][index(keys[:-1])])], True
         except (ValueError, IndexError) as error:
             raise ValueError(f"{plain(path)}: {error}")
-    found = [pair for pair in file.items() if fnmatchcase(pair[0], name)]
+    found = [one for one in file if fnmatchcase(one, name)]
     if not found:
-        raise no_tensor(path, owner if keys.endswith("]") else name, file)
-    return found, False
+        whole = owner if keys.endswith("]") else name
+        if whole in file.attrs.get("missing", ()):
+            raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
+        raise no_tensor(path, whole, file)
+    return [(one, file[one]) for one in found], False  # shards of others are not opened
 
 
 def index(text: str) -> Any:
