@@ -6436,6 +6436,26 @@ class CopyTest(TestCase):
             self.assertEqual((type(raised.exception).__name__, str(raised.exception)),
                              ("Unsupported", "this copy was made without zstd"))
 
+    @about("burnpack")
+    def test_what_a_copy_lacks_is_named(self):
+        import copy
+        import pickle
+        _, made = make_copy(["burnpack"], ["load"])
+        data = golden("v021_basic.bpk")
+        file = made.load(data)
+        item = list(file.values())[0]
+        for lacks, call, args in (
+                ("casts", item.astype, ("int8",)), ("pickles", pickle.dumps, (item,)),
+                ("pickles", pickle.dumps, (file,)), ("pickles", copy.deepcopy, (file,)),
+                ("arrays", item.__array__, ()), ("arrays", item.__dlpack__, ()),
+                ("partial", lambda: made.load(data, partial=True), ()),
+                ("tools", lambda: made.load(data, verify=True), ()),
+                ("shards", made.load, (folder_for(self),)),
+                ("mag", made.load, (golden("seed_basic.mag"),))):
+            with self.subTest(lacks=lacks):
+                self.assertEqual(error_of(made.Unsupported, call, *args).what, REFUSES + lacks)
+        self.assertEqual((item == item, hash(item) == hash(item)), (True, True))
+
     def test_command(self):
         from hashlib import sha256
         path = os.path.join(folder_for(self), "copied.py")
