@@ -9316,8 +9316,8 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
                                       for name in one.defines])
     gone = {name: piece.lacks for section in sections for piece in section.pieces
             if piece.lacks and piece.is_code for name in piece.defines}
-    for piece in [one for section in sections for piece in section.pieces for one in piece.members]:
-        piece.lacks = piece.lacks or gone.get(piece.calls, "")
+    for one in [one for section in sections for piece in section.pieces for one in piece.members]:
+        one.lacks = one.lacks or gone.get(one.calls, "")
     return sorted({word for word, _ in words})
 
 

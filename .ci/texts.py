@@ -36,7 +36,7 @@ COMMANDS = """--help; frobnicate; lss; formats; formats --json; formats mag; dem
     get seed_basic.mag y; get wide.zt w; get wide.zt 'w[0:2, ::999]'; get wide.zt 'w[2]'
     get net.zt '*.bias'
     get wide.zt; get --stats wide.zt; get --json seed_basic.mag x; get seed_basic.mag xx
-    get types.safetensors F4; get head_quant.bpk w; get odd.zt w; get sparse.zt s
+    get types.safetensors F4; get head_quant.bpk q; get odd.zt w; get sparse.zt s
     explain seed_basic.mag --tensor y; explain seed_basic.mag --from 0x100; explain broken.zt
     explain --json sorted_one.tbs; explain cut.bpk; explain --html page.html net.zt
     verify names.zt; verify --quiet seed_basic.mag broken.zt; verify --json sorted_one.tbs cut.bpk
@@ -63,7 +63,8 @@ def write_files():
         write_file(title, data)
     entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": place})
                     for name, n, place in (("F8_E4M3", 2, [0, 2]), ("F4", 4, [2, 4]))])
-    write_file("types.safetensors", safetensors(entries, bytes(range(65, 69))))
+    entries["w"] = {"data_offsets": [4, 12]}
+    write_file("types.safetensors", safetensors(entries, bytes(range(65, 77))))
     write_file("broken.zt", ztensor(shape=[5]))
     write_file("odd.zt", ztensor(encoding="lz4", name="w"))
     for path, rows in (
