@@ -9575,7 +9575,8 @@ def list_file(path: str, args: Any) -> Facts:
                  "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
                 for name, item in items[:args.limit]]
         if not args.json:
-            print(end="\n" if path is not args.files[0] else "")
+            print(end="\n" if hasattr(args, "printed") else "")  # between files
+            args.printed = True
             print_file(facts, file.kind.TITLE)
             print()
             print_tensors(facts, items, args.limit)
