@@ -4315,7 +4315,7 @@ class ShardTest(FolderCase):
                      lambda file: tensorfmt.convert(file, io.BytesIO(), format="safetensors")):
             error = error_of(Unsupported, self.ask, path, call)
             self.assertEqual((error.path, error.tensor in ("a", None)), (one, True))
-            for word in "is missing", "download it again", "--partial", "its own path":
+            for word in "is missing", "download it again", "partial=True", "its own path":
                 self.assertIn(word, error.what)
         with load(path, partial=True) as file:
             self.assertEqual(file.nbytes, 8)
