@@ -2079,11 +2079,9 @@ class Tensor:
                 pass
         return text + ">"
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> bool:
         """Return whether dtype, shape and bytes are the same."""
         if not isinstance(other, Tensor):
-            if isinstance(other, (int, float, list, tuple)):
-                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
             return NotImplemented
         if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
             return same_stored(self, other)
@@ -2312,8 +2310,7 @@ class Tensor:
         Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
         NaN or a number out of range.
         """
-        made: Tensor = cast_tensor(self, dtype)
-        return made
+        return cast_tensor(self, dtype)
 
 
 def new_tensor(dtype: Any, shape: Shape, raw: Any, order: str = "<",
@@ -6702,9 +6699,6 @@ def write_all(stream: Any, chunks: Chunks, target: Any = None) -> int:
     return total
 
 
-FULL = (27, 28, 122)  # EFBIG, ENOSPC, EDQUOT: no source raises these
-
-
 def _write_beside(path: str, chunks: Chunks, target: str) -> int:
     """Write a file beside the path, then rename it over it; errors speak of the target."""
     from functools import partial
@@ -6728,8 +6722,7 @@ def _write_beside(path: str, chunks: Chunks, target: str) -> int:
                 undo()
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
-        if isinstance(error, OSError) and (
-                error.filename in (temporary, path) or error.errno in FULL):
+        if isinstance(error, OSError) and error.filename in (temporary, path):
             text = f"{error.strerror}"
             if os.name == "nt" and error.errno == 13:
                 text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
@@ -6807,7 +6800,7 @@ def check_work(items: Items, cast: bool = False) -> None:
 # -- [8c] shards ---------------------------------------------------------------------------------
 
 MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
-ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
+ANYWHERE = "partial=True takes each tensor from where it is whole"
 
 
 class Reopened(Lazy):
@@ -6845,7 +6838,6 @@ class Joined(File):
         self._tensors: Any = places  # name of a tensor -> name of its shard
         self.parts: "Dict[str, File]" = Map()  # shards that are open
         self.broken: "Dict[str, Any]" = {}  # shard -> class and arguments of its error
-        self.differ: Any = Map()  # (what, key) that the files do not agree on -> text of it
         self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in places.items():
             self.names.setdefault(shard, []).append(name)
@@ -6966,7 +6958,7 @@ class Joined(File):
 
     def merged(self, names: Any) -> "Tuple[Facts, Any]":
         """Return the metadata that the files of some tensors agree on, and what they do not."""
-        found, differ = Map(), Map(self.differ.items())
+        found, differ = Map(), Map()
         for shard in sorted(set([self._tensors[name] for name in names])):
             for key, value in self.part(shard).metadata.items():
                 if found.setdefault(key, value) != value:
@@ -7392,7 +7384,7 @@ class Whole(Cursor):
             error.what += f"; behind them: {missing[-1]}"
         self.missing += missing
         if not self.partial:
-            takes = "; load(partial=True) and --partial take the whole ones"
+            takes = "; load(partial=True) takes the whole ones"
             error.what += takes if whole else ""
             self.give_up(error)
 
@@ -8528,6 +8520,141 @@ def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
     return file.metadata, {}
 
 
+class Conversion:
+    """One call of convert(): what becomes of tensors and metadata, and why it is refused."""
+
+    def __init__(self, source: File, kind: "Format", cast: Any, dense: bool, drop: bool) -> None:
+        self.source, self.kind, self.dense, self.drop = source, kind, dense, drop
+        self.cast: Any = cast
+        if hasattr(cast, "items"):
+            self.cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
+                         for old, new in cast.items()}
+        elif cast is not None:
+            self.cast = as_dtype(cast)
+        self.summary, self.reasons = Summary(), Reasons(kind.TITLE)
+        self.attrs = file_attrs(source, kind)
+
+    def fit(self, name: str, item: Any) -> Any:
+        """Return a tensor as the target can hold it, dense or with another dtype; note both."""
+        kind, cast, old = self.kind, self.cast, item.dtype or ""
+        sparse = is_sparse(item) and "sparse" not in kind.USES
+        if sparse:
+            item = Cast(item, old)  # made dense when it is written, one at a time
+            if self.dense:
+                self.summary.cast.append((name, "sparse", "dense", True))
+            else:
+                self.reasons.add("tensor", name, "sparse", "dense")
+        new = cast.get(old) if isinstance(cast, dict) else cast
+        if isinstance(cast, str):
+            stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
+            new = None if stays or old in kind.DTYPES else cast
+        if new is None or new == old:
+            self.summary.copied += [] if sparse else [name]
+        else:
+            try:
+                item = self.cast_to(name, item, new)
+            except FormatError:
+                raise
+            except ValueError as error:
+                self.reasons.add("tensor", name, f"cast to {new}: {error}")
+                return item
+        for why in kind.misfits(item):
+            self.reasons.add("tensor", name, why, *_way_for(kind, item))
+        return item
+
+    def cast_to(self, name: str, item: Any, new: str) -> Any:
+        """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+        if item.dtype == "qfloat":
+            values, made, exact = item.floats(), Cast(item.floats(), new), False
+        else:
+            values = item.components["values"] if is_sparse(item) else item
+            values.check_readable()
+            made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
+        infinite = nan = 0
+        if not cast_is_exact(values.dtype, new):
+            same, infinite, nan = _losses(values, values.dtype, new)
+            exact = exact and same
+        self.summary.cast.append((name, item.dtype, new, exact))
+        self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
+        return made
+
+    def rename(self, items: Items, named: "Dict[str, str]") -> Items:
+        """Return the tensors with their new names, which the target has to hold."""
+        for name, _ in items:
+            for why in self.kind.check_name(named[name]):
+                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
+        self.summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
+        return [(named[name], item) for name, item in items]
+
+    def fit_metadata(self, names: Any, numbers: Any, meta: Facts, options: Facts) -> Any:
+        """Return the metadata that the target holds; note what is left out, or written as text."""
+        found, differ = merged(self.source, names)
+        metadata, facts = Map(found.items()), dict(self.attrs, **options)
+        self.change_metadata(metadata, differ, meta)
+        lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
+        for key, why in self.kind.misfit_metadata(metadata, facts):
+            value = metadata[key]
+            text = repr(value) if isinstance(value, (int, float)) else None
+            fits = text is not None and not self.kind.misfit_metadata({key: text}, facts)
+            if fits and numbers:
+                metadata[key] = text
+                self.summary.as_text.append(key)
+                continue
+            del metadata[key]
+            if key in self.source.kind.IDLE_KEYS:
+                self.summary.left_behind.append(f"metadata {key}")
+            else:
+                lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
+        for key, why, option, choice in lost:
+            if self.drop:
+                self.summary.dropped.append(f"metadata {show(key)} ({why})")
+            else:
+                self.reasons.add("metadata", key, why, option, choice)
+        for key, value in metadata.items():
+            if type(value) in self.kind.HELD_AS:
+                stored = self.kind.HELD_AS[type(value)](value)
+                self.summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
+        return metadata
+
+    def change_metadata(self, metadata: Facts, differ: Any, meta: Facts) -> None:
+        """Set metadata, or remove what is to be None."""
+        for key, value in meta.items():
+            fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
+            if value is None and key not in metadata and fresh:
+                raise ValueError(f"meta: there is no metadata {show(key)}")
+            if value is None:
+                metadata.pop(key, None)
+            else:
+                metadata[key] = value
+            self.summary.changed += [(key, old, value)] * (repr(old) != repr(value))
+
+    def leave_out(self, items: Items) -> None:
+        """Note the attributes that the target does not store; content needs `drop`."""
+        kind, origin = self.kind, self.source.kind
+        found: Any = [
+            (None, key, value not in (None, {}) and origin.is_content(key, True))
+            for key, value in self.source.attrs.items()
+            if key not in self.attrs and key != "missing"]
+        for name, item in items if kind is not origin else ():
+            own = kind.own_attrs(item)
+            for key in [key for key in item.attrs if key not in own]:
+                content = origin.is_content(key)
+                if not content or origin.NAME not in kind.CARRIES:
+                    found.append((name, key, content))
+        self.summary.missing = self.source.attrs.get("missing", [])
+        behind = [key for _, key, content in found if not content]
+        self.summary.left_behind = sorted(set(self.summary.left_behind + behind))
+        for owner, key, content in found:
+            if content and self.drop:
+                where = "" if owner is None else f"tensor {show(owner, 200)}: "
+                self.summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
+            elif content and owner is None:
+                self.reasons.add("file attribute", key, "there is no place for it", "drop")
+            elif content:
+                why = f"attribute {show(key)} has no place there"
+                self.reasons.add("tensor", owner, why, "drop")
+
+
 def convert(source: "Union[Source, File]", target: Target, *,
             format: "Optional[str]" = None, cast: Any = None, only: Any = None,
             exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
@@ -8558,106 +8685,25 @@ def convert(source: "Union[Source, File]", target: Target, *,
     kind.check_options(options, kind.OPTIONS)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
-    if hasattr(cast, "items"):
-        cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
-                for old, new in cast.items()}
-    elif cast is not None:
-        cast = as_dtype(cast)
-    summary, reasons = Summary(), Reasons(kind.TITLE)
+    work = Conversion(source, kind, cast, dense, drop)
     chosen = in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    items = [(name, _fit(kind, name, item, dense, cast, summary, reasons))
-             for name, item in chosen]
-    attrs = file_attrs(source, kind)
-    facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, drop, summary,
-                            reasons)
-    _leave_out(kind, source, attrs, items, drop, summary, reasons)
-    for name, _ in items:
-        for why in kind.check_name(named[name]):
-            reasons.add("tensor", name, why, "rename", "OLD=NEW")
-    if reasons.rows:
-        raise reasons.error()
-    summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
-    items = [(named[name], item) for name, item in items]
-    chunks = kind.write(items, fitting, attrs, options)
+    items = [(name, work.fit(name, item)) for name, item in chosen]
+    fitting = work.fit_metadata(named, metadata, meta or {}, options)
+    work.leave_out(items)
+    items = work.rename(items, named)
+    if work.reasons.rows:
+        raise work.reasons.error()
+    chunks = kind.write(items, fitting, work.attrs, options)
     check_stored(chosen)
-
-    def seen(chunks: Chunks, nbytes: int) -> Any:
-        return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
-                     nbytes)
     if watch is not None:
-        chunks = seen(chunks, sum([item.nbytes for _, item in items]))
-    summary.nbytes = write_out(target, chunks)
-    return summary
-
-
-def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
-                  drop: bool, summary: Summary, reasons: Reasons) -> Any:
-    """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = merged(file, names)
-    metadata = Map(found.items())
-    for key, value in meta.items():
-        fresh, old = differ.pop(("metadata", key), None) is None, metadata.get(key)
-        if value is None and key not in metadata and fresh:
-            raise ValueError(f"meta: there is no metadata {show(key)}")
-        if value is None:
-            metadata.pop(key, None)
-        else:
-            metadata[key] = value
-        summary.changed.append((key, old, value))
-    lost: Any = [(key, "the files do not agree on it", "drop", True) for _, key in differ]
-    for key, why in kind.misfit_metadata(metadata, facts):
-        value = metadata[key]
-        text = repr(value) if isinstance(value, (int, float)) else None
-        fits = text is not None and not kind.misfit_metadata({key: text}, facts)
-        if fits and numbers:
-            metadata[key] = text
-            summary.as_text.append(key)
-            continue
-        del metadata[key]
-        if key in file.kind.IDLE_KEYS:
-            summary.left_behind.append(f"metadata {key}")
-        else:
-            lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
-    for key, why, option, choice in lost:
-        if drop:
-            summary.dropped.append(f"metadata {show(key)} ({why})")
-        else:
-            reasons.add("metadata", key, why, option, choice)
-    for key, value in metadata.items():
-        if type(value) in kind.HELD_AS:
-            stored = kind.HELD_AS[type(value)](value)
-            summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
-    return metadata
-
-
-def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: bool,
-               summary: Summary, reasons: Reasons) -> None:
-    """Note the attributes that the target does not store; content needs `drop`."""
-    origin = file.kind
-    found: Any = [(None, key, value not in (None, {}) and origin.is_content(key, True))
-             for key, value in file.attrs.items() if key not in attrs and key != "missing"]
-    for name, item in items if kind is not origin else ():
-        own = kind.own_attrs(item)
-        for key in [key for key in item.attrs if key not in own]:
-            content = origin.is_content(key)
-            if not content or origin.NAME not in kind.CARRIES:
-                found.append((name, key, content))
-    summary.missing = file.attrs.get("missing", [])
-    behind = [key for _, key, content in found if not content]
-    summary.left_behind = sorted(set(summary.left_behind + behind))
-    for owner, key, content in found:
-        if content and drop:
-            where = "" if owner is None else f"tensor {show(owner, 200)}: "
-            summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
-        elif content and owner is None:
-            reasons.add("file attribute", key, "there is no place for it", "drop")
-        elif content:
-            reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
+        parts = (part for chunk in chunks for part in pieces(memoryview(chunk), 16 << 20))
+        chunks = watch(parts, sum([item.nbytes for _, item in items]))
+    work.summary.nbytes = write_out(target, chunks)
+    return work.summary
 
 
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
@@ -8706,35 +8752,6 @@ def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
     return made
 
 
-def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary,
-         reasons: Reasons) -> Any:
-    """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
-    old, sparse = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
-    if sparse and not dense:
-        reasons.add("tensor", name, "sparse", "dense")
-        return item
-    if sparse:
-        summary.cast.append((name, "sparse", "dense", True))
-        item = Cast(item, old)  # made dense when it is written, one at a time
-    new = cast.get(old) if isinstance(cast, dict) else cast
-    if isinstance(cast, str):
-        stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
-        new = None if stays or old in kind.DTYPES else cast
-    if new is None or new == old:
-        summary.copied += [] if sparse else [name]
-    else:
-        try:
-            item = _cast(name, item, new, summary)
-        except FormatError:
-            raise
-        except ValueError as error:
-            reasons.add("tensor", name, f"cast to {new}: {error}")
-            return item
-    for why in kind.misfits(item):
-        reasons.add("tensor", name, why, *_way_for(kind, item))
-    return item
-
-
 def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
     """Return the option that lets a format hold a tensor, and its value."""
     old = item.dtype
@@ -8748,23 +8765,6 @@ def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
         if new in kind.DTYPES:
             return "cast", new
     return "", ""
-
-
-def _cast(name: str, item: Any, new: str, summary: Summary) -> Any:
-    """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
-    if item.dtype == "qfloat":
-        values, made, exact = item.floats(), Cast(item.floats(), new), False
-    else:
-        values = item.components["values"] if is_sparse(item) else item
-        values.check_readable()
-        made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
-    infinite = nan = 0
-    if not cast_is_exact(values.dtype, new):
-        same, infinite, nan = _losses(values, values.dtype, new)
-        exact = exact and same
-    summary.cast.append((name, item.dtype, new, exact))
-    summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
-    return made
 
 
 def _losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
@@ -8844,8 +8844,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     for one in (a, b):
         if not isinstance(one, File):
             with load(one, mmap=mmap) as file:
-                both = (file, b) if one is a else (a, file)
-                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+                return diff(file if one is a else a, b if one is a else file, rtol=rtol,
+                            atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
     found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
@@ -9179,16 +9179,21 @@ class Piece:
 
     A class uses what its bases and decorators do; what stands in it are pieces of their own.
     `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
+    `calls`: the function that a method does nothing but call, as most that Python asks for.
     """
 
     lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
         import ast
-        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_code, self.inner = isinstance(node, (ast.FunctionDef, ast.ClassDef)), inner
         self.is_constant = {ast.Name} == {
             type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
         outer = list(getattr(node, "decorator_list", ()))
+        call = getattr(getattr(node, "body", [None])[-1], "value", None) if not outer else None
+        alone = len(getattr(node, "body", "")) == 1 + bool(inner and self.is_code
+                                                           and ast.get_docstring(node))
+        self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
@@ -9207,7 +9212,8 @@ class Piece:
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
         return not self.defines or bool([name for name in self.defines if name in names
-                                         or name[:2] == name[-2:] == "__" and not self.lacks])
+                                         or name[:2] == name[-2:] == "__"
+                                         and (self.inner or not self.lacks)])
 
     def stub(self) -> str:
         """Return the line that stands for a function or class that was left out."""
@@ -9308,6 +9314,10 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
             for one in piece.members:
                 one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
                                       for name in one.defines])
+    gone = {name: piece.lacks for section in sections for piece in section.pieces
+            if piece.lacks and piece.is_code for name in piece.defines}
+    for one in [one for section in sections for piece in section.pieces for one in piece.members]:
+        one.lacks = one.lacks or gone.get(one.calls, "")
     return sorted({word for word, _ in words})
 
 
@@ -9373,13 +9383,20 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
              "        print(list(file.values()))\n\nContents")
-    text = re.sub(r'(?s)""".*?\nContents', lambda found: about, text, count=1)
+    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
+                  lambda found: about + found.group(1) + '"""', text, count=1)
     sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
     text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
         found.group(1) in sections), text)
+    if "tools" not in parts:  # nobody runs what is for type checkers
+        text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
+                      lambda found: found.group(1).replace("    ", ""), text)
+        text = re.sub(r"(?m)^    if TYPE_CHECKING:.*\n(?:        .*\n|\n)+|^# (mypy|pyright): .*\n",
+                      "", text)
     if not {"save", "tools"}.issubset(parts):
         text = re.sub(r'(?m)^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)  # examples ask for both
+    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     return text.rstrip("\n") + "\n"
 
@@ -9391,7 +9408,8 @@ SHELL_WORDS = (  # words of Python in messages, those of the command line
     ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
     ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
     ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
-    ("load(partial=True) and --partial take", "--partial takes"),
+    ("load(partial=True) takes", "--partial takes"),
+    ("partial=True takes", "--partial takes"),
     ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
     ("deep=True computes all", "--deep computes all"),
     ("give format= or a suffix", "give --format or a suffix"))
@@ -9542,9 +9560,11 @@ def list_file(path: str, args: Any) -> Facts:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             items.sort(key=ORDERS[args.sort])
-        metadata, differ = merged(file)
+        metadata, differ = merged(file, [name for name, _ in items])
+        nbytes = file.nbytes if not isinstance(file, Joined) else sum(
+            [item.stored.nbytes for _, item in items])  # other shards may be missing
         facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
-                 "bytes": file.nbytes, "attrs": file.attrs, "metadata": metadata,
+                 "bytes": nbytes, "attrs": file.attrs, "metadata": metadata,
                  "differ": list(differ.values())}
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
@@ -9555,6 +9575,7 @@ def list_file(path: str, args: Any) -> Facts:
                  "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
                 for name, item in items[:args.limit]]
         if not args.json:
+            print(end="\n" if path is not args.files[0] else "")
             print_file(facts, file.kind.TITLE)
             print()
             print_tensors(facts, items, args.limit)
@@ -9670,10 +9691,13 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
             return [(name, file[owner][index(keys[:-1])])], True
         except (ValueError, IndexError) as error:
             raise ValueError(f"{plain(path)}: {error}")
-    found = [pair for pair in file.items() if fnmatchcase(pair[0], name)]
+    found = [one for one in file if fnmatchcase(one, name)]
     if not found:
-        raise no_tensor(path, owner if keys.endswith("]") else name, file)
-    return found, False
+        whole = owner if keys.endswith("]") else name
+        if whole in file.attrs.get("missing", ()):
+            raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
+        raise no_tensor(path, whole, file)
+    return [(one, file[one]) for one in found], False  # shards of others are not opened
 
 
 def index(text: str) -> Any:
@@ -9781,7 +9805,7 @@ def show_verify(args: Any) -> int:
 def verify_file(path: str, args: Any) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
-        print(report)
+        print(shell_words(str(report)))
     elif not args.json and report.errors:
         print("\n".join(map(describe, report.errors)))
     return dict(report.facts(), file=path)
@@ -9991,7 +10015,9 @@ def make_parser() -> Any:
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
-            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`)")
+            word = message.partition("invalid choice: '")[2].partition("'")[0]
+            hint = nearest(word, [call.__name__[5:] for call, _, _ in COMMANDS])
+            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`){hint}")
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
