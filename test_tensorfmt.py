@@ -4320,11 +4320,7 @@ class ShardTest(FolderCase):
                      lambda file: tensorfmt.convert(file, io.BytesIO(), format="safetensors")):
             error = error_of(Unsupported, self.ask, path, call)
             self.assertEqual((error.path, error.tensor in ("a", None)), (one, True))
-<<<<<<< HEAD
-            for word in "is missing", "download it again", "partial=True", "its own path":
-=======
             for word in "is missing", "download it again", "; partial=True takes", "its own path":
->>>>>>> 8e359bb20994e56e616807bc6fdf4de48811f129
                 self.assertIn(word, error.what)
         self.assertIn("; --partial takes", run("ls", path)[2])
         with load(path, partial=True) as file:
