@@ -9806,7 +9806,7 @@ def show_verify(args: Any) -> int:
 def verify_file(path: str, args: Any) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
-        print(report)
+        print(shell_words(str(report)))
     elif not args.json and report.errors:
         print("\n".join(map(describe, report.errors)))
     return dict(report.facts(), file=path)

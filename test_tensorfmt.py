@@ -6704,64 +6704,92 @@ def about_sizes(out, wanted):
 
 @about()
 @full
-class ReadmeTest(TestCase):
-    def test_every_example(self):
+class ReadmeTest(FolderCase):
+    READERS = ".docs/read-it-yourself.md"
+
+    def setUp(self):
+        from shutil import copy
+        super().setUp()
+        if not os.path.exists(os.path.join(HERE, "README.md")):
+            self.skipTest("no README.md")
+        go_to(self, self.folder)
+        copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
+        self.names = {"__name__": "readme"}
+        self.addCleanup(self.names.clear)  # functions and their names are a cycle
+
+    def blocks(self, page):
+        """Yield (language, text) of each block of code of a page."""
+        blocks = ("\n" + text_of(os.path.join(HERE, page))).split("\n```")
+        for number, block in enumerate(blocks[1::2]):
+            with self.subTest(page=page, block=number, begins=block[:60]):
+                yield block.partition("\n")[::2]
+
+    def run_page(self, page):
+        """Run the examples of a page, in order; return how many of each language."""
+        ran, printed = {"python": 0, "console": 0, "text": 0}, ""
+        for language, text in self.blocks(page):
+            if language == "text" and printed:  # of the block before it
+                self.assertEqual(printed, text)
+                ran[language] += 1
+            printed = ""
+            if language == "python":
+                printed = self.run_python(text)
+                ran[language] += printed is not None
+            if language == "console":
+                ran[language] += self.run_commands(text)
+        return ran
+
+    def run_python(self, text):
+        """Return what it prints; None if a module is not here."""
         import re
         from contextlib import redirect_stdout
         from importlib.util import find_spec
-        from shutil import copy
-        if not os.path.exists(os.path.join(HERE, "README.md")):
-            self.skipTest("no README.md")
-        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
-            blocks = ("\n" + stream.read()).split("\n```")
-        go_to(self, folder_for(self))
-        copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
-        names = {"__name__": "readme"}
-        self.addCleanup(names.clear)  # functions and their names are a cycle
-        ran, printed = {"python": 0, "console": 0, "text": 0}, ""
-        for number, (language, _, text) in enumerate(
-                [block.partition("\n") for block in blocks[1::2]]):
-            with self.subTest(block=number, begins=text[:60]):
-                imports = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
-                if language == "text" and printed:  # of the block before it
-                    self.assertEqual(printed, text)
-                    ran[language] += 1
-                printed = ""
-                if language == "python" and None not in [find_spec(name) for name in imports]:
-                    with redirect_stdout(io.StringIO()) as out:
-                        exec(compile(text, "README.md block %d" % number, "exec"), names)
-                    printed = out.getvalue().rstrip("\n")
-                    ran[language] += 1
-                for part in ("\n" + text).split("\n$ ")[1:] if language == "console" else ():
-                    line, _, wanted = part.partition("\n")
-                    if re.match("python3 tensorfmt.py" + " (?!vendor)" * (PYTHON < (3, 8)), line):
-                        _, out, err = run(line.replace("tensorfmt.py", "-m tensorfmt", 1))
-                        self.assertEqual(about_sizes((out + err).rstrip("\n"), wanted),
-                                         wanted.rstrip("\n"), "$ " + line)
-                        ran[language] += 1
-        self.assertTrue(min(ran.values()) > 0, ran)
-        if os.path.isdir(os.path.join(HERE, ".ci")):
-            self.check_readers(names)
-        for name, number, unit in re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", "".join(blocks)):
-            wanted = int(number.replace(",", "")) << " KMG".index(unit or " ") * 10
-            for owner in [tensorfmt] + tensorfmt.LATER + list(tensorfmt.FORMATS):
-                self.assertEqual(getattr(owner, name, wanted), wanted, name)
+        if None in map(find_spec, re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)):
+            return None
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile(text, "an example", "exec"), self.names)
+        return out.getvalue().rstrip("\n")
 
-    def check_readers(self, names):
-        """Assert that the readers of "Read it yourself" are the tiny reader's, and read."""
-        text = text_of(os.path.join(HERE, "README.md")).partition("## Read it yourself")[2]
-        tiny = text_of(os.path.join(HERE, ".ci", "tiny.py"))
+    def run_commands(self, text):
+        """Compare what commands print; return how many there are."""
+        lines = ("\n" + text).split("\n$ ")[1:]
+        for line, _, wanted in [part.partition("\n") for part in lines]:
+            if " vendor " not in line or PYTHON >= (3, 8):
+                _, out, err = run(line.replace("tensorfmt.py", "-m tensorfmt", 1))
+                self.assertEqual(about_sizes((out + err).rstrip("\n"), wanted),
+                                 wanted.rstrip("\n"), "$ " + line)
+        return len(lines)
+
+    def test_every_example(self):
+        ran = self.run_page("README.md")
+        self.assertTrue(min(ran.values()) > 0, ran)
+
+    def test_limits(self):
+        import re
+        text = text_of(os.path.join(HERE, "README.md"))
+        limits = re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", text)
+        self.assertGreater(len(limits), 3)
+        for name, number, unit in limits:
+            wanted = int(number.replace(",", "")) << " KMG".index(unit or " ") * 10
+            self.assertEqual(getattr(tensorfmt, name), wanted, name)
+
+    def test_readers(self):
+        """Each reads the file of its format, and is that of the tiny reader."""
+        self.run_page(self.READERS)
         for row in WRITES:
-            suffix = tensorfmt.BY_NAME[row.name].SUFFIXES[0]
+            suffix = tensorfmt.find_format(row.name).SUFFIXES[0]
             with self.subTest(format=row.name):
-                (name, found), = names["read_" + row.name](read_file("w" + suffix)).items()
+                (name, found), = self.names["read_" + row.name](read_file("w" + suffix)).items()
                 self.assertEqual((name, list(found[1]), bytes(found[3])),
                                  ("w", [2], struct.pack("<2f", 1, -2)))
-        for block in text.partition("\n## ")[0].split("```python\n")[1:]:
-            for part in block.partition("\n```")[0].replace("\n\ndef ", "\n\n\ndef ").split(
-                    "\n\n\n"):
-                self.assertTrue("import" in part or part in tiny, part)
-                self.assertTrue(part.count("\n") < 36, part)
+        tiny = text_of(os.path.join(HERE, ".ci", "tiny.py"))
+        parts = [part for page in ("README.md", self.READERS) for language, text in
+                 self.blocks(page) if language == "python" and "\ndef read_" in text
+                 for part in text.replace("\n\ndef ", "\n\n\ndef ").split("\n\n\n")]
+        self.assertGreater(len(parts), 8)
+        for part in parts:
+            self.assertTrue("import" in part or part.strip("\n") in tiny, part)
+            self.assertTrue(part.count("\n") < 36, part)
 
 
 # -- [15] parsers --------------------------------------------------------------------------------

@@ -368,8 +368,8 @@ class CommandTest(Commands):
         self.assertEqual(tensorfmt.to_json([most, most + 1, b"a", (1, {1.5})]),
                          '[%d, "%s", "61", [1, "{1.5}"]]' % (most, tensorfmt.show(most + 1)))
 
-    def test_keys_of_json_are_in_readme(self):
-        text = text_of("README.md").split("keys of the objects of `--json` |")[1].split("\n\n")[0]
+    def test_keys_of_json_are_told(self):
+        text = text_of(os.path.join(HERE, ".docs", "json.md"))
         for command, inner in (("ls m012_mixed.mag", "tensors"), ("verify seed_basic.mag", "rows"),
                                ("explain seed_basic.mag", ""), ("formats", ""),
                                ("convert m012_mixed.mag new.zt --drop", ""),
