@@ -39,7 +39,6 @@ Contents (the banners of the sections below; search for a number)
     [3] dtypes             element types, values <-> bytes, byte order
     [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
-    [5a2] quick sums       CRC-32C of large data
     [5b] CBOR              RFC 8949
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
@@ -87,7 +86,7 @@ Contents (the banners of the sections below; search for a number)
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
-What loads knows nothing of what saves ([5a2], [6i], [8b], [8b2]), and both nothing of the tools,
+What loads knows nothing of what saves ([6i], [8b], [8b2]), and both nothing of the tools,
 [9] to [11]; but load(verify=True) calls verify, and a FormatError gets its exact place by [9a].
 What an optional part does is called by its name. The section of a format has its drawn layout,
 tables of its fields, one `read`, also behind explain and verify, and one `write`.
@@ -788,8 +787,28 @@ def _crc32c_table() -> "List[int]":
 
 
 _CRC32C = _crc32c_table()
-SHORTEN: Facts = {}  # the quick way of [5a2]
 _CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
+# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
+_CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+
+
+def _fold_crc32c(block: bytes, crc: int) -> bytes:
+    """Return a short block whose CRC from 0 is that of this one from `crc`."""
+    bits = 8 * len(block)
+    x = int.from_bytes(block, "little") ^ crc
+    for powers in _CRC32C_FOLDS:
+        a, b = powers[:2]
+        while bits > a + b:
+            d = min(bits - a, a - b) & ~7
+            low, x = x & (1 << d) - 1, x >> d
+            bits -= d
+            for power in powers[1:]:
+                x ^= low << a - d - power
+    return x.to_bytes(bits // 8, "little")
 
 
 def crc32c(data: Any, crc: int = 0) -> int:
@@ -803,11 +822,10 @@ def crc32c(data: Any, crc: int = 0) -> int:
     """
     crc ^= 0xFFFFFFFF
     source = Memory(data)
-    masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, _CRC32C_BLOCK):
         block = source.read(start, _CRC32C_BLOCK)
-        for shorten in SHORTEN.values():
-            block, crc = shorten(block, crc, masks)
+        if len(block) > 64 and not BOARD:
+            block, crc = _fold_crc32c(block, crc), 0
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
@@ -974,39 +992,6 @@ def _xxh3_short(data: bytes) -> int:
     return _xxh3_mix(h + pair(n - 16, 119))
 
 
-# -- [5a2] quick sums ----------------------------------------------------------------------------
-
-# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
-# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
-_CRC32C_FOLDS = tuple(
-    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
-
-
-def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
-    """Return a short block and the register from which its CRC is that of this one from `crc`."""
-    bits = 8 * len(block)
-    for powers in _CRC32C_FOLDS:
-        a, b = powers[:2]
-        while bits > a + b:
-            d = min(bits - a, a - b) & ~7
-            if d not in masks:
-                masks[d] = (1 << d) - 1
-            if block:  # the first time: the bytes are not one integer yet
-                low = int.from_bytes(block[:d // 8], "little") ^ crc
-                x, block = int.from_bytes(block[d // 8:], "little"), b""
-            else:
-                low, x = x & masks[d], x >> d
-            bits -= d
-            for power in powers[1:]:
-                x ^= low << a - d - power
-    return (block, crc) if block else (x.to_bytes(bits // 8, "little"), 0)
-
-
-if not BOARD:
-    SHORTEN["crc32c"] = _fold_crc32c
-
-
 # -- [5b] CBOR -----------------------------------------------------------------------------------
 #
 # Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
@@ -1022,7 +1007,6 @@ class Simple(tuple):  # type: ignore[type-arg]
 
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 MAX_HARD_KEYS = 1000  # map keys that are not text: chosen numbers make a dict slow
-NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
 
 class Cbor:
@@ -1072,7 +1056,7 @@ class Cbor:
         start = at
         major, size, at = self.head(at)
         if major < 2:
-            return size if not major else NEGATIVES[size] if size < 24 else -1 - size, at
+            return -1 - size if major else size, at
         if major < 4:
             data, at = self.chunks(start, at) if size < 0 else self.string(start, at, size)
             return data if major == 2 else self.texts.get(data) or self.text(data, start), at
@@ -1521,6 +1505,10 @@ class Flat:
             what = f"objects overlap: more than 3 times the {self.end} bytes are read"
             raise self.error(what, at, name, error=Unsupported)
 
+    def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
+             kind: str = "structure", target: Any = None) -> None:
+        """Note a field of the table, `depth` below it: TracedFlat does."""
+
     def follow(self, row: Any, at: int) -> int:
         """Return where the offset leads that is stored at a position."""
         if at + 4 > self.end:
@@ -1528,6 +1516,7 @@ class Flat:
         step: int = unpack_from("<I", self.data, at)[0]
         if step == 0 or at + step + 4 > self.end:
             raise self.error(f"offset {step} leads out of the data", at, row[0])
+        self.note(at, 4, row[0], step, row[3], int(at > 0), target=at + step)
         return at + step
 
     def slots(self, table: int, count: int) -> Any:
@@ -1537,6 +1526,7 @@ class Flat:
             if at < 0 or at + 4 > self.end:
                 raise self.error("vtable out of bounds", table, "vtable")
             self.vtables[at] = self.vtable(at)
+        self.note(table, 4, "table", table - at, "vtable", 0, target=at)
         size = min(self.vtables[at], count)
         return unpack_from(f"<{size}H", self.data, at + 4) + (0,) * (count - size)
 
@@ -1546,7 +1536,9 @@ class Flat:
         if nbytes < 4 or nbytes & 1 or at + nbytes > self.end:
             raise self.error(f"vtable of {nbytes} bytes", at, "vtable")
         self.spend(nbytes, at, "vtable")
-        return nbytes // 2 - 2
+        size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, at + 2)
+        self.note(at, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", 0)
+        return len(slots)
 
     def table(self, rows: Any, table: int) -> Any:
         """Return the fields of a table by name; absent ones have their defaults."""
@@ -1557,14 +1549,15 @@ class Flat:
         self.spend(4 + 4 * len(rows), table, "table")
         found, offsets = Map(), []
         for row, step in zip(rows, slots):
-            name, kind = row[:2]
+            name, kind, default, doc = row
             if not step or kind is None:
-                found[name] = self.absent(row, table)
-                continue
-            if table + step + flat_size(kind) > self.end:
+                found[name] = list(default) if isinstance(default, list) else default
+                self.note(table, 0, name, None, doc, kind="absent")
+            elif table + step + flat_size(kind) > self.end:
                 raise self.error("field out of bounds", table, name)
-            if is_inline(kind):
-                found[name] = self.number(row, table + step)
+            elif is_inline(kind):
+                found[name], = unpack_from("<" + kind, self.data, table + step)
+                self.note(table + step, flat_size(kind), name, found[name], doc)
             else:
                 found[name] = self.follow(row, table + step)  # where; what is there may depend
                 offsets.append(row)  # on a field of a later row
@@ -1575,13 +1568,6 @@ class Flat:
             kind = kind(found) if callable(kind) else kind
             found[name] = self.target((name, kind, default, doc), found[name])
         return found
-
-    def absent(self, row: Any, table: int) -> Any:
-        """Return the default of a field that a table lacks."""
-        return list(row[2]) if isinstance(row[2], list) else row[2]
-
-    def number(self, row: Any, at: int) -> Any:
-        return unpack_from("<" + row[1], self.data, at)[0]
 
     def target(self, row: Any, at: int) -> Any:
         """Return what an offset leads to."""
@@ -1608,10 +1594,11 @@ class Flat:
         if self.data[stop]:
             raise self.error("no NUL behind the string", at, row[0])
         self.spend(5 + nbytes, at, row[0])
-        try:
-            return self.data[at + 4:stop].decode()
-        except UnicodeError:
+        text = decode_text(self.data[at + 4:stop])
+        if text is None:
             raise self.error("text is not UTF-8", at, row[0])
+        self.note(at, nbytes + 5, row[0], text, row[3])
+        return text
 
     def vector(self, row: Any, at: int) -> "List[Any]":
         """Return the elements of the vector at a position: u32 count, numbers or offsets."""
@@ -1620,13 +1607,14 @@ class Flat:
         left = self.end - at - 4
         if size > left // flat_size(kinds[0]):
             raise self.error(f"vector of {size} elements, {left} bytes left", at, row[0])
-        self.spend(4 + size * flat_size(kinds[0]), at, row[0])
+        nbytes = 4 + size * flat_size(kinds[0])
+        self.spend(nbytes, at, row[0])
         if is_inline(kinds[0]):
-            return self.numbers(row, at, size)
+            numbers = list(unpack_from(f"<{size}{kinds[0]}", self.data, at + 4))
+            self.note(at, nbytes, row[0], numbers, row[3])
+            return numbers
+        self.note(at, 4, row[0], size, "number of elements")
         return self.elements(row, kinds, at + 4, size)
-
-    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
-        return list(unpack_from(f"<{size}{row[1][0]}", self.data, at + 4))
 
     def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
         """Return what offsets lead to; beyond `kinds`, the last type is theirs."""
@@ -5859,9 +5847,6 @@ class TensorBuffers(Format):
         cursor.pos = cursor.end - 8 - nbytes
         flat = cursor.flatbuffer(nbytes, "root")
         root = flat.table(self.ROOT, flat.follow(("root", self.ROOT, None, "root table"), 0))
-        count = len(root["tensors"])
-        if 16 * count > nbytes:
-            raise cursor.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
         tensors = self.open_tables(cursor, flat, root["tensors"])
         attrs: Facts = Map([("version", root["version"])])
         if root["operations"] is not None:
@@ -5879,21 +5864,15 @@ class TensorBuffers(Format):
             about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
 
     def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
-        """Yield the fields of each table; their names and shapes must not overlap."""
-        left = flat.end
+        """Yield the fields of each table."""
         for i, place in enumerate(places):
             cursor.where, cursor.tensor = ("tensors", i), None
-            flat.where, memory = cursor.where, flat.left
+            flat.where = cursor.where
             entry = flat.table(self.ENTRY, place)
-            flat.left = memory  # the dict does not stay; read() has counted the Tensor
             shape = entry["shape"]
             if len(shape) > self.MAX_RANK:
                 raise cursor.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit",
                                    "shape", error=Unsupported)
-            left -= len(entry["name"]) + 2 * len(shape)
-            if left < 0:
-                raise cursor.error("names and shapes are longer in sum than the metadata: they "
-                                   "overlap", "name", tensor=entry["name"], error=Unsupported)
             yield entry
         flat.where = ()
 
@@ -7446,8 +7425,8 @@ class JsonTree:
         self.blanks: Any = re.compile(rb"[ \t\r\n]*")
         self.behind: Any = re.compile(rb"[ \t\r\n,:\]}]*")
         self.stop = len(self.data.rstrip(b" \t\r\n"))
-        self.pos: int = self.blanks.match(self.data).end()
-        self.at = self.pos  # of the token that was read last
+        self.pos = self.at = 0  # at: of the token that was read last
+        self.take(b"")
 
     def take(self, marks: bytes) -> bool:
         """Move over one of these marks and the blanks behind it, if it is there."""
@@ -7636,54 +7615,11 @@ class TracedFlat(Flat):
 
     def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
              kind: str = "structure", target: Any = None) -> None:
-        """Note a field of the table; `depth`: below it."""
         keys = self.where + (name,)
         depth += len([key for key in self.where if isinstance(key, str)])
         target = None if target is None else self.base + target
         self.tracing.note(self.base + at, nbytes, keys, None, value, doc, depth, kind,
                           target=target)
-
-    def follow(self, row: Any, at: int) -> int:
-        place = super().follow(row, at)
-        self.note(at, 4, row[0], place - at, row[3], int(at > 0), target=place)
-        return place
-
-    def slots(self, table: int, count: int) -> Any:
-        slots = super().slots(table, count)
-        step, = unpack_from("<i", self.data, table)
-        self.note(table, 4, "table", step, "vtable", 0, target=table - step)
-        return slots
-
-    def vtable(self, at: int) -> int:
-        count = super().vtable(at)
-        nbytes, size = unpack_from("<HH", self.data, at)
-        slots = list(unpack_from(f"<{count}H", self.data, at + 4))
-        self.note(at, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", 0)
-        return count
-
-    def absent(self, row: Any, table: int) -> Any:
-        self.note(table, 0, row[0], None, row[3], kind="absent")
-        return super().absent(row, table)
-
-    def number(self, row: Any, at: int) -> Any:
-        value = super().number(row, at)
-        self.note(at, flat_size(row[1]), row[0], value, row[3])
-        return value
-
-    def string(self, row: Any, at: int) -> str:
-        text = super().string(row, at)
-        nbytes, = unpack_from("<I", self.data, at)
-        self.note(at, nbytes + 5, row[0], text, row[3])
-        return text
-
-    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
-        found = super().numbers(row, at, size)
-        self.note(at, 4 + size * flat_size(row[1][0]), row[0], found, row[3])
-        return found
-
-    def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
-        self.note(at - 4, 4, row[0], size, "number of elements")
-        return super().elements(row, kinds, at, size)
 
 
 class Tracing(Whole):

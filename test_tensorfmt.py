@@ -6184,7 +6184,7 @@ def bound_names(function):
 
 
 LAYERS = (  # sections of what saves, of the tools; all others load
-    "quick sums|values|save|work", "traces|explain|verify|convert|diff|command line|page|vendor")
+    "values|save|work", "traces|explain|verify|convert|diff|command line|page|vendor")
 
 
 def uses_of_later_layers(text, tree):
