@@ -39,7 +39,6 @@ Contents (the banners of the sections below; search for a number)
     [3] dtypes             element types, values <-> bytes, byte order
     [4] sources            where bytes come from: a buffer, a mapped file, a stream
     [5a] checksums         CRC-32, CRC-32C, SHA-256, XXH3-64
-    [5a2] quick sums       CRC-32C of large data
     [5b] CBOR              RFC 8949
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
@@ -75,7 +74,7 @@ Contents (the banners of the sections below; search for a number)
     [8e] arrays            what numpy, torch and jax ask for
     [8f] shown             repr() with values; ==
     [8g] cut files         what is whole of a file that was cut short
-    [9a] traces            cursors and readers that note every field; exact places of errors
+    [9a] traces            cursors that note every field, walks of trees; exact places of errors
     [9b] explain           every byte of a file, named
     [9c] verify            checksums, padding, canonical form
     [9d] convert           between formats; nothing silent
@@ -87,7 +86,7 @@ Contents (the banners of the sections below; search for a number)
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
-What loads knows nothing of what saves ([5a2], [6i], [8b], [8b2]), and both nothing of the tools,
+What loads knows nothing of what saves ([6i], [8b], [8b2]), and both nothing of the tools,
 [9] to [11]; but load(verify=True) calls verify, and a FormatError gets its exact place by [9a].
 What an optional part does is called by its name. The section of a format has its drawn layout,
 tables of its fields, one `read`, also behind explain and verify, and one `write`.
@@ -156,7 +155,7 @@ BLOCK = 1 << 10 if BOARD else 1 << 20  # bytes decoded or swapped at a time
 PART = 1 << 10 if BOARD else 1 << 15  # bytes cast at a time; not to be changed
 MAX_DEPTH = 128  # arrays, maps and tags around an item of CBOR or JSON
 MAX_ITEMS = 1 << 23  # arrays and maps of an index
-MAX_BOXES = 8 << 20  # bytes of memory for arrays and maps, besides 10 for each of the data
+MAX_NAMES = 1 << 20  # bytes of names that are made of parts, besides 8 for each of the file
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
 MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
@@ -749,8 +748,28 @@ def _crc32c_table() -> "List[int]":
 
 
 _CRC32C = _crc32c_table()
-SHORTEN: Facts = {}  # the quick way of [5a2]
 _CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
+# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
+_CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+
+
+def _fold_crc32c(block: bytes, crc: int) -> bytes:
+    """Return a short block whose CRC from 0 is that of this one from `crc`."""
+    bits = 8 * len(block)
+    x = int.from_bytes(block, "little") ^ crc
+    for powers in _CRC32C_FOLDS:
+        a, b = powers[:2]
+        while bits > a + b:
+            d = min(bits - a, a - b) & ~7
+            low, x = x & (1 << d) - 1, x >> d
+            bits -= d
+            for power in powers[1:]:
+                x ^= low << a - d - power
+    return x.to_bytes(bits // 8, "little")
 
 
 def crc32c(data: Any, crc: int = 0) -> int:
@@ -764,11 +783,10 @@ def crc32c(data: Any, crc: int = 0) -> int:
     """
     crc ^= 0xFFFFFFFF
     source = Memory(data)
-    masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, _CRC32C_BLOCK):
         block = source.read(start, _CRC32C_BLOCK)
-        for shorten in SHORTEN.values():
-            block, crc = shorten(block, crc, masks)
+        if len(block) > 64 and not BOARD:
+            block, crc = _fold_crc32c(block, crc), 0
         for byte in block:
             crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
@@ -935,39 +953,6 @@ def _xxh3_short(data: bytes) -> int:
     return _xxh3_mix(h + pair(n - 16, 119))
 
 
-# -- [5a2] quick sums ----------------------------------------------------------------------------
-
-# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
-# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
-_CRC32C_FOLDS = tuple(
-    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
-
-
-def _fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
-    """Return a short block and the register from which its CRC is that of this one from `crc`."""
-    bits = 8 * len(block)
-    for powers in _CRC32C_FOLDS:
-        a, b = powers[:2]
-        while bits > a + b:
-            d = min(bits - a, a - b) & ~7
-            if d not in masks:
-                masks[d] = (1 << d) - 1
-            if block:  # the first time: the bytes are not one integer yet
-                low = int.from_bytes(block[:d // 8], "little") ^ crc
-                x, block = int.from_bytes(block[d // 8:], "little"), b""
-            else:
-                low, x = x & masks[d], x >> d
-            bits -= d
-            for power in powers[1:]:
-                x ^= low << a - d - power
-    return (block, crc) if block else (x.to_bytes(bits // 8, "little"), 0)
-
-
-if not BOARD:
-    SHORTEN["crc32c"] = _fold_crc32c
-
-
 # -- [5b] CBOR -----------------------------------------------------------------------------------
 #
 # Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
@@ -983,7 +968,6 @@ class Simple(tuple):  # type: ignore[type-arg]
 
 CBOR_SIMPLE: Any = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
 MAX_HARD_KEYS = 1000  # map keys that are not text: chosen numbers make a dict slow
-NEGATIVES = list(range(-1, -25, -1))  # of one byte in a file, they shall take no more here
 
 
 class Cbor:
@@ -1033,7 +1017,7 @@ class Cbor:
         start = at
         major, size, at = self.head(at)
         if major < 2:
-            return size if not major else NEGATIVES[size] if size < 24 else -1 - size, at
+            return -1 - size if major else size, at
         if major < 4:
             data, at = self.chunks(start, at) if size < 0 else self.string(start, at, size)
             return data if major == 2 else self.texts.get(data) or self.text(data, start), at
@@ -1296,7 +1280,7 @@ class Msgpack:
 
     limit = "MAX_MSGPACK_DEPTH"
     WRONG_KEY: "Type[FormatError]" = Unsupported  # of an array or a map as a key
-    hard_keys = 0  # see check_key()
+    items = hard_keys = 0  # arrays and maps; see check_key()
 
     def __init__(self, cursor: Any) -> None:
         self.cursor, self.deepest = cursor, globals()[self.limit]
@@ -1342,6 +1326,10 @@ class Msgpack:
 
     def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
         """Return the items of an array or a map."""
+        self.items += 1
+        if self.items > MAX_ITEMS:
+            raise self.error(f"more than MAX_ITEMS = {MAX_ITEMS} arrays and maps",
+                             error=Unsupported)
         items: "List[Any]" = []
         if kind == "array":
             for i in range(count):
@@ -1460,9 +1448,7 @@ class Flat:
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.end = data, base, len(data)
         self.vtables: Any = {}  # by position: how many slots
-        self.vectors: Any = {}  # of numbers, by position and type: they may be shared
-        self.left = 24 * self.end  # bytes of memory for what is read
-        self.vtables_left = self.end  # bytes of those to come
+        self.left = 1000 + 3 * self.end  # bytes to be read: objects may be shared
 
     def error(self, what: str, at: int, *path: Any, error: Any = FormatError) -> FormatError:
         """Return an error of a field of the table, or of the table itself."""
@@ -1473,11 +1459,15 @@ class Flat:
         return made
 
     def spend(self, nbytes: int, at: int, name: Any) -> None:
-        """Count the memory for what is read: objects may be shared, and be many times the data."""
+        """Count the bytes that are read: objects may be shared, and be many times the data."""
         self.left -= nbytes
         if self.left < 0:
-            what = f"objects overlap: they need more memory than 24 times {self.end} bytes"
+            what = f"objects overlap: more than 3 times the {self.end} bytes are read"
             raise self.error(what, at, name, error=Unsupported)
+
+    def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
+             kind: str = "structure", target: Any = None) -> None:
+        """Note a field of the table, `depth` below it: TracedFlat does."""
 
     def follow(self, row: Any, at: int) -> int:
         """Return where the offset leads that is stored at a position."""
@@ -1486,6 +1476,7 @@ class Flat:
         step: int = unpack_from("<I", self.data, at)[0]
         if step == 0 or at + step + 4 > self.end:
             raise self.error(f"offset {step} leads out of the data", at, row[0])
+        self.note(at, 4, row[0], step, row[3], int(at > 0), target=at + step)
         return at + step
 
     def slots(self, table: int, count: int) -> Any:
@@ -1495,6 +1486,7 @@ class Flat:
             if at < 0 or at + 4 > self.end:
                 raise self.error("vtable out of bounds", table, "vtable")
             self.vtables[at] = self.vtable(at)
+        self.note(table, 4, "table", table - at, "vtable", 0, target=at)
         size = min(self.vtables[at], count)
         return unpack_from(f"<{size}H", self.data, at + 4) + (0,) * (count - size)
 
@@ -1503,11 +1495,10 @@ class Flat:
         nbytes: int = unpack_from("<H", self.data, at)[0]
         if nbytes < 4 or nbytes & 1 or at + nbytes > self.end:
             raise self.error(f"vtable of {nbytes} bytes", at, "vtable")
-        self.vtables_left -= nbytes
-        if self.vtables_left < 0:
-            raise self.error("vtables are longer in sum than the data: they overlap", at, "vtable",
-                             error=Unsupported)
-        return nbytes // 2 - 2
+        self.spend(nbytes, at, "vtable")
+        size, *slots = unpack_from(f"<{nbytes // 2 - 1}H", self.data, at + 2)
+        self.note(at, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", 0)
+        return len(slots)
 
     def table(self, rows: Any, table: int) -> Any:
         """Return the fields of a table by name; absent ones have their defaults."""
@@ -1515,17 +1506,18 @@ class Flat:
             raise self.error(f"more than MAX_TABLES = {MAX_TABLES} tables within tables", table,
                              error=Unsupported)
         slots = self.slots(table, len(rows))
-        self.spend(100 + 50 * len(rows), table, "table")
+        self.spend(4 + 4 * len(rows), table, "table")
         found, offsets = Map(), []
         for row, step in zip(rows, slots):
-            name, kind = row[:2]
+            name, kind, default, doc = row
             if not step or kind is None:
-                found[name] = self.absent(row, table)
-                continue
-            if table + step + flat_size(kind) > self.end:
+                found[name] = list(default) if isinstance(default, list) else default
+                self.note(table, 0, name, None, doc, kind="absent")
+            elif table + step + flat_size(kind) > self.end:
                 raise self.error("field out of bounds", table, name)
-            if is_inline(kind):
-                found[name] = self.number(row, table + step)
+            elif is_inline(kind):
+                found[name], = unpack_from("<" + kind, self.data, table + step)
+                self.note(table + step, flat_size(kind), name, found[name], doc)
             else:
                 found[name] = self.follow(row, table + step)  # where; what is there may depend
                 offsets.append(row)  # on a field of a later row
@@ -1536,13 +1528,6 @@ class Flat:
             kind = kind(found) if callable(kind) else kind
             found[name] = self.target((name, kind, default, doc), found[name])
         return found
-
-    def absent(self, row: Any, table: int) -> Any:
-        """Return the default of a field that a table lacks."""
-        return list(row[2]) if isinstance(row[2], list) else row[2]
-
-    def number(self, row: Any, at: int) -> Any:
-        return unpack_from("<" + row[1], self.data, at)[0]
 
     def target(self, row: Any, at: int) -> Any:
         """Return what an offset leads to."""
@@ -1568,11 +1553,12 @@ class Flat:
             raise self.error(what, at, row[0])
         if self.data[stop]:
             raise self.error("no NUL behind the string", at, row[0])
-        self.spend(64 + 4 * nbytes, at, row[0])
-        try:
-            return self.data[at + 4:stop].decode()
-        except UnicodeError:
+        self.spend(5 + nbytes, at, row[0])
+        text = decode_text(self.data[at + 4:stop])
+        if text is None:
             raise self.error("text is not UTF-8", at, row[0])
+        self.note(at, nbytes + 5, row[0], text, row[3])
+        return text
 
     def vector(self, row: Any, at: int) -> "List[Any]":
         """Return the elements of the vector at a position: u32 count, numbers or offsets."""
@@ -1581,19 +1567,14 @@ class Flat:
         left = self.end - at - 4
         if size > left // flat_size(kinds[0]):
             raise self.error(f"vector of {size} elements, {left} bytes left", at, row[0])
-        self.spend(56 + 8 * size, at, row[0])
+        nbytes = 4 + size * flat_size(kinds[0])
+        self.spend(nbytes, at, row[0])
         if is_inline(kinds[0]):
-            return self.numbers(row, at, size)
+            numbers = list(unpack_from(f"<{size}{kinds[0]}", self.data, at + 4))
+            self.note(at, nbytes, row[0], numbers, row[3])
+            return numbers
+        self.note(at, 4, row[0], size, "number of elements")
         return self.elements(row, kinds, at + 4, size)
-
-    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
-        key = at, row[1][0]
-        if key not in self.vectors:
-            self.spend(32 * size, at, row[0])
-            if len(self.vectors) > 256:
-                self.vectors.clear()
-            self.vectors[key] = unpack_from(f"<{size}{key[1]}", self.data, at + 4)
-        return list(self.vectors[key])
 
     def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
         """Return what offsets lead to; beyond `kinds`, the last type is theirs."""
@@ -1636,7 +1617,6 @@ def flat_loads(data: Any, rows: Any) -> Any:
     {'x': 2, 'y': None}
     """
     flat = Flat(bytes(data))
-    flat.left += MAX_BOXES
     return flat.table(rows, flat.follow(("root", rows, None, "root table"), 0))
 
 
@@ -1735,8 +1715,6 @@ class FlatBuilder:
 # -- [5e] JSON -----------------------------------------------------------------------------------
 
 MAX_DIGITS = 4300  # of an integer: Python 3.11 and later convert no more
-JSON_PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # two surrogates
-JSON_LONE = rb"\\u[dD][89a-fA-F]"
 JSON_ESCAPE = rb"\\u(?![0-9a-fA-F]{4})"  # a wrong one
 
 
@@ -1760,28 +1738,37 @@ class Json:
     def read(self) -> Any:
         try:
             text = self.data.decode()
-            keys, arrays, maps = count_marks(self.data)
-            if arrays + maps > MAX_ITEMS:
+            if text.count("[") + text.count("{") > MAX_ITEMS:
                 raise self.error(f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects", 0,
                                  Unsupported)
             value = self.decoder().decode(text)
-            self.check(value, keys)
+            self.check(value)
             return value
         except FormatError as error:
             wrong = error
         except UnicodeDecodeError as error:
             wrong = self.error("text is not UTF-8", error.start)
         except ValueError as error:  # JSONDecodeError; of PyPy, a digit that is not ASCII
-            at = len(text[:getattr(error, "pos", 0)].encode())
-            wrong = self.error(getattr(error, "msg", "not a number"), at)
+            what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
+            if what[:7] == "Invalid":  # an escape, say: Pythons differ in its place in the text
+                at = max(0, text.rfind('"', 0, at))
+            wrong = self.error(what, len(text[:at].encode()))
         except RuntimeError:  # RecursionError
             wrong = self.error("nested deeper than this Python can read")
         raise wrong
 
     def decoder(self) -> Any:
         from json import JSONDecoder
-        return JSONDecoder(parse_int=self.make_int, parse_float=self.make_float,
-                           parse_constant=self.make_float)
+        return JSONDecoder(object_pairs_hook=self.make_map, parse_int=self.make_int,
+                           parse_float=self.make_float, parse_constant=self.make_float)
+
+    def make_map(self, pairs: Any) -> Any:
+        found = Map(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = [key for i, key in enumerate(keys) if key in keys[:i]]
+            raise self.error(f"key {show(twice[0])} twice")
+        return found
 
     def make_float(self, text: str) -> float:
         value = float(text.encode("ascii"))  # json of PyPy takes the digits of all alphabets
@@ -1796,36 +1783,16 @@ class Json:
             raise self.error(f"{len(text)} digits; MAX_DIGITS = {MAX_DIGITS}")
         return int(text.encode("ascii"))
 
-    def check(self, value: Any, keys: int) -> None:
-        """Raise for what the module json lets pass; `keys`: how many are in the text."""
-        levels = [boxes for boxes in json_levels(value) if boxes]
-        if len(levels) > self.depth:
+    def check(self, value: Any) -> None:
+        r"""Raise for what the module json lets pass, as \u_041 that of PyPy."""
+        if len([boxes for boxes in json_levels(value) if boxes]) > self.depth:
             raise self.error(f"nested deeper than {self.depth}")
-        if sum([len(box) for boxes in levels for box in boxes if isinstance(box, dict)]) < keys:
-            raise self.error("a key twice")
-        self.check_escapes(self.data)
-
-    def check_escapes(self, data: bytes) -> None:
-        r"""Raise for \u_041, which json of PyPy takes, and for a lone surrogate."""
-        if b"\\u" not in data:
-            return
-        import re
-        data = data.replace(b"\\\\", b" ")
-        if re.search(JSON_ESCAPE, data):
-            raise self.error("an escape without four digits")
-        if not self.python and re.search(JSON_LONE, re.sub(JSON_PAIR, b"", data)):
-            raise self.error("a lone surrogate is not Unicode text")
-
-
-def count_marks(json: bytes) -> "List[int]":
-    """Return how many colons, one of each key, [ and { are outside of the texts of JSON."""
-    counts, inside = [0, 0, 0], 0
-    for block in pieces(json.replace(b"\\\\", b"").replace(b'\\"', b""), PART):
-        parts = block.split(b'"')  # in turn outside and inside of a text
-        bare = b"".join(parts[inside::2])
-        counts = [count + bare.count(mark) for count, mark in zip(counts, (b":", b"[", b"{"))]
-        inside ^= len(parts) - 1 & 1
-    return counts
+        if b"\\u" in self.data:
+            import re
+            if re.search(JSON_ESCAPE, self.data.replace(b"\\\\", b" ")):
+                raise self.error("an escape without four digits")
+            if not self.python and not is_text(json_text(value)):
+                raise self.error("a lone surrogate is not Unicode text")
 
 
 def json_levels(value: Any) -> Chunks:
@@ -2039,11 +2006,9 @@ class Tensor:
                 pass
         return text + ">"
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> bool:
         """Return whether dtype, shape and bytes are the same."""
         if not isinstance(other, Tensor):
-            if isinstance(other, (int, float, list, tuple)):
-                raise TypeError("elements are compared by numpy.asarray(t), or t.item() == number")
             return NotImplemented
         if [item for item in (self, other) if item.stored.why or item.itemsize is None]:
             return same_stored(self, other)
@@ -2420,6 +2385,7 @@ class Cursor:
     root = ""  # field that all others lie in, where the index is one tree
     where: Any = ()
     tensor: Any = None
+    named = 0  # bytes of the names that join_name() has made
 
     def __init__(self, source: Any) -> None:
         self.source, self.end = source, source.nbytes
@@ -2485,10 +2451,13 @@ class Cursor:
     def flat_tree(self, data: bytes) -> Any:
         return Flat(data, self.start)
 
-    def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
-        """Return the reader of one value of MessagePack from here on; `schema` explains it."""
+    def msgpack_map(self, codec: Any, schema: Any, root: str) -> Any:
+        """Return one value of MessagePack, by its reader; `schema` explains it."""
         self.root = root
-        return codec(self)
+        return self.msgpack_tree(codec, schema)
+
+    def msgpack_tree(self, codec: Any, schema: Any) -> Any:
+        return codec(self).read()
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -2572,6 +2541,15 @@ class Cursor:
         self.tensor = name if type(name) is str else None
         self.check(schema, entry)
         self.admit(tensors, open_entry(self, key, entry, *about), low, high, fields)
+
+    def join_name(self, parts: Any, mark: str = ".", *path: Any) -> str:
+        """Return a name made of parts that are in others, too: all of them may be far too long."""
+        name: str = mark.join(parts)
+        self.named += len(name) + 50
+        if self.named > MAX_NAMES + 8 * self.end:
+            what = f"names need more than MAX_NAMES = {MAX_NAMES} bytes and 8 times the file"
+            raise self.error(what, *path, error=Unsupported)
+        return name
 
     def collect(self, items: Any, high: float, fields: Any) -> Facts:
         """Return the Tensors that come one behind the other, by name; as entries()."""
@@ -5098,7 +5076,6 @@ class Parameters:
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.left = Primitiv.MAX_NAMES + 4 * cursor.end  # bytes of names of statistics
         self.known: Any = {}  # what tensors of one shape have in common
 
     def model(self) -> Chunks:
@@ -5114,12 +5091,8 @@ class Parameters:
         for j in range(cursor.uint32("N", "statistics")):
             cursor.where, cursor.tensor = place + ("stats", j), None
             stat = msgpack_text(cursor.msgpack("str", "key", "name of the statistic"))
-            stat, cursor.tensor = name + ":" + stat, name
-            self.left -= 50 + len(stat.encode("utf-8", TEXT_ERRORS))
-            if self.left < 0:
-                what = f"names of statistics take more than MAX_NAMES = {Primitiv.MAX_NAMES} bytes"
-                raise cursor.error(what, "key", error=Unsupported)
-            yield self.open(stat)
+            cursor.tensor = name
+            yield self.open(cursor.join_name([name, stat], ":", "key"))
 
     def tensor(self) -> Chunks:
         yield self.open("tensor")
@@ -5204,7 +5177,6 @@ class Primitiv(Format):
     DIM_BITS = 32
     MAX_DIMS = 32
     MAX_PARTS = 1 << 16  # of a name
-    MAX_NAMES = 4 << 20  # bytes of names of statistics, besides 4 for each of the file
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
     OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
     HELD = {"tensor": "one tensor called 'tensor'",
@@ -5745,10 +5717,6 @@ class TensorBuffers(Format):
         cursor.pos = cursor.end - 8 - nbytes
         flat = cursor.flatbuffer(nbytes, "root")
         root = flat.table(self.ROOT, flat.follow(("root", self.ROOT, None, "root table"), 0))
-        count = len(root["tensors"])
-        if 16 * count > nbytes:
-            raise cursor.error(f"{count} tensors are more than {nbytes} bytes can hold", "tensors")
-        flat.spend(350 * count, 0, "tensors")
         tensors = cursor.entries(
             self.tables(cursor, flat, root["tensors"]), None, self.open_entry, "tensors",
             about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
@@ -5762,21 +5730,15 @@ class TensorBuffers(Format):
         return attrs, metadata, tensors
 
     def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
-        """Yield the fields of each table; their names and shapes must not overlap."""
-        left = flat.end
+        """Yield the fields of each table."""
         for i, place in enumerate(places):
             cursor.where, cursor.tensor = ("tensors", i), None
-            flat.where, memory = cursor.where, flat.left
+            flat.where = cursor.where
             entry = flat.table(self.ENTRY, place)
-            flat.left = memory  # the dict does not stay; read() has counted the Tensor
             shape = entry["shape"]
             if len(shape) > self.MAX_RANK:
                 raise cursor.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit",
                                    "shape", error=Unsupported)
-            left -= len(entry["name"]) + 2 * len(shape)
-            if left < 0:
-                raise cursor.error("names and shapes are longer in sum than the metadata: they "
-                                   "overlap", "name", tensor=entry["name"], error=Unsupported)
             yield entry
         flat.where = ()
 
@@ -6046,7 +6008,8 @@ class RecordTree(Msgpack):
         at_metadata = kind == "map" and depth == 2 and key == "metadata"
         version = found.get("version") if at_metadata else None
         if type(version) is str and version.startswith(BurnRecord.OLD):
-            raise self.cursor.error(BurnRecord.NUMBERS, "metadata", "version", error=Unsupported)
+            raise self.cursor.error(BurnRecord.NUMBERS, "metadata", "version",
+                                    offset=self.cursor.pos, error=Unsupported)
         return found
 
     def body(self, kind: str, nbytes: int) -> Any:
@@ -6107,47 +6070,40 @@ class BurnRecord(Format):
     def read(self, cursor: Cursor) -> Any:
         if not self.detect(cursor.head(10)):
             self.check_magic(cursor, self.MAGICS[1])
-        top, scalars = cursor.msgpack_tree(RecordTree, self.ITEM, "magic").read(), Map()
-        cursor.check(self.METADATA, top["metadata"], "metadata")
+        top = cursor.msgpack_map(RecordTree, self.ITEM, "magic")
+        metadata, scalars = top["metadata"], Map()
+        cursor.check(self.METADATA, metadata, "metadata")
         if "item" not in top:
             raise cursor.error("the map has no item", "item", offset=0)
 
         def rows() -> Chunks:
-            left = self.MAX_NAMES + 24 * cursor.end
-            for names, path, value, attrs in self.each_value(("item",), top["item"]):
-                name = ".".join(map(str, names[1:])) or "item"
+            for path, value, attrs in self.each_value(("item",), top["item"]):
                 cursor.where, cursor.tensor = path, None
-                left -= 160 + len(name.encode())
-                if left < 0:
-                    raise cursor.error(f"names take more memory than MAX_NAMES = {self.MAX_NAMES}",
-                                       error=Unsupported)
+                name = cursor.join_name([str(key) for key in path[1:]]) or "item"
                 if attrs is not None:
-                    yield name, path, value, attrs
+                    entry = value["param"] if attrs else value
+                    yield name, path + ("param",) if attrs else path, entry, attrs
                 else:
                     cursor.one(self.add_number, cursor, scalars, name, value)
         tensors = cursor.entries(rows(), None, self.open_tensor, high=cursor.end,
                                  fields=("", "bytes", "bytes"))
         if scalars:
-            top["metadata"]["scalars"] = scalars
-        return top["metadata"], Map(), tensors
+            metadata["scalars"] = scalars
+        return metadata, Map(), tensors
 
     def each_value(self, path: Any, value: Any) -> Chunks:
-        """Yield (keys of the name, path, entry, attrs) of each tensor, number and text.
-
-        The attrs of a number or a text are None.
-        """
-        entry: Any = value
-        place, attrs = path, ()
+        """Yield (path, entry, attrs) of each tensor; attrs are None of a number or a text."""
+        entry, attrs = value, ()
         if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-            entry, place = value.get("param"), path + ("param",)
-            attrs = self.id_attrs(value["id"])
+            entry, attrs = value.get("param"), self.id_attrs(value["id"])
         if self.is_tensor(entry):
-            yield path, place, entry, attrs
+            yield path, value, attrs
         elif type(value) in (Map, list):
             for key, item in value.items() if type(value) is Map else enumerate(value):
-                yield from self.each_value(path + (key,), item)
+                if item is not None:
+                    yield from self.each_value(path + (key,), item)
         elif value is not None and type(value) is not tuple:  # bytes that are not a tensor's
-            yield path, path, value, None
+            yield path, value, None
 
     @staticmethod
     def add_number(cursor: Cursor, scalars: Facts, name: str, value: Any) -> None:
@@ -6641,7 +6597,7 @@ def check_work(items: Items, cast: bool = False) -> None:
 
 # -- [8c] shards ---------------------------------------------------------------------------------
 
-ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
+ANYWHERE = "partial=True takes each tensor from where it is whole"
 
 
 class Joined(File):
@@ -7215,14 +7171,14 @@ class Whole(Cursor):
             more = [path_of_keys((place[0], i)) for i in (place[1] + 1, self.last)]
             missing = missing + [" to ".join(Map.fromkeys(more))]
             error.what += f"; behind them: {missing[-1]}"
-        error.what += "; load(partial=True) and --partial take the whole ones" if whole else ""
+        error.what += "; load(partial=True) takes the whole ones" if whole else ""
         self.missing += missing
         self.cut = error
 
 
 # -- [9a] traces ---------------------------------------------------------------------------------
 #
-# The same read() of a format, with cursors and readers of trees that note every field.
+# The same read() of a format, with cursors that note every field; trees are walked once more.
 
 MAX_FIELDS = 1 << 16  # that explain shows one by one, and one more for every 16 bytes of the file
 FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
@@ -7262,249 +7218,229 @@ class Field:
         return f"Field({self.offset}, {self.nbytes}, {quote(self.name)}, {show(self.value)})"
 
 
-class Box:
-    """An array or a map that is being read, or what is around the whole."""
+class CborTree:
+    """Moves over CBOR item by item, for a Walker."""
 
-    def __init__(self, about: Any, keyed: bool = True, row: Any = None) -> None:
-        self.own = about  # keys, path, meaning and Schema of itself
-        self.keyed, self.row = keyed, row  # is it a map? its own field; None: around the whole
-        self.key: Any = MISSING  # of the item that is read
-        self.next_key: Any = MISSING if keyed else 0  # of the item that comes
-        self.begin = 0  # of that item, with its key
-        self.values: Any = None  # of the items, while it is a plain list
-        self.sizes: Any = None  # of those items, 5 bytes for each: a list of numbers takes 8
-        self.reach = 0  # where the last of them ends
+    def __init__(self, codec: Any) -> None:
+        self.codec, self.base, self.pos, self.deepest = codec, codec.base, 0, MAX_DEPTH
 
-    def about(self, key: Any) -> Any:
-        """Return keys, path, meaning and Schema of an item."""
-        keys, path, doc, schema = self.own
-        if key is MISSING:
-            return self.own
-        inside = None  # without a Schema an item has the meaning of its container
-        if schema is not None:
-            kind, doc, *more = schema.rows.get(key, schema.other)
-            inside = kind if isinstance(kind, Schema) else more[0] if more else None
-            inside = inside() if callable(inside) else inside
-        return keys + (key,), path_of_keys((key,), path), doc, inside
+    def open(self) -> Any:
+        """Move behind a head; return "map", "array" or "", items or -1, where it is behind tags."""
+        major, size, at = 6, 0, self.pos
+        while major == 6:
+            at, (major, size, self.pos) = self.pos, self.codec.head(self.pos)
+        return {4: "array", 5: "map"}.get(major, ""), size, at
 
+    def item(self, is_key: bool = False) -> Any:
+        """Return an item that is no array or map, and move behind it."""
+        value, self.pos = self.codec.item(self.pos, 0, is_key)
+        return value
 
-class Boxes:
-    """Notes the items of a tree as fields: a key and its value are one, as is a plain list."""
+    def key(self) -> Any:
+        return self.item(True)
 
-    base = 0
+    def more(self, size: int, count: int) -> bool:
+        """Return whether a container has more items than these; else move behind its end."""
+        ends = size < 0 and self.codec.data[self.pos] == 0xFF
+        self.pos += ends
+        return not ends and count != size
 
-    def trace(self, cursor: Any, schema: Any, keys: Any) -> Any:
-        """Note them with a Tracing cursor; `keys`: the path of the whole."""
-        self.tracing, self.above = cursor, len(keys)
-        self.box = Box((keys, path_of_keys(keys), schema.doc, schema))
-        return self
-
-    def name_error(self, made: FormatError) -> FormatError:
-        """Give an error the path of the item that is read; what was read of a list is a field."""
-        made.steps, made.field = self.box.about(self.box.key)[:2]
-        made.field = made.field or self.tracing.root
-        self.flush(self.box)
-        return made
-
-    def enter(self, at: int) -> None:
-        """Begin an item, at its value: a key was read."""
-        box = self.box
-        if not box.keyed or box.row is None:
-            box.begin = at
-        box.key = box.next_key
-
-    def leave(self, at: int, end: int, value: Any) -> None:
-        """End an item: a field, or one of a plain list, if it is not an array or a map."""
-        box = self.box
-        if isinstance(value, (list, dict)):
-            pass  # close() has noted it
-        elif box.values is None:
-            self.add(box.begin, end, box.about(box.key), value, at - box.begin)
-        else:
-            box.values.append(value)
-            box.sizes += (end - box.reach).to_bytes(5, "little")
-            box.reach = end
-        box.key = MISSING
-        box.next_key = box.next_key if box.keyed else box.next_key + 1
-
-    def open(self, at: int, end: int, keyed: bool, size: int) -> Box:
-        """Note the head of an array or a map of `size` items, or -1; return what is around it."""
-        outer = self.box
-        self.spread(outer)
-        about = outer.about(outer.key)
-        value = {-1: None, 0: {} if keyed else []}.get(size, size)
-        row = outer.begin, end, about, value, at - outer.begin
-        self.box = Box(about, keyed, row)
-        if keyed or size == 0 or about[3] is not None:  # its items have meanings of their own
-            self.add(*row)
-        else:
-            self.box.values, self.box.sizes, self.box.reach = [], bytearray(), end
-        return outer
-
-    def close(self, outer: Box, end: int, broken: bool = False) -> None:
-        """Note the end of an array or a map; `broken`: by a break of one byte."""
-        inner, self.box = self.box, outer
-        if broken and inner.values is None:
-            self.add(end - 1, end, inner.own[:2] + ("break: the end of it", None), None, 0)
-        self.flush(inner, end)
-
-    def flush(self, box: Box, end: int = 0) -> None:
-        """Note a plain list as one field, up to its end or as far as it was read."""
-        if box.values is not None:
-            begin, _, about, value, lead = box.row
-            value = box.values if box.values or end else value
-            self.add(begin, end or box.reach, about, value, lead)
-            box.values = None
-
-    def spread(self, box: Box) -> None:
-        """Note a list's head and items so far one by one: another array or map is among them."""
-        values, box.values = box.values, None
-        if values is not None:
-            self.add(*box.row)
-            end = box.row[1]
-            for i, value in enumerate(values):
-                begin, size = end, int.from_bytes(box.sizes[5 * i:5 * i + 5], "little")
-                end += size
-                self.add(begin, end, box.about(i), value, 0)
-
-    def add(self, begin: int, end: int, about: Any, value: Any, lead: int) -> None:
-        keys, path, doc, _ = about
-        self.tracing.note(self.base + begin, end - begin, keys, path, value, doc,
-                          len(keys) - self.above, lead=lead)
+    def field_end(self) -> int:
+        return self.pos
 
 
-class TracedCbor(Boxes, Cbor):
-    """Notes each item of CBOR as a field, with its key and its tags."""
+class JsonTree:
+    """Moves over JSON; a field ends where the next token begins that is no closing bracket."""
 
-    tagged = False  # a tag is in front of what is read
-    inner = 0  # where the value behind the tags begins
-
-    def error(self, what: str, at: Any, error: Any = FormatError) -> FormatError:
-        return self.name_error(super().error(what, at, error))
-
-    def key(self, at: int, depth: int) -> Any:
-        self.box.begin = at  # a key begins its item
-        self.box.next_key, end = super().key(at, depth)
-        return self.box.next_key, end
-
-    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        if is_key:
-            return super().item(at, depth, True)
-        tagged, self.inner = self.tagged, at
-        if not tagged:
-            self.enter(at)
-        self.tagged = at < len(self.data) and self.data[at] >> 5 == 6
-        value, end = super().item(at, depth)
-        if not tagged:
-            self.leave(self.inner, end, value)
-        self.tagged = tagged
-        return value, end
-
-    def array(self, size: int, at: int, depth: int) -> Any:
-        return self.container(super().array, False, size, at, depth)
-
-    def map(self, size: int, at: int, depth: int) -> Any:
-        return self.container(super().map, True, size, at, depth)
-
-    def container(self, read: Any, keyed: bool, size: int, at: int, depth: int) -> Any:
-        self.tagged = False
-        outer = self.open(self.inner, at, keyed, size)
-        value, end = read(size, at, depth)
-        self.close(outer, end, size < 0)
-        return value, end
-
-
-class TracedJson(Boxes, Json):
-    """Notes each item of JSON as a field, with its key: TracedJson(...).trace(...).read().
-
-    A field ends where the next token begins that is no closing bracket. What json tells is at the
-    place that it tells; what breaks another rule, at its token.
-    """
-
-    pos = 0  # of the token that is read
-
-    def read(self) -> "Tuple[Any, int]":
-        """Return the value and where it ends."""
+    def __init__(self, codec: Any) -> None:
         import re
-        wrong: Any = None
-        try:
-            super().read()
-        except FormatError as error:
-            wrong = error
-            if wrong.offset > self.base:
-                raise
+        self.codec, self.data, self.base, self.deepest = codec, codec.data, codec.base, codec.depth
+        self.parser: Any = codec.decoder()
+        self.text = self.data.decode("latin-1")  # one character for each byte
         self.blanks: Any = re.compile(rb"[ \t\r\n]*")
         self.behind: Any = re.compile(rb"[ \t\r\n,:\]}]*")
-        self.text = self.data.decode("latin-1")  # one character for each byte
         self.stop = len(self.data.rstrip(b" \t\r\n"))
-        self.scan: Any = self.decoder().raw_decode
-        try:
-            self.move(0)
-            value = self.item(0)
-        except ValueError as error:  # of a FormatError the place is known
-            raise error if isinstance(error, FormatError) else wrong
-        finally:
-            self.scan = None  # it makes a cycle
-        if wrong is not None:
-            raise wrong
-        return value, self.stop
+        self.pos = self.at = 0  # at: of the token that was read last
+        self.take(b"")
 
-    def error(self, what: str, at: "Optional[int]" = None, error: Any = FormatError) -> Any:
-        self.flush(self.box)
-        return super().error(what, self.pos if at is None else at, error)
-
-    def move(self, at: int, mark: bytes = b"") -> bool:
-        """Go to the first token from a position on, if this mark is there; return whether it is."""
-        found = self.data[at:at + len(mark)] == mark
-        if found:
-            self.pos = self.blanks.match(self.data, at + len(mark)).end()
+    def take(self, marks: bytes) -> bool:
+        """Move over one of these marks and the blanks behind it, if it is there."""
+        found = self.data[self.pos:self.pos + 1] in [marks[i:i + 1] for i in range(len(marks))]
+        self.pos = self.blanks.match(self.data, self.pos + found).end()
         return found
 
-    def reach(self) -> int:
-        """Return where the next token begins that is no closing bracket."""
+    def open(self) -> Any:
+        at = self.at = self.pos
+        kind = {b"[": "array", b"{": "map"}.get(self.data[at:at + 1], "")
+        if kind:
+            self.take(b"[{")
+        return kind, 0 if self.data[self.pos:self.pos + 1] in (b"]", b"}") else -1, at
+
+    def item(self) -> Any:
+        self.at = self.pos
+        self.pos = self.parser.raw_decode(self.text, self.at)[1]
+        value = self.parser.decode(self.data[self.at:self.pos].decode())
+        if type(value) is str and not self.codec.python:
+            encode_text(value)
+        self.take(b"")
+        return value
+
+    def key(self) -> Any:
+        key = self.item()
+        self.take(b":")
+        return key
+
+    def more(self, size: int, count: int) -> bool:
+        if self.take(b"]}"):
+            return False
+        if count and not self.take(b","):
+            raise ValueError
+        return True
+
+    def field_end(self) -> int:
         return min(int(self.behind.match(self.data, self.pos).end()), self.stop)
 
-    def item(self, depth: int) -> Any:
-        """Return the next item, with `depth` arrays and objects around it."""
-        at = self.pos
-        self.enter(at)
-        close = {b"[": b"]", b"{": b"}"}.get(self.data[at:at + 1])
-        value = self.container(at, close, depth) if close else self.token()
-        self.leave(at, self.reach(), value)
+
+class MsgpackTree:
+    """Moves over MessagePack, of which bytes are left in the file: their field is the head."""
+
+    base = end = 0
+
+    def __init__(self, codec: Any) -> None:
+        self.codec, self.pos, self.deepest = codec, codec.cursor.pos, codec.deepest
+
+    def open(self) -> Any:
+        at = self.codec.cursor.pos = self.pos
+        kind, size = self.codec.head()
+        self.pos = self.end = self.codec.cursor.pos
+        return kind if kind in ("array", "map") else "", size, at
+
+    def item(self) -> Any:
+        self.codec.cursor.pos = self.pos
+        value = self.codec.item(0, None)
+        self.pos = self.codec.cursor.pos
+        if type(value) is tuple:
+            kind, self.end, stop = value
+            return stop - self.end - (kind == "ext")
+        self.end = self.pos
         return value
 
-    def token(self) -> Any:
-        """Return the value of a text, a number or a word."""
-        end = self.scan(self.text, self.pos)[1]
-        token = self.data[self.pos:end]
-        value = self.scan(token.decode())[0]
-        self.check_escapes(token)
-        self.move(end)
-        return value
+    key = item
 
-    def container(self, at: int, close: bytes, depth: int) -> Any:
-        """Return the items of an array or an object."""
-        keyed = close == b"}"
-        if depth >= self.depth:
-            raise self.error(f"nested deeper than {self.depth}")
-        self.move(at + 1)
-        more = not self.move(self.pos, close)
-        outer = self.open(at, self.reach(), keyed, -1 if more else 0)
-        out: Any = Map() if keyed else []
-        while more:
-            if keyed:
-                at = self.box.begin = self.pos
-                key = self.box.next_key = self.token()
-                if key in out:
-                    raise self.error(f"key {show(key)} twice", at)
-                self.move(self.pos, b":")
-                out[key] = self.item(depth + 1)
-            else:
-                out.append(self.item(depth + 1))
-            more = self.move(self.pos, b",")
-        self.move(self.pos, close)
-        self.close(outer, self.reach())
-        return out
+    def more(self, size: int, count: int) -> bool:
+        return count < size
+
+    def field_end(self) -> int:
+        return self.end
+
+
+class Walker:
+    """Notes the items of a tree that a codec has read: a key and its value are one field, as is
+    a plain list.
+
+    `wrong`: the error of the codec, which gets the path of the item that it is found in.
+    """
+
+    def __init__(self, tracing: Any, tree: Any, wrong: "Optional[FormatError]") -> None:
+        self.tracing, self.tree, self.wrong = tracing, tree, wrong
+        self.stop = INFINITY if wrong is None else wrong.offset
+        if type(tree) is JsonTree and self.stop == tree.base:
+            self.stop = INFINITY  # json does not tell where: the walk will find it
+
+    def run(self, schema: Any, keys: Any) -> None:
+        """Note all items, or those before the error, and raise it; `keys`: path of the whole."""
+        self.above, about = len(keys), (keys, path_of_keys(keys), schema.doc, schema)
+        self.here: Any = about, MISSING  # the container that is walked, and the key of the item
+        try:
+            self.walk(self.tree.pos, about)
+        except (ValueError, IndexError, RuntimeError):  # broken from here on
+            if self.wrong is None:
+                raise
+        if self.wrong is not None:
+            if self.wrong.steps:
+                self.wrong.offset = self.tracing.places.get(self.wrong.steps)
+            elif type(self.tree) is not JsonTree:
+                self.wrong.steps, path = self.inside(*self.here)[:2]
+                self.wrong.field = path or self.tracing.root
+            elif self.stop == INFINITY:
+                self.wrong.offset = self.tree.base + self.tree.at
+            raise self.wrong
+
+    @staticmethod
+    def inside(about: Any, key: Any) -> Any:
+        """Return keys, path, meaning and Schema of an item of a container, or of itself."""
+        if key is MISSING:
+            return about
+        keys, path, doc, schema = about
+        inner = None  # without a Schema an item has the meaning of its container
+        if schema is not None:
+            kind, doc, *more = schema.rows.get(key, schema.other)
+            inner = kind if isinstance(kind, Schema) else more[0] if more else None
+            inner = inner() if callable(inner) else inner
+        return keys + (key,), path_of_keys((key,), path), doc, inner
+
+    def walk(self, begin: int, about: Any) -> None:
+        """Note the next item, whose key begins at `begin`."""
+        tree, start = self.tree, self.tree.pos
+        kind, size, at = tree.open()
+        inner, value = tree.pos, MISSING
+        self.stop_at_error()
+        if kind and len(about[0]) - self.above >= tree.deepest:
+            raise ValueError
+        if not kind:
+            tree.pos = start
+            value = tree.item()
+        elif kind == "array" and about[3] is None:
+            value = self.plain_list(about, size)
+        if value is not MISSING:
+            self.add(begin, about, value, at - begin)
+            return
+        tree.pos = inner
+        value = {-1: None, 0: {} if kind == "map" else []}.get(size, size)
+        self.add(begin, about, value, at - begin)
+        self.walk_items(kind, size, about)
+
+    def walk_items(self, kind: str, size: int, about: Any) -> None:
+        """Note the items of an array or a map."""
+        tree, count, keys = self.tree, 0, set()
+        while tree.more(size, count):
+            begin, key = tree.pos, count
+            if kind == "map":
+                key = tree.key()
+                self.stop_at_error()
+                if key in keys:
+                    raise ValueError
+                keys.add(key)
+            self.here = about, key
+            self.walk(begin, self.inside(about, key))
+            self.here = about, MISSING
+            count += 1
+        if size < 0 and type(tree) is CborTree:
+            self.add(tree.pos - 1, about[:2] + ("break: the end of it", None), None, 0)
+
+    def plain_list(self, about: Any, size: int) -> Any:
+        """Return the values of a list, which is read; MISSING if another container is in it."""
+        values: "List[Any]" = []
+        while self.tree.more(size, len(values)):
+            self.here = about, len(values)
+            start = self.tree.pos
+            if self.tree.open()[0]:
+                return MISSING
+            self.tree.pos = start
+            values.append(self.tree.item())
+        self.here = about, MISSING
+        return values
+
+    def stop_at_error(self) -> None:
+        """Raise the error if what was read last is wrong."""
+        if self.wrong is not None and self.tree.base + self.tree.pos > self.stop:
+            raise self.wrong
+
+    def add(self, begin: int, about: Any, value: Any, lead: int) -> None:
+        self.stop_at_error()
+        base, (keys, path, doc, _) = self.tree.base, about
+        self.tracing.note(base + begin, self.tree.field_end() - begin, keys, path, value, doc,
+                          len(keys) - self.above, lead=lead)
 
 
 class TracedFlat(Flat):
@@ -7514,88 +7450,11 @@ class TracedFlat(Flat):
 
     def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
              kind: str = "structure", target: Any = None) -> None:
-        """Note a field of the table; `depth`: below it."""
         keys = self.where + (name,)
         depth += len([key for key in self.where if isinstance(key, str)])
         target = None if target is None else self.base + target
         self.tracing.note(self.base + at, nbytes, keys, None, value, doc, depth, kind,
                           target=target)
-
-    def follow(self, row: Any, at: int) -> int:
-        place = super().follow(row, at)
-        self.note(at, 4, row[0], place - at, row[3], int(at > 0), target=place)
-        return place
-
-    def slots(self, table: int, count: int) -> Any:
-        slots = super().slots(table, count)
-        step, = unpack_from("<i", self.data, table)
-        self.note(table, 4, "table", step, "vtable", 0, target=table - step)
-        return slots
-
-    def vtable(self, at: int) -> int:
-        count = super().vtable(at)
-        nbytes, size = unpack_from("<HH", self.data, at)
-        slots = list(unpack_from(f"<{count}H", self.data, at + 4))
-        self.note(at, nbytes, "vtable", slots, f"{nbytes} bytes, table {size}", 0)
-        return count
-
-    def absent(self, row: Any, table: int) -> Any:
-        self.note(table, 0, row[0], None, row[3], kind="absent")
-        return super().absent(row, table)
-
-    def number(self, row: Any, at: int) -> Any:
-        value = super().number(row, at)
-        self.note(at, flat_size(row[1]), row[0], value, row[3])
-        return value
-
-    def string(self, row: Any, at: int) -> str:
-        text = super().string(row, at)
-        nbytes, = unpack_from("<I", self.data, at)
-        self.note(at, nbytes + 5, row[0], text, row[3])
-        return text
-
-    def numbers(self, row: Any, at: int, size: int) -> "List[Any]":
-        found = super().numbers(row, at, size)
-        self.note(at, 4 + size * flat_size(row[1][0]), row[0], found, row[3])
-        return found
-
-    def elements(self, row: Any, kinds: Any, at: int, size: int) -> "List[Any]":
-        self.note(at - 4, 4, row[0], size, "number of elements")
-        return super().elements(row, kinds, at, size)
-
-
-def traced_msgpack(codec: Any) -> Any:
-    """Return a reader below `codec`: super() of boards looks only at what stands in the class."""
-    class Traced(Boxes, codec):  # type: ignore[misc]
-        """Notes each value as a field, with its key; of what is not read, its head."""
-
-        def error(self, what: str, *args: Any, **more: Any) -> FormatError:
-            return self.name_error(super().error(what, *args, **more))
-
-        def head(self) -> Any:
-            kind, self.count = super().head()
-            self.behind = self.cursor.pos
-            return kind, self.count
-
-        def key(self, out: Any, depth: int) -> Any:
-            self.box.begin = self.cursor.pos  # a key begins its item
-            key = self.box.next_key = super().key(out, depth)
-            return key
-
-        def item(self, depth: int, key: Any) -> Any:
-            start = self.cursor.pos
-            self.enter(start)
-            value = super().item(depth, key)
-            far = type(value) is tuple  # bytes or numbers that are left in the file
-            self.leave(start, self.behind if far else self.cursor.pos, self.count if far else value)
-            return value
-
-        def container(self, kind: str, count: int, depth: int, key: Any) -> Any:
-            outer = self.open(self.start, self.behind, kind == "map", count)
-            value = super().container(kind, count, depth, key)
-            self.close(outer, self.cursor.pos)
-            return value
-    return Traced
 
 
 class Tracing(Whole):
@@ -7664,24 +7523,35 @@ class Tracing(Whole):
         return value
 
     def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
-        traced: Any = type("Traced", (TracedCbor, codec), {})
-        value, end = traced(data, self.start).trace(self, schema, path).read()
+        value, end = self.walk_tree(CborTree, codec(data, self.start), schema, path)
         if rest and end < len(data):
             self.note(self.start + end, len(data) - end, (rest,), rest, None,
                       "bytes behind the CBOR item", kind="unused")
         return value, end
 
     def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        value, end = TracedJson(data, self.start, self.root, **rules).trace(self, schema, ()).read()
+        codec = Json(data, self.start, self.root, **rules)
+        value, end = self.walk_tree(JsonTree, codec, schema, ()), len(data.rstrip(b" \t\r\n"))
         if pad and end < len(data):
             odd = "not all %02x" % pad[0] if data[end:].strip(pad) else None
             self.note(self.start + end, len(data) - end, (MISSING,), "padding", odd,
                       "spaces" if pad == b" " else "blanks", kind="padding")
         return value
 
-    def msgpack_tree(self, codec: Any, schema: Any, root: str) -> Any:
-        self.root = root
-        return traced_msgpack(codec)(self).trace(self, schema, ())
+    def msgpack_tree(self, codec: Any, schema: Any) -> Any:
+        return self.walk_tree(MsgpackTree, codec(self), schema, ())
+
+    def walk_tree(self, tree_class: Any, codec: Any, schema: Any, path: Any) -> Any:
+        """Return what a codec reads, and note its items, or those before its error."""
+        tree, value, wrong = tree_class(codec), None, None
+        try:
+            value = codec.read()
+        except FormatError as error:
+            wrong = error
+        end = self.pos
+        Walker(self, tree, wrong).run(schema, path)
+        self.pos = end
+        return value
 
     def flat_tree(self, data: bytes) -> Any:
         flat = TracedFlat(data, self.start)
@@ -8346,6 +8216,141 @@ def merged(file: File, names: Any = None) -> "Tuple[Facts, Any]":
     return file.metadata, {}
 
 
+class Conversion:
+    """One call of convert(): what becomes of tensors and metadata, and why it is refused."""
+
+    def __init__(self, source: File, kind: "Format", cast: Any, dense: bool, drop: bool) -> None:
+        self.source, self.kind, self.dense, self.drop = source, kind, dense, drop
+        self.cast: Any = cast
+        if hasattr(cast, "items"):
+            self.cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
+                         for old, new in cast.items()}
+        elif cast is not None:
+            self.cast = as_dtype(cast)
+        self.summary, self.reasons = Summary(), Reasons(kind.TITLE)
+        self.attrs = file_attrs(source, kind)
+
+    def fit(self, name: str, item: Any) -> Any:
+        """Return a tensor as the target can hold it, dense or with another dtype; note both."""
+        kind, cast, old = self.kind, self.cast, item.dtype or ""
+        sparse = is_sparse(item) and "sparse" not in kind.USES
+        if sparse:
+            item = Cast(item, old)  # made dense when it is written, one at a time
+            if self.dense:
+                self.summary.cast.append((name, "sparse", "dense", True))
+            else:
+                self.reasons.add("tensor", name, "sparse", "dense")
+        new = cast.get(old) if isinstance(cast, dict) else cast
+        if isinstance(cast, str):
+            stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
+            new = None if stays or old in kind.DTYPES else cast
+        if new is None or new == old:
+            self.summary.copied += [] if sparse else [name]
+        else:
+            try:
+                item = self.cast_to(name, item, new)
+            except FormatError:
+                raise
+            except ValueError as error:
+                self.reasons.add("tensor", name, f"cast to {new}: {error}")
+                return item
+        for why in kind.misfits(item):
+            self.reasons.add("tensor", name, why, *_way_for(kind, item))
+        return item
+
+    def cast_to(self, name: str, item: Any, new: str) -> Any:
+        """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+        if item.dtype == "qfloat":
+            values, made, exact = item.floats(), Cast(item.floats(), new), False
+        else:
+            values = item.components["values"] if is_sparse(item) else item
+            values.check_readable()
+            made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
+        infinite = nan = 0
+        if not cast_is_exact(values.dtype, new):
+            same, infinite, nan = _losses(values, values.dtype, new)
+            exact = exact and same
+        self.summary.cast.append((name, item.dtype, new, exact))
+        self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
+        return made
+
+    def rename(self, items: Items, named: "Dict[str, str]") -> Items:
+        """Return the tensors with their new names, which the target has to hold."""
+        for name, _ in items:
+            for why in self.kind.check_name(named[name]):
+                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
+        self.summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
+        return [(named[name], item) for name, item in items]
+
+    def fit_metadata(self, names: Any, numbers: Any, meta: Facts, options: Facts) -> Any:
+        """Return the metadata that the target holds; note what is left out, or written as text."""
+        found, differ = merged(self.source, names)
+        metadata, facts = Map(found.items()), dict(self.attrs, **options)
+        self.change_metadata(metadata, differ, meta)
+        lost: Any = [(key, "the files do not agree on it", "drop", True) for key in differ]
+        for key, why in self.kind.misfit_metadata(metadata, facts):
+            value = metadata[key]
+            text = repr(value) if isinstance(value, (int, float)) else None
+            fits = text is not None and not self.kind.misfit_metadata({key: text}, facts)
+            if fits and numbers:
+                metadata[key] = text
+                self.summary.as_text.append(key)
+                continue
+            del metadata[key]
+            if key in self.source.kind.IDLE_KEYS:
+                self.summary.left_behind.append(f"metadata {key}")
+            else:
+                lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
+        for key, why, option, choice in lost:
+            if self.drop:
+                self.summary.dropped.append(f"metadata {show(key)} ({why})")
+            else:
+                self.reasons.add("metadata", key, why, option, choice)
+        for key, value in metadata.items():
+            if type(value) in self.kind.HELD_AS:
+                stored = self.kind.HELD_AS[type(value)](value)
+                self.summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
+        return metadata
+
+    def change_metadata(self, metadata: Facts, differ: Any, meta: Facts) -> None:
+        """Set metadata, or remove what is to be None."""
+        for key, value in meta.items():
+            fresh, old = differ.pop(key, None) is None, metadata.get(key)
+            if value is None and key not in metadata and fresh:
+                raise ValueError(f"meta: there is no metadata {show(key)}")
+            if value is None:
+                metadata.pop(key, None)
+            else:
+                metadata[key] = value
+            self.summary.changed += [(key, old, value)] * (repr(old) != repr(value))
+
+    def leave_out(self, items: Items) -> None:
+        """Note the attributes that the target does not store; content needs `drop`."""
+        kind, origin = self.kind, self.source.kind
+        found: Any = [
+            (None, key, value not in (None, {}) and origin.is_content(key, True))
+            for key, value in self.source.attrs.items()
+            if key not in self.attrs and key != "missing"]
+        for name, item in items if kind is not origin else ():
+            own = kind.own_attrs(item)
+            for key in [key for key in item.attrs if key not in own]:
+                content = origin.is_content(key)
+                if not content or origin.NAME not in kind.CARRIES:
+                    found.append((name, key, content))
+        self.summary.missing = self.source.attrs.get("missing", [])
+        behind = [key for _, key, content in found if not content]
+        self.summary.left_behind = sorted(set(self.summary.left_behind + behind))
+        for owner, key, content in found:
+            if content and self.drop:
+                where = "" if owner is None else f"tensor {show(owner, 200)}: "
+                self.summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
+            elif content and owner is None:
+                self.reasons.add("file attribute", key, "there is no place for it", "drop")
+            elif content:
+                why = f"attribute {show(key)} has no place there"
+                self.reasons.add("tensor", owner, why, "drop")
+
+
 def convert(source: "Union[Source, File]", target: Target, *,
             format: "Optional[str]" = None, cast: Any = None, only: Any = None,
             exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
@@ -8376,106 +8381,25 @@ def convert(source: "Union[Source, File]", target: Target, *,
     kind.check_options(options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {show(metadata)}")
-    if hasattr(cast, "items"):
-        cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
-                for old, new in cast.items()}
-    elif cast is not None:
-        cast = as_dtype(cast)
-    summary, reasons = Summary(), Reasons(kind.TITLE)
+    work = Conversion(source, kind, cast, dense, drop)
     chosen = in_order(source, select_names(source, only, exclude))
     named = _rename([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    items = [(name, _fit(kind, name, item, dense, cast, summary, reasons))
-             for name, item in chosen]
-    attrs = file_attrs(source, kind)
-    facts = Map(list(attrs.items()) + list(options.items()))
-    fitting = _fit_metadata(kind, source, named, facts, metadata, meta or {}, drop, summary,
-                            reasons)
-    _leave_out(kind, source, attrs, items, drop, summary, reasons)
-    for name, _ in items:
-        for why in kind.check_name(named[name]):
-            reasons.add("tensor", name, why, "rename", "OLD=NEW")
-    if reasons.rows:
-        raise reasons.error()
-    summary.renamed = [(name, named[name]) for name, _ in items if named[name] != name]
-    items = [(named[name], item) for name, item in items]
-    chunks = kind.write(items, fitting, attrs, options)
+    items = [(name, work.fit(name, item)) for name, item in chosen]
+    fitting = work.fit_metadata(named, metadata, meta or {}, options)
+    work.leave_out(items)
+    items = work.rename(items, named)
+    if work.reasons.rows:
+        raise work.reasons.error()
+    chunks = kind.write(items, fitting, work.attrs, options)
     check_stored(chosen)
-
-    def seen(chunks: Chunks, nbytes: int) -> Any:
-        return watch((piece for chunk in chunks for piece in pieces(memoryview(chunk), 16 << 20)),
-                     nbytes)
     if watch is not None:
-        chunks = seen(chunks, sum([item.nbytes for _, item in items]))
-    summary.nbytes = write_out(target, chunks)
-    return summary
-
-
-def _fit_metadata(kind: "Format", file: File, names: Any, facts: Facts, numbers: Any, meta: Facts,
-                  drop: bool, summary: Summary, reasons: Reasons) -> Any:
-    """Return the metadata that the target holds; note what is left out, or written as text."""
-    found, differ = merged(file, names)
-    metadata = Map(found.items())
-    for key, value in meta.items():
-        fresh, old = differ.pop(key, None) is None, metadata.get(key)
-        if value is None and key not in metadata and fresh:
-            raise ValueError(f"meta: there is no metadata {show(key)}")
-        if value is None:
-            metadata.pop(key, None)
-        else:
-            metadata[key] = value
-        summary.changed.append((key, old, value))
-    lost: Any = [(key, "the files do not agree on it", "drop", True) for key in differ]
-    for key, why in kind.misfit_metadata(metadata, facts):
-        value = metadata[key]
-        text = repr(value) if isinstance(value, (int, float)) else None
-        fits = text is not None and not kind.misfit_metadata({key: text}, facts)
-        if fits and numbers:
-            metadata[key] = text
-            summary.as_text.append(key)
-            continue
-        del metadata[key]
-        if key in file.kind.IDLE_KEYS:
-            summary.left_behind.append(f"metadata {key}")
-        else:
-            lost.append((key, why, "metadata", "text") if fits else (key, why, "drop", True))
-    for key, why, option, choice in lost:
-        if drop:
-            summary.dropped.append(f"metadata {show(key)} ({why})")
-        else:
-            reasons.add("metadata", key, why, option, choice)
-    for key, value in metadata.items():
-        if type(value) in kind.HELD_AS:
-            stored = kind.HELD_AS[type(value)](value)
-            summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
-    return metadata
-
-
-def _leave_out(kind: "Format", file: File, attrs: Facts, items: Items, drop: bool,
-               summary: Summary, reasons: Reasons) -> None:
-    """Note the attributes that the target does not store; content needs `drop`."""
-    origin = file.kind
-    found: Any = [(None, key, value not in (None, {}) and origin.is_content(key, True))
-             for key, value in file.attrs.items() if key not in attrs and key != "missing"]
-    for name, item in items if kind is not origin else ():
-        own = kind.own_attrs(item)
-        for key in [key for key in item.attrs if key not in own]:
-            content = origin.is_content(key)
-            if not content or origin.NAME not in kind.CARRIES:
-                found.append((name, key, content))
-    summary.missing = file.attrs.get("missing", [])
-    behind = [key for _, key, content in found if not content]
-    summary.left_behind = sorted(set(summary.left_behind + behind))
-    for owner, key, content in found:
-        if content and drop:
-            where = "" if owner is None else f"tensor {show(owner, 200)}: "
-            summary.dropped.append(f"{where or 'file '}attribute {show(key)}")
-        elif content and owner is None:
-            reasons.add("file attribute", key, "there is no place for it", "drop")
-        elif content:
-            reasons.add("tensor", owner, f"attribute {show(key)} has no place there", "drop")
+        parts = (part for chunk in chunks for part in pieces(memoryview(chunk), 16 << 20))
+        chunks = watch(parts, sum([item.nbytes for _, item in items]))
+    work.summary.nbytes = write_out(target, chunks)
+    return work.summary
 
 
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
@@ -8524,35 +8448,6 @@ def _rename(names: "List[str]", rename: Any) -> "Dict[str, str]":
     return made
 
 
-def _fit(kind: "Format", name: str, item: Any, dense: bool, cast: Any, summary: Summary,
-         reasons: Reasons) -> Any:
-    """Return the tensor dense where the target needs it, with the dtype of `cast`; note both."""
-    old, sparse = item.dtype or "", is_sparse(item) and "sparse" not in kind.USES
-    if sparse and not dense:
-        reasons.add("tensor", name, "sparse", "dense")
-        return item
-    if sparse:
-        summary.cast.append((name, "sparse", "dense", True))
-        item = Cast(item, old)  # made dense when it is written, one at a time
-    new = cast.get(old) if isinstance(cast, dict) else cast
-    if isinstance(cast, str):
-        stays = kind.passes(item) if old == "qfloat" else old not in ITEMSIZE
-        new = None if stays or old in kind.DTYPES else cast
-    if new is None or new == old:
-        summary.copied += [] if sparse else [name]
-    else:
-        try:
-            item = _cast(name, item, new, summary)
-        except FormatError:
-            raise
-        except ValueError as error:
-            reasons.add("tensor", name, f"cast to {new}: {error}")
-            return item
-    for why in kind.misfits(item):
-        reasons.add("tensor", name, why, *_way_for(kind, item))
-    return item
-
-
 def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
     """Return the option that lets a format hold a tensor, and its value."""
     old = item.dtype
@@ -8566,23 +8461,6 @@ def _way_for(kind: "Format", item: Tensor) -> "Tuple[str, str]":
         if new in kind.DTYPES:
             return "cast", new
     return "", ""
-
-
-def _cast(name: str, item: Any, new: str, summary: Summary) -> Any:
-    """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
-    if item.dtype == "qfloat":
-        values, made, exact = item.floats(), Cast(item.floats(), new), False
-    else:
-        values = item.components["values"] if is_sparse(item) else item
-        values.check_readable()
-        made, exact = item.with_values(new) if is_sparse(item) else Cast(item, new), True
-    infinite = nan = 0
-    if not cast_is_exact(values.dtype, new):
-        same, infinite, nan = _losses(values, values.dtype, new)
-        exact = exact and same
-    summary.cast.append((name, item.dtype, new, exact))
-    summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
-    return made
 
 
 def _losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
@@ -8662,8 +8540,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     for one in (a, b):
         if not isinstance(one, File):
             with load(one, mmap=mmap) as file:
-                both = (file, b) if one is a else (a, file)
-                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+                return diff(file if one is a else a, b if one is a else file, rtol=rtol,
+                            atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
     found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
     if watch is not None:
@@ -9134,8 +9012,8 @@ def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List
                                       for name in one.defines])
     gone = {name: piece.lacks for section in sections for piece in section.pieces
             if piece.lacks and piece.is_code for name in piece.defines}
-    for piece in [one for section in sections for piece in section.pieces for one in piece.members]:
-        piece.lacks = piece.lacks or gone.get(piece.calls, "")
+    for one in [one for section in sections for piece in section.pieces for one in piece.members]:
+        one.lacks = one.lacks or gone.get(one.calls, "")
     return sorted({word for word, _ in words})
 
 
@@ -9226,7 +9104,8 @@ SHELL_WORDS = (  # words of Python in messages, those of the command line
     ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
     ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
     ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
-    ("load(partial=True) and --partial take", "--partial takes"),
+    ("load(partial=True) takes", "--partial takes"),
+    ("partial=True takes", "--partial takes"),
     ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
     ("deep=True computes all", "--deep computes all"),
     ("give format= or a suffix", "give --format or a suffix"))
@@ -9392,6 +9271,8 @@ def list_file(path: str, args: Any) -> Facts:
                  "bytes": item.stored.nbytes, "attrs": dict(item.attrs)}
                 for name, item in items[:args.limit]]
         if not args.json:
+            print(end="\n" if hasattr(args, "printed") else "")  # between files
+            args.printed = True
             print_file(facts, file.kind.TITLE)
             print()
             print_tensors(facts, items, args.limit)
@@ -9621,7 +9502,7 @@ def show_verify(args: Any) -> int:
 def verify_file(path: str, args: Any) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
-        print(report)
+        print(shell_words(str(report)))
     elif not args.json and report.errors:
         print("\n".join(map(describe, report.errors)))
     return dict(report.facts(), file=path)
@@ -9831,7 +9712,9 @@ def make_parser() -> Any:
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> Any:
-            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`)")
+            word = message.partition("invalid choice: '")[2].partition("'")[0]
+            hint = nearest(word, [call.__name__[5:] for call, _, _ in COMMANDS])
+            raise TypeError(f"{plain(message, MAX_LINE // 2)} (`{plain(self.prog)} -h`){hint}")
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)

@@ -582,19 +582,14 @@ class RemoteTest(TestCase):
     def test_readme(self):
         """The recipe of README, with the address of our server."""
         import re
-        from zipfile import ZipFile
         with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
             text, = re.findall("```py\n(.*?)```", stream.read(), re.S)
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
         tensorfmt.save("model.bpk", {"layer.weight": tensor([[1.0, 2.0]], "float32")})
-        with ZipFile("models.zip", "w") as made:
-            made.write("model.bpk")
-        names = {"load": load, "data": read_file("model.bpk")}
+        names = {"load": load}
         exec(text.replace("https://example.org/", self.url), names)
         self.assertEqual(names["values"], [[1.0, 2.0]])
-        self.assertEqual([file["layer.weight"].tolist() for file in names["files"]],
-                         [[[1.0, 2.0]]] * 2)
 # -- [3] at home --------------------------------------------------------------------------------
 #
 # Beside the libraries of its users; `.ci/run home` installs what can be had of them.

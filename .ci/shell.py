@@ -153,7 +153,8 @@ class CommandTest(Commands):
                 (("convert", "cut.bpk", "c.bpk", "--partial"), ["missing: " + shown[5]]),
                 (("convert", path, "\xe9.primitiv"), ["\u984c", "error: "]),
                 (("ls", "\xe9.zt"), ["\xe9.zt: "]))
-        for encoding in ("utf-8", "latin-1", "ascii"):
+        others = ("latin-1", "ascii") if hasattr(io.TextIOWrapper, "reconfigure") else ()  # 3.7
+        for encoding in ("utf-8",) + others:
             some = rows if encoding == "utf-8" else rows[:2]
             process = Popen(program([row[0] for row in some]), stdout=PIPE, stderr=PIPE,
                             env=environment(PYTHONIOENCODING=encoding))
@@ -367,8 +368,8 @@ class CommandTest(Commands):
         self.assertEqual(tensorfmt.to_json([most, most + 1, b"a", (1, {1.5})]),
                          '[%d, "%s", "61", [1, "{1.5}"]]' % (most, tensorfmt.show(most + 1)))
 
-    def test_keys_of_json_are_in_readme(self):
-        text = text_of("README.md").split("keys of the objects of `--json` |")[1].split("\n\n")[0]
+    def test_keys_of_json_are_told(self):
+        text = text_of(os.path.join(HERE, ".docs", "json.md"))
         for command, inner in (("ls m012_mixed.mag", "tensors"), ("verify seed_basic.mag", "rows"),
                                ("explain seed_basic.mag", ""), ("formats", ""),
                                ("convert m012_mixed.mag new.zt --drop", ""),
@@ -699,8 +700,9 @@ class CommandTest(Commands):
         lines = [line.split() for line in (
             "--version", "ls p.zt", "ls p.zt --tree", "get p.zt a.w", "get p.zt --stats",
             "explain p.zt", "explain p.zt --html page.html", "verify p.zt", "verify q.bpk",
-            "convert p.zt o.bpk --cast float16", "diff p.zt q.bpk", "formats", "formats mag",
-            "demo")]
+            "convert p.zt o.bpk --cast float16", "diff p.zt q.bpk", "formats", "formats mag")]
+        if sys.version_info >= (3, 8):  # tempfile of older ones needs hashlib itself
+            lines.append(["demo"])
         modules = ("hashlib", "mmap", "numpy", "zlib", "zstandard", "compression.zstd", "xxhash",
                    "ml_dtypes", "difflib", "crc32c")
         for name in modules:

@@ -5,7 +5,7 @@ Right files are read rightly, without one check, and with nothing of tensorfmt.p
 for its tests, and the shortest text that says where the bytes are. It reads .mag (version 1 as its
 specification has it, 300), zTensor 0.1, 1.1 to 2 (raw, dense), primitiv, Burnpack (from 0.20 on),
 TensorBuffers, safetensors and .mpk (from Burn 0.14 on). Bytes are little-endian and row-major, or
-as the strides (in bytes) say. README, "Read it yourself", shows the codecs and six of the readers,
+as the strides (in bytes) say. `.docs/read-it-yourself.md` shows the codecs and six of the readers,
 which name a dtype as the file does; ">" before it: big-endian.
 """
 import json
@@ -52,7 +52,7 @@ def cbor(d, i=0):
     return (items if major == 4 else dict(zip(items[::2], items[1::2]))), i
 
 
-WIDTHS = "BHIBHIfdBHIQbhiq     BHIHIHI"  # of the numbers behind 0xC4, 0xC5 ...
+WIDTHS = "BHIBHIfdBHIQbhiq     BHIHIHI"  # of the numbers after 0xC4, 0xC5 ...
 
 
 def msgpack(d, i=0):
