@@ -2068,12 +2068,6 @@ class Tensor:
         flat: Any = array("B" if code == "?" else code, bytes(raw))  # not of a memoryview
         return flat
 
-    def is_plain(self) -> bool:
-        """Return whether one view shows its row-major little-endian bytes."""
-        stored = self.stored
-        return bool(stored.encoding == "raw" and stored.strides is stored.why is None
-                    and stored.order == "<" and stored.source.zero_copy)
-
     def blocks(self) -> Chunks:
         """Yield row-major little-endian bytes: in one view, or about BLOCK each."""
         stored, itemsize = self.stored, ITEMSIZE.get(self.dtype, 1)
@@ -2516,16 +2510,16 @@ class Cursor:
             what = f"{field} is {value}, expected {low} to {high}: {why}"
             raise self.error(what, field, error=error)
 
-    def one(self, read: Any, *args: Any) -> None:
+    def one(self, read: Any, *args: Any, **rules: Any) -> None:
         """Call read(), which raises for one entry or tensor alone."""
-        read(*args)
+        read(*args, **rules)
 
     def entries(self, found: Any, schema: Any, open_entry: Any, *where: Any, **rules: Any) -> Facts:
         """Return the Tensors by name that an index has; `rules`: those of read_entry()."""
         tensors: Facts = Map()
         for key, entry in found.items() if hasattr(found, "items") else enumerate(found):
             self.where = where + (key,)
-            self.read_entry(tensors, key, entry, schema, open_entry, **rules)
+            self.one(self.read_entry, tensors, key, entry, schema, open_entry, **rules)
         self.where, self.tensor = (), None
         return tensors
 
@@ -3787,7 +3781,8 @@ def same_bytes(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors of as many bytes have the same row-major ones."""
     if (a.stored, a.start) == (b.stored, b.start):
         return True
-    a, b = [item if item.is_plain() else item.contiguous() for item in (a, b)]
+    a, b = [item if item.stored.strides is None and item.lies("<") else item.contiguous()
+            for item in (a, b)]
     return all(bytes(x) == bytes(y) for x, y in zip(a.parts(), b.parts()))
 
 
@@ -5718,8 +5713,9 @@ class TensorBuffers(Format):
         flat = cursor.flatbuffer(nbytes, "root")
         root = flat.table(self.ROOT, flat.follow(("root", self.ROOT, None, "root table"), 0))
         tensors = cursor.entries(
-            self.tables(cursor, flat, root["tensors"]), None, self.open_entry, "tensors",
-            about=(flat.base,), low=4, high=flat.base, fields=("name", "data_size", "data_offset"))
+            root["tensors"], None, self.open_table, "tensors", about=(flat,), low=4,
+            high=flat.base, fields=("name", "data_size", "data_offset"))
+        flat.where = ()
         attrs: Facts = Map([("version", root["version"])])
         if root["operations"] is not None:
             row = "operations", [self.OPERATION], None, "a graph"
@@ -5729,27 +5725,20 @@ class TensorBuffers(Format):
         metadata = Map([("model", root["model"])] if root["model"] is not None else [])
         return attrs, metadata, tensors
 
-    def tables(self, cursor: Cursor, flat: Flat, places: Any) -> Chunks:
-        """Yield the fields of each table."""
-        for i, place in enumerate(places):
-            cursor.where, cursor.tensor = ("tensors", i), None
-            flat.where = cursor.where
-            entry = flat.table(self.ENTRY, place)
-            shape = entry["shape"]
-            if len(shape) > self.MAX_RANK:
-                raise cursor.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit",
-                                   "shape", error=Unsupported)
-            yield entry
-        flat.where = ()
-
-    def open_entry(self, cursor: Cursor, _: int, entry: Any, base: int) -> Tensor:
-        """Return the tensor of a table; `base`: where the metadata begin."""
+    def open_table(self, cursor: Cursor, _: int, place: Any, flat: Flat) -> Tensor:
+        """Return the tensor of the table that begins at a place."""
+        flat.where = cursor.where
+        entry = flat.table(self.ENTRY, place)
         number, name, shape, code, start, nbytes = [entry[row[0]] for row in self.ENTRY]
+        cursor.tensor = name
+        if len(shape) > self.MAX_RANK:
+            raise cursor.error(f"{len(shape)} dimensions, {self.MAX_RANK} is the limit", "shape",
+                               error=Unsupported)
         if code == 0:
             raise cursor.error("data_type 0 (None) is not a type", "data_type")
         dtype = self.DTYPES[code - 1] if 1 <= code <= 10 else None
         why = None if dtype else f"data_type {code} is not known"
-        start = start if nbytes else min(start, base)  # of no bytes, any offset will do
+        start = start if nbytes else min(start, flat.base)  # of no bytes, any offset will do
         return Tensor(name, dtype, tuple(shape), Storage(cursor.source, nbytes, why=why),
                       start, ("id", number), self.NAME)
 
@@ -7660,15 +7649,9 @@ class Verifying(Tracing):
             raise error
         self.faults.append(error)
 
-    def one(self, read: Any, *args: Any) -> None:
+    def one(self, read: Any, *args: Any, **rules: Any) -> None:
         try:
-            super().one(read, *args)
-        except FormatError as error:
-            self.give_up(error)
-
-    def read_entry(self, *args: Any, **rules: Any) -> None:
-        try:
-            super().read_entry(*args, **rules)
+            super().one(read, *args, **rules)
         except FormatError as error:
             self.give_up(error)
 
@@ -8106,15 +8089,10 @@ class Checks:
 
     def save_again(self) -> Any:
         """Save the file in the order of its data; return the row: whether it has the same bytes."""
-        at, source, items = 0, self.source, in_order(self.file)
-        rows = [(item.start, item.nbytes) for _, item in items if item.is_plain()]
-        places = set(rows if rows == sorted(rows) else ())  # of bytes that are copied as they are
+        at, source, file = 0, self.source, self.file
         try:
-            chunks = self.kind.write(items, self.file.metadata, self.file.attrs, {})
+            chunks = self.kind.write(in_order(file), file.metadata, file.attrs, {})
             for chunk in self.watch(chunks, source.nbytes):
-                if isinstance(chunk, memoryview) and (at, len(chunk)) in places:
-                    at += len(chunk)
-                    continue
                 for piece in pieces(memoryview(chunk), BLOCK):
                     stored = source.read(at, max(0, min(len(piece), source.nbytes - at)))
                     if stored != bytes(piece):
