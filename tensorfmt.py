@@ -6635,7 +6635,7 @@ class Joined(File):
         if not os.path.isfile(path):
             what = (f"the shard is {dangling_link(path) or 'missing'}: download it again; "
                     f"{ANYWHERE}; each other shard can be loaded by its own path")
-            raise Unsupported(what, path=path)
+            raise Unsupported(what, path=os.path.join(os.path.dirname(self.path or index), shard))
         source = open_path(path, mapped)
         if source.zero_copy:  # a mapping: no descriptor is needed any more
             made = Memory(source.view(0, source.nbytes), True)

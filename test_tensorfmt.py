@@ -5478,13 +5478,11 @@ class ManyTensorsTest(TestCase):
     @full
     def test_what_is_copied_is_not_looked_at_twice(self):
         """A stored checksum that goes with its bytes; bytes that verify knows to be the same."""
-        never = staticmethod(lambda *args: False)
         for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
             usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
             if ("ok", "canonical") in [row[:2] for row in usual[0]]:
                 self.assertEqual(usual[1], data)
-            with Changed(tensorfmt.Tensor, "is_plain", never), \
-                    Changed(tensorfmt, "is_digest", lambda *args: False):
+            with Changed(tensorfmt, "is_digest", lambda *args: False):
                 self.assertEqual(tensorfmt.verify(data).rows, usual[0])
                 self.assertEqual(dumps(load(data), format=load(data).format), usual[1])
         other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567")  # only the kind counts
@@ -7145,12 +7143,6 @@ def check_page(test, text):
     test.assertEqual(text.count('id="fields"'), 1)
 
 
-def re_sub(json):
-    """Return JSON without its texts, by a regular expression; one that does not end stays out."""
-    import re
-    return re.sub('"[^"]*("|$)', "", json.replace("\\\\", "").replace('\\"', ""))
-
-
 @about()
 @full
 class TrustTest(FolderCase):
@@ -7570,10 +7562,6 @@ class SmallWorkTest(TestCase):
         head = head.replace(b"\\ud800", rb"\\\ud83d\ude00")
         data = struct.pack("<Q", len(head)) + head + b"\1"
         self.assertEqual(list(load(data)), ["\\\U0001f600"])
-        for text in ('{"a:[{": ["]", {"b\\\\": 1}], "c\\"": [[]]}', "[]", '":',
-                     '{"a":"' + 70000 * "x:" + '"}'):
-            bare = re_sub(text)
-            self.assertEqual(tensorfmt.count_marks(text.encode()), [bare.count(c) for c in ":[{"])
 
     @about("ztensor")
     def test_a_blob_of_blocks_that_many_tensors_name(self):
