@@ -6631,12 +6631,14 @@ class Joined(File):
             raise Unsupported("shards lie beside their index: load it by its path")
         self._source.read(0, 1)  # raises where the File is closed
         index, mapped, _ = self._source.stamp
-        path = os.path.join(os.path.dirname(index), shard)
-        if not os.path.isfile(path):
-            what = (f"the shard is {dangling_link(path) or 'missing'}: download it again; "
+        path, where = [os.path.join(os.path.dirname(str(one)), shard)
+                       for one in (self.path, index)]
+        if not os.path.isfile(where):
+            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
                     f"{ANYWHERE}; each other shard can be loaded by its own path")
             raise Unsupported(what, path=path)
-        source = open_path(path, mapped)
+        source = open_path(where, mapped)
+        source.path = path
         if source.zero_copy:  # a mapping: no descriptor is needed any more
             made = Memory(source.view(0, source.nbytes), True)
             made.path, made.stamp = path, source.stamp
@@ -7082,7 +7084,7 @@ class Whole(Cursor):
 
     cut: Any = None  # the error that says how many are whole
     place: Any = None  # path of the place of the first tensor that is not
-    piece: Any = (INFINITY, "")  # its start and its name
+    piece: Any = None  # that tensor, or one that begins before it
     run = False  # tensors one behind the other, without an index
     last = 0  # number of the last one
 
@@ -7108,9 +7110,10 @@ class Whole(Cursor):
 
     def admit(self, tensors: Any, item: Tensor, low: float, high: float, fields: Any) -> None:
         """Add also a tensor that ends behind the file: other errors come first."""
-        if high == self.end:
-            high, end = INFINITY, item.start + item.stored.nbytes
-            if end > self.end and item.stored.nbytes and self.place is None:
+        end = item.start + item.stored.nbytes
+        if high == self.end < end and item.stored.nbytes:
+            high = end
+            if self.place is None:
                 self.place = self.where + ((fields[2],) if fields[2] else ())
         super().admit(tensors, item, low, high, fields)
 
@@ -7125,7 +7128,9 @@ class Whole(Cursor):
         ends = dict([(name, item.start + item.stored.nbytes) for name, item in tensors.items()])
         lost = [name for name, end in ends.items() if end > self.end]
         for name in lost if path else ():  # else they count from a base that is not known yet
-            self.piece = min(self.piece, (tensors.pop(name).start, name))
+            item = tensors.pop(name)
+            if self.piece is None or item.start < self.piece.start:
+                self.piece = item
         if lost and path:
             wants = "the tensors up to here want" if self.run else "the index wants"
             error = self.error(f"{wants} {max(ends.values())}", *path)
@@ -7705,11 +7710,11 @@ def _data_fields(source: Any, tensors: Any, cursor: Any) -> "List[Field]":
         fields += [Field(start, nbytes, f"data {name}.{role}" if role else "data " + name,
                          *_data_text(item, role), "data", 0, name)
                    for start, nbytes, role in item.ranges() if start not in cursor.rest]
-    start, name = cursor.piece
-    if start <= source.nbytes:
-        name = clip(name, MAX_PATH)
-        fields.append(Field(start, source.nbytes - start, "data " + name, None, "it is not whole",
-                            "data", 0, name))
+    item = cursor.piece
+    if item is not None and item.start <= source.nbytes:
+        name, text = clip(item.name, MAX_PATH), f"{dtype_of(item)} {show(item.shape)}"
+        fields.append(Field(item.start, source.nbytes - item.start, "data " + name, text,
+                            "it is not whole", "data", 0, name))
     return fields
 
 

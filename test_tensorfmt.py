@@ -5477,14 +5477,12 @@ class ManyTensorsTest(TestCase):
 
     @full
     def test_what_is_copied_is_not_looked_at_twice(self):
-        """A stored checksum that goes with its bytes; bytes that verify knows to be the same."""
-        never = staticmethod(lambda *args: False)
+        """A stored checksum that goes with its bytes."""
         for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
             usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
             if ("ok", "canonical") in [row[:2] for row in usual[0]]:
                 self.assertEqual(usual[1], data)
-            with Changed(tensorfmt.Tensor, "is_plain", never), \
-                    Changed(tensorfmt, "is_digest", lambda *args: False):
+            with Changed(tensorfmt, "is_digest", lambda *args: False):
                 self.assertEqual(tensorfmt.verify(data).rows, usual[0])
                 self.assertEqual(dumps(load(data), format=load(data).format), usual[1])
         other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567")  # only the kind counts
