@@ -2566,8 +2566,7 @@ class Cursor:
             what = f"data at {start} to {start + nbytes}, but the data area is {low} to {high}"
             raise self.error(what, *place, check="bounds")
         if need != nbytes:
-            wanted = need if need < 1 << 64 else "more than 2**64"
-            what = f"{nbytes} bytes stored, {item.dtype} {show(item.shape)} needs {wanted}"
+            what = say_need(f"{nbytes} bytes stored", item.dtype, item.shape, need)
             raise self.error(what, *size, check="sizes")
         tensors[item.name] = item
 
@@ -2615,6 +2614,12 @@ def msgpack_loads(data: Any) -> Any:
 def all_u64(numbers: Any) -> bool:
     """Return whether all values are integers from 0 to 2**64-1."""
     return not [n for n in numbers if type(n) is not int or not 0 <= n < 1 << 64]
+
+
+def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
+    """Return the message for so many bytes, where a dtype and a shape need others."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
 
 
 def must_be(python: Any, words: str, fits: Any = None) -> Any:
@@ -2995,12 +3000,6 @@ def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> C
 
 
 # -- [6f] parts ----------------------------------------------------------------------------------
-
-
-def say_need(words: str, dtype: "Optional[str]", shape: Any, need: int) -> str:
-    """Return the message for so many bytes, where a dtype and a shape need others."""
-    wanted = need if need < 1 << 64 else "more than 2**64"
-    return f"{words}, {dtype or 'its type'} {show(shape)} needs {wanted}"
 
 
 class Part:
@@ -3919,7 +3918,10 @@ class Mag(Format):
         return True  # walk() will say what is wrong
 
     def walk(self, cursor: Cursor, spec: bool, header: Any) -> Any:
-        """Return (end, metadata, tensor records); only lengths are checked."""
+        """Return (end, metadata, tensors); only lengths are checked.
+
+        Of a tensor: (key, fields, shape of 0.1.2).
+        """
         total, count, left = header[3], header[4], cursor.end - 24
         cursor.limit("num_meta_kv", count, 0, left // 16, "as many as fit (cut short?)")
         most = (left - 16 * count) // (73 if spec else 24)
@@ -3929,12 +3931,6 @@ class Mag(Format):
             cursor.where = "metadata", i
             kind, payload, nbytes = cursor.record(self.META)
             meta.append((kind, payload, cursor.take(nbytes, "key", "name of the number")))
-        rows = self.walk_rows(cursor, spec, total)
-        cursor.where = ()
-        return cursor.pos, meta, rows
-
-    def walk_rows(self, cursor: Cursor, spec: bool, total: int) -> "List[Any]":
-        """Return (key, fields, shape of 0.1.2) of each tensor record."""
         rows, dims = [], ()
         for i in range(total):
             cursor.where = "tensors", i
@@ -3945,7 +3941,8 @@ class Mag(Format):
             nbytes, = cursor.record(self.KEY_LENGTH)
             key = cursor.take(nbytes, "key", "name of the tensor")
             rows.append((key, cursor.record(self.SPEC) if spec else fields, dims))
-        return rows
+        cursor.where = ()
+        return cursor.pos, meta, rows
 
     @staticmethod
     def text(cursor: Cursor, raw: bytes) -> str:
