@@ -6588,7 +6588,7 @@ class Joined(File):
     def part(self, shard: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
         if shard in self.broken:
-            raise self.broken[shard].with_traceback(None)
+            raise same_error(self.broken[shard])
         if shard not in self.parts:
             try:
                 file = self.open_part(shard)
@@ -6597,8 +6597,7 @@ class Joined(File):
                     file.close()
                     raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
             except FormatError as error:
-                error.__traceback__ = error.__context__ = None  # they keep what was parsed
-                self.broken[shard] = error
+                self.broken[shard] = same_error(error)
                 raise
             self.parts.setdefault(shard, file)  # another thread may have been first
         return self.parts[shard]
@@ -6702,6 +6701,11 @@ class Joined(File):
                 if found.setdefault(key, value) != value:
                     differ[key] = f"metadata {show(key)}"
         return Map([pair for pair in found.items() if pair[0] not in differ]), differ
+
+
+def same_error(error: FormatError) -> FormatError:
+    """Return an error anew, without the traceback, which keeps what was parsed."""
+    return type(error)(error.what, error.offset, error.field, error.tensor, error.path, error.check)
 
 
 def misfit_shard(name: Any) -> str:
