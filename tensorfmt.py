@@ -7326,7 +7326,7 @@ class Walker:
     def run(self, schema: Any, keys: Any) -> None:
         """Note all items, or those before the error, and raise it; `keys`: path of the whole."""
         self.above, about = len(keys), (keys, path_of_keys(keys), schema.doc, schema)
-        self.here: Any = about, MISSING  # the container that is walked, and the key of the item
+        self.here: Any = (about, MISSING)  # the container that is walked, and the key of the item
         try:
             self.walk(self.tree.pos, about)
         except (ValueError, IndexError, RuntimeError):  # broken from here on
@@ -9696,12 +9696,20 @@ def make_parser() -> Any:
     return parser
 
 
+def escaping(stream: Any) -> Any:
+    """Return a stream of text that escapes letters which its encoding lacks."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")
+    elif hasattr(stream, "buffer") and stream.errors != "backslashreplace":  # Python 3.6
+        from io import TextIOWrapper
+        return TextIOWrapper(stream.buffer, stream.encoding, "backslashreplace", None,
+                             stream.isatty())
+    return stream
+
+
 def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    streams: Any = (sys.stdout, sys.stderr)
-    for stream in streams:
-        if hasattr(stream, "reconfigure"):  # letters that the encoding lacks are escaped
-            stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = escaping(sys.stdout), escaping(sys.stderr)
     try:
         parser = make_parser()
         args = parser.parse_args(argv)
