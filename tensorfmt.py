@@ -9702,8 +9702,11 @@ def escaping(stream: Any) -> Any:
         stream.reconfigure(errors="backslashreplace")
     elif hasattr(stream, "buffer") and stream.errors != "backslashreplace":  # Python 3.6
         from io import TextIOWrapper
-        return TextIOWrapper(stream.buffer, stream.encoding, "backslashreplace", None,
-                             stream.isatty())
+
+        class Escaping(TextIOWrapper):
+            def close(self) -> None:
+                self.flush()  # the buffer belongs to the other stream
+        return Escaping(stream.buffer, stream.encoding, "backslashreplace", None, stream.isatty())
     return stream
 
 

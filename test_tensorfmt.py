@@ -201,15 +201,16 @@ def run(*args):
     if not args[0].startswith("python3"):
         usual = sys.stdout, sys.stderr, sys.argv, sys.__stdout__
         out, err, sys.argv = io.BytesIO(), io.StringIO(), ["tensorfmt.py"]
-        sys.stdout, sys.stderr = io.TextIOWrapper(out, encoding="utf-8", newline="\n"), err
-        sys.__stdout__ = sys.stdout  # not a terminal, whatever ours is
+        stream = io.TextIOWrapper(out, encoding="utf-8", newline="\n")
+        sys.stdout, sys.stderr = stream, err
+        sys.__stdout__ = stream  # not a terminal, whatever ours is
         try:
             code = tensorfmt.main(list(args))
         except SystemExit as stop:
             code = stop.code
         finally:
             sys.stdout.flush()
-            sys.stdout.detach()
+            stream.detach()
             sys.stdout, sys.stderr, sys.argv, sys.__stdout__ = usual
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
