@@ -562,7 +562,20 @@ def pieces(view: Any, nbytes: int) -> Chunks:
         yield view[start:start + nbytes]
 
 
-class Memory:
+class ByteSource:
+    """What all sources have in common."""
+
+    of_file = True
+    view: Any
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
+
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
+
+class Memory(ByteSource):
     """Any bytes-like object, or a mapped file."""
 
     zero_copy = True
@@ -585,23 +598,16 @@ class Memory:
             raise ValueError("the File is closed")
         return view[offset:offset + nbytes]
 
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
-
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
-
     def close(self) -> None:
         self._view = None  # never release() nor mmap.close(): views stay valid, on PyPy too
 
 
-class Stream:
+class Stream(ByteSource):
     """A seekable binary file object; each read puts its position back, one thread at a time.
 
     Of a file to be mapped the index comes by small reads, too: a mapping would read megabytes.
     """
 
-    of_file = True
     _file: Any = None  # nor is there one behind close()
     locks: Any = None  # of streams that were not opened here
 
@@ -662,9 +668,6 @@ class Stream:
         mapped = self._map or self.zero_copy
         return mapped.view(offset, nbytes) if mapped else memoryview(self.read(offset, nbytes))
 
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
-
     def close(self) -> None:
         with self._lock:
             self._file, self._map = None, False
@@ -708,14 +711,13 @@ def open_path(path: str, mapped: bool) -> Any:
     return Stream(open(path, "rb"), path, stamp)
 
 
-class Lazy:
-    """A file that is opened when its bytes are asked for, by any thread."""
+class Lazy(ByteSource):
+    """A file that is opened when its bytes are asked for, by any thread, if it has not changed."""
 
-    of_file = True
-    path: Any = ""
-    open_now: Any = None  # () -> its source, or an error
+    shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
 
-    def __init__(self) -> None:
+    def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
+        self.path, self.nbytes, self.stamp = path, nbytes, (path, mapped, mtime)
         self._lock = RLock()
         self._source: Any = None  # None: not opened yet; False: closed
 
@@ -724,7 +726,11 @@ class Lazy:
             if self._source is False:
                 raise ValueError(f"{plain(self.path)}: the File is closed")
             if self._source is None:
-                self._source = self.open_now()
+                source = open_path(self.path, self.stamp[1])
+                if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
+                    source.close()
+                    raise ValueError(f"{plain(self.path)} has changed since it was pickled")
+                self._source = source
             return self._source
 
     @property
@@ -733,12 +739,6 @@ class Lazy:
 
     def view(self, offset: int, nbytes: int) -> Any:
         return (self._source or self.open()).view(offset, nbytes)
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
-
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
 
     def close(self) -> None:
         with self._lock:
@@ -758,11 +758,6 @@ def open_source(source: Any, mapped: bool) -> Any:
         if not missing and not hasattr(source, "encoding"):
             name = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's
             return Stream(source, name if isinstance(name, str) else None)
-        if hasattr(source, "open") and "read" in missing and not hasattr(source, "__enter__"):
-            with source.open("rb") as stream:  # zipfile.Path, importlib.resources
-                memory = Memory(stream.read(), True)  # to seek in a deflated member takes long
-            memory.path = getattr(source, "name", None)
-            return memory
     raise TypeError('a source is a path, bytes or a seekable stream of bytes (open(path, "rb")), '
                     f"not {type(source).__name__}")
 
@@ -6130,10 +6125,6 @@ class RecordTree(Msgpack):
     limit = "MAX_DEPTH"
     WRONG_KEY = FormatError
 
-    def __init__(self, cursor: Any) -> None:
-        super().__init__(cursor)
-        self.texts: "Dict[bytes, str]" = {}  # short texts repeat
-
     def key(self, out: Any, depth: int) -> Any:
         start = self.cursor.pos
         key = super().key(out, depth)
@@ -6155,14 +6146,9 @@ class RecordTree(Msgpack):
         if kind != "str":
             self.cursor.pos += nbytes + (kind == "ext")
             return kind, start, self.cursor.pos
-        data = self.cursor.next_bytes(nbytes, "")
-        if data in self.texts:
-            return self.texts[data]
-        text = decode_text(data)
+        text = decode_text(self.cursor.next_bytes(nbytes, ""))
         if text is None:
             raise self.error("text is not UTF-8")
-        if nbytes < 24 and len(self.texts) < 1 << 12:
-            self.texts[data] = text
         return text
 
 
@@ -6757,8 +6743,8 @@ class Reopened(Lazy):
     zero_copy: Any = False
 
     def __init__(self, source: Any) -> None:
-        super().__init__()
-        self.path, self.nbytes, self.stamp = source.path, source.nbytes, source.stamp
+        super().__init__(*source.stamp + (source.nbytes,))
+        self.path = source.path
 
     def view(self, offset: int, nbytes: int) -> Any:
         if self._source is False:
@@ -7020,26 +7006,10 @@ if OneFile is not Format:
 # -- [8d] pickles --------------------------------------------------------------------------------
 
 
-class Again(Lazy):
-    shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
-
-    def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
-        super().__init__()
-        self.path, self.nbytes, self.stamp = path, nbytes, (path, mapped, mtime)
-
-    def open_now(self) -> Any:
-        """Return its source, unless the file has changed."""
-        source = open_path(self.path, self.stamp[1])
-        if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
-            source.close()
-            raise ValueError(f"{plain(self.path)} has changed since it was pickled")
-        return source
-
-
 def source_again(*args: Any) -> Any:
     from weakref import WeakValueDictionary
-    Again.shared = Again.shared or WeakValueDictionary()
-    return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
+    Lazy.shared = Lazy.shared or WeakValueDictionary()
+    return Lazy.shared.get(args) or Lazy.shared.setdefault(args, Lazy(*args))
 
 
 def reduce_source(source: Any) -> Any:
@@ -7095,7 +7065,7 @@ def deepcopy_file(file: Any, memo: Any) -> File:
 
 def load_again(format: str, stamp: Any, options: Facts) -> File:
     """Return the File of a pickle, unless the file has changed."""
-    source = Again(*stamp).open()
+    source = Lazy(*stamp).open()
     return open_file(kind_of(source, format), source, **options)
 
 

@@ -1708,7 +1708,7 @@ class FileTest(FolderCase):
         self.assertEqual(items[8].tolist(), [8.0])
         del items
         gc.collect()
-        self.assertEqual(len(tensorfmt.Again.shared), 0)
+        self.assertEqual(len(tensorfmt.Lazy.shared), 0)
         for now in (rows, dict(rows, more=1)):
             tensorfmt.save(self.path, now)
             os.utime(self.path, (0, 0))
@@ -1818,30 +1818,16 @@ class FileTest(FolderCase):
 
     @about("ztensor")
     @full
-    def test_a_source_that_opens_and_has_no_path(self):
+    def test_members_of_archives_are_read_first(self):
         import zipfile
-        data, opened = dumps({"w": F32}, format="ztensor"), []
-
-        class Traversable:  # as importlib.resources has them
-            name = "m.zt"
-
-            def open(self, mode="r", **options):
-                opened.append((mode, io.BytesIO(data)))
-                return opened[-1][1]
-        item = load(Traversable())["w"]
-        self.assertEqual((item.tolist(), item.zero_copy, item.offset), ([1.5], True, 64))
-        self.assertEqual([(mode, stream.closed) for mode, stream in opened], [("rb", True)])
-        self.assertEqual(tensorfmt.detect(Traversable()), "ztensor")
-        self.assertTrue(tensorfmt.verify(Traversable()))
-        self.assertEqual(load(Traversable()).path, "m.zt")
         stream = io.BytesIO()
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("a/m.zt", data)
-            if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
-                self.assertEqual(load(zipfile.Path(archive, "a/m.zt"))["w"].tolist(), [1.5])
+            archive.writestr("a/m.zt", dumps({"w": F32}, format="ztensor"))
+            self.assertEqual(load(archive.read("a/m.zt"))["w"].tolist(), [1.5])
+            if hasattr(zipfile, "Path"):
+                member = zipfile.Path(archive, "a/m.zt")
+                self.assertIn("a source is a path", str(error_of(TypeError, load, member)))
         self.assertIn("a source is a path", str(error_of(TypeError, load, object())))
-        Traversable.__enter__ = None  # one that wants to be entered gives its stream then
-        self.assertIn("a source is a path", str(error_of(TypeError, load, Traversable())))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import pickle
