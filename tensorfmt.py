@@ -1483,7 +1483,7 @@ class Flat:
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.end = data, base, len(data)
         self.vtables: Any = {}  # by position: how many slots
-        self.left = 1000 + 3 * self.end  # bytes to be read: objects may be shared
+        self.left = 500 + 2 * self.end  # bytes to be read: objects may be shared
 
     def error(self, what: str, at: int, *path: Any, error: Any = FormatError) -> FormatError:
         """Return an error of a field of the table, or of the table itself."""
@@ -1497,7 +1497,7 @@ class Flat:
         """Count the bytes that are read: objects may be shared, and be many times the data."""
         self.left -= nbytes
         if self.left < 0:
-            what = f"objects overlap: more than 3 times the {self.end} bytes are read"
+            what = f"objects overlap: more than twice the {self.end} bytes are read"
             raise self.error(what, at, name, error=Unsupported)
 
     def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
@@ -1798,11 +1798,11 @@ class Json:
                            parse_float=self.make_float, parse_constant=self.make_float)
 
     def make_map(self, pairs: Any) -> Any:
-        found = Map(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = [key for i, key in enumerate(keys) if key in keys[:i]]
-            raise self.error(f"key {show(twice[0])} twice")
+        found: Facts = Map()
+        for key, value in pairs:
+            if key in found:
+                raise self.error(f"key {show(key)} twice")
+            found[key] = value
         return found
 
     def make_float(self, text: str) -> float:
@@ -2479,24 +2479,35 @@ class Cursor:
         `path`. Bytes behind the item are an error unless they are called `rest`.
         """
         self.start, self.root = self.pos, path_of_keys(path) or root
-        value, end = self.cbor_tree(codec, self.next_bytes(nbytes, root), schema, path, rest)
+        codec = codec(self.next_bytes(nbytes, root), self.start)
+        value, end = self.read_tree(codec, schema, path)
         if end < nbytes and not rest:
             raise self.error("bytes left over behind the index", offset=self.start + end)
+        if end < nbytes:
+            self.note(self.start + end, nbytes - end, (rest,), rest, None,
+                      "bytes behind the CBOR item", kind="unused")
         self.check(schema, value, *path)
         return value
 
-    def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
-        return codec(data, self.start).read()
+    def read_tree(self, codec: Any, schema: Any, path: Any) -> Any:
+        return codec.read()
+
+    def note(self, offset: int, nbytes: int, keys: Any, path: Any, value: Any, doc: str,
+             depth: int = 0, kind: str = "structure", lead: int = 0, target: Any = None) -> None:
+        """Note a field of the file: Tracing does."""
 
     def json(self, nbytes: int, schema: Any, root: str, pad: bytes = b" ", **rules: Any) -> Any:
         """As cbor(), of JSON by `rules` of Json; `pad`: byte of a field behind it, or b""."""
         self.start, self.root = self.pos, root
-        value = self.json_tree(self.next_bytes(nbytes, root), schema, pad, rules)
+        data = self.next_bytes(nbytes, root)
+        value = self.read_tree(Json(data, self.start, root, **rules), schema, ())
+        end = len(data.rstrip(b" \t\r\n"))
+        if pad and end < nbytes:
+            odd = "not all %02x" % pad[0] if data[end:].strip(pad) else None
+            self.note(self.start + end, nbytes - end, (MISSING,), "padding", odd,
+                      "spaces" if pad == b" " else "blanks", kind="padding")
         self.check(schema, value)
         return value
-
-    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        return Json(data, self.start, self.root, **rules).read()
 
     def flatbuffer(self, nbytes: int, root: str) -> Any:
         """Return a Flat of the next bytes, whose tables are read when they are asked for."""
@@ -2509,10 +2520,7 @@ class Cursor:
     def msgpack_map(self, codec: Any, schema: Any, root: str) -> Any:
         """Return one value of MessagePack, by its reader; `schema` explains it."""
         self.root = root
-        return self.msgpack_tree(codec, schema)
-
-    def msgpack_tree(self, codec: Any, schema: Any) -> Any:
-        return codec(self).read()
+        return self.read_tree(codec(self), schema, ())
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -7652,14 +7660,8 @@ class Tracing(Whole):
 
     def msgpack(self, kind: str, field: str, doc: str, *index: int) -> Any:
         value = super().msgpack(kind, field, doc, *index)
-        if kind == "str":
-            self.note_here(self.start, msgpack_text(value), doc, field, *index)
-        return value
-
-    def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        value = super().head_of(kind, field, doc, *index)
-        if kind != "str":  # that is noted with its bytes
-            self.note_here(self.start, value, doc, field, *index)
+        self.note_here(self.start, msgpack_text(value) if kind == "str" else value, doc, field,
+                       *index)
         return value
 
     def attempt(self, read: Any, *args: Any) -> Any:
@@ -7670,28 +7672,11 @@ class Tracing(Whole):
             del self.fields[count:]
         return found
 
-    def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
-        value, end = self.walk_tree(CborTree, codec(data, self.start), schema, path)
-        if rest and end < len(data):
-            self.note(self.start + end, len(data) - end, (rest,), rest, None,
-                      "bytes behind the CBOR item", kind="unused")
-        return value, end
-
-    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        codec = Json(data, self.start, self.root, **rules)
-        value, end = self.walk_tree(JsonTree, codec, schema, ()), len(data.rstrip(b" \t\r\n"))
-        if pad and end < len(data):
-            odd = "not all %02x" % pad[0] if data[end:].strip(pad) else None
-            self.note(self.start + end, len(data) - end, (MISSING,), "padding", odd,
-                      "spaces" if pad == b" " else "blanks", kind="padding")
-        return value
-
-    def msgpack_tree(self, codec: Any, schema: Any) -> Any:
-        return self.walk_tree(MsgpackTree, codec(self), schema, ())
-
-    def walk_tree(self, tree_class: Any, codec: Any, schema: Any, path: Any) -> Any:
+    def read_tree(self, codec: Any, schema: Any, path: Any) -> Any:
         """Return what a codec reads, and note its items, or those before its error."""
-        tree, value, wrong = tree_class(codec), None, None
+        tree: Any = CborTree if isinstance(codec, Cbor) else MsgpackTree
+        tree = (JsonTree if isinstance(codec, Json) else tree)(codec)
+        value, wrong = None, None
         try:
             value = codec.read()
         except FormatError as error:
