@@ -147,7 +147,7 @@ else:
 NATIVE = "<" if sys.byteorder == "little" else ">"
 
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
-WITHOUT: Any = []  # and the wings: zstd, sparse, quantized
+WITHOUT: Any = []  # and the optional parts: zstd, sparse, quantized
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -7629,6 +7629,7 @@ class Tracing(Whole):
             return
         inside = self.root or self.tensor is not None or keys and keys[1:]  # owner() looks at it
         path = path_of_keys(keys) if path is None else path
+        self.names.setdefault(keys, MISSING)  # these very keys: long ones take long to compare
         self.fields.append(Field(offset, nbytes, path or self.root, value, doc, kind, depth,
                                  keys if inside else None, lead, target))
 
@@ -7710,11 +7711,10 @@ class Tracing(Whole):
 
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
-        if keys and keys not in self.names:
-            around = keys[:-1]  # it is asked once for all that lies there
-            self.names[keys] = self.names[around] if around in self.names else self.owner(around)
-        name: "Optional[str]" = self.names.get(keys)
-        return name
+        name: Any = self.names.get(keys, MISSING)
+        if name is MISSING and keys:
+            name = self.names[keys] = self.owner(keys[:-1])  # once for all that lies there
+        return None if name is MISSING else name
 
 
 class Locating(Tracing):
