@@ -7629,7 +7629,8 @@ class Tracing(Whole):
             return
         inside = self.root or self.tensor is not None or keys and keys[1:]  # owner() looks at it
         path = path_of_keys(keys) if path is None else path
-        self.names.setdefault(keys, MISSING)  # these very keys: long ones take long to compare
+        if keys not in self.names:
+            self.names[keys] = MISSING  # these very keys: equal ones may take long to compare
         self.fields.append(Field(offset, nbytes, path or self.root, value, doc, kind, depth,
                                  keys if inside else None, lead, target))
 
