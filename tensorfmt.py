@@ -147,7 +147,7 @@ else:
 NATIVE = "<" if sys.byteorder == "little" else ">"
 
 LEFT_OUT: Any = {}  # formats that this copy was made without, by how they begin
-WITHOUT: Any = []  # and the wings: zstd, sparse, quantized
+WITHOUT: Any = []  # and the optional parts: zstd, sparse, quantized
 MISSING: Any = object()  # a key that is absent
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -562,7 +562,20 @@ def pieces(view: Any, nbytes: int) -> Chunks:
         yield view[start:start + nbytes]
 
 
-class Memory:
+class ByteSource:
+    """What all sources have in common."""
+
+    of_file = True
+    view: Any
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
+
+    def __reduce__(self) -> Any:
+        return reduce_source(self)
+
+
+class Memory(ByteSource):
     """Any bytes-like object, or a mapped file."""
 
     zero_copy = True
@@ -585,23 +598,16 @@ class Memory:
             raise ValueError("the File is closed")
         return view[offset:offset + nbytes]
 
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
-
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
-
     def close(self) -> None:
         self._view = None  # never release() nor mmap.close(): views stay valid, on PyPy too
 
 
-class Stream:
+class Stream(ByteSource):
     """A seekable binary file object; each read puts its position back, one thread at a time.
 
     Of a file to be mapped the index comes by small reads, too: a mapping would read megabytes.
     """
 
-    of_file = True
     _file: Any = None  # nor is there one behind close()
     locks: Any = None  # of streams that were not opened here
 
@@ -662,9 +668,6 @@ class Stream:
         mapped = self._map or self.zero_copy
         return mapped.view(offset, nbytes) if mapped else memoryview(self.read(offset, nbytes))
 
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
-
     def close(self) -> None:
         with self._lock:
             self._file, self._map = None, False
@@ -706,6 +709,42 @@ def open_path(path: str, mapped: bool) -> Any:
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     stamp = where, mapped and not BOARD, getattr(about, "st_mtime", 0)
     return Stream(open(path, "rb"), path, stamp)
+
+
+class Lazy(ByteSource):
+    """A file that is opened when its bytes are asked for, by any thread, if it has not changed."""
+
+    shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
+
+    def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
+        self.path, self.nbytes, self.stamp = path, nbytes, (path, mapped, mtime)
+        self._lock = RLock()
+        self._source: Any = None  # None: not opened yet; False: closed
+
+    def open(self) -> Any:
+        with self._lock:
+            if self._source is False:
+                raise ValueError(f"{plain(self.path)}: the File is closed")
+            if self._source is None:
+                source = open_path(self.path, self.stamp[1])
+                if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
+                    source.close()
+                    raise ValueError(f"{plain(self.path)} has changed since it was pickled")
+                self._source = source
+            return self._source
+
+    @property
+    def zero_copy(self) -> bool:
+        return bool(self.open().zero_copy)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return (self._source or self.open()).view(offset, nbytes)
+
+    def close(self) -> None:
+        with self._lock:
+            source, self._source = self._source, False
+        if source:
+            source.close()
 
 
 def open_source(source: Any, mapped: bool) -> Any:
@@ -1448,7 +1487,7 @@ class Flat:
     def __init__(self, data: bytes, base: int = 0) -> None:
         self.data, self.base, self.end = data, base, len(data)
         self.vtables: Any = {}  # by position: how many slots
-        self.left = 1000 + 3 * self.end  # bytes to be read: objects may be shared
+        self.left = 500 + 2 * self.end  # bytes to be read: objects may be shared
 
     def error(self, what: str, at: int, *path: Any, error: Any = FormatError) -> FormatError:
         """Return an error of a field of the table, or of the table itself."""
@@ -1462,7 +1501,7 @@ class Flat:
         """Count the bytes that are read: objects may be shared, and be many times the data."""
         self.left -= nbytes
         if self.left < 0:
-            what = f"objects overlap: more than 3 times the {self.end} bytes are read"
+            what = f"objects overlap: more than twice the {self.end} bytes are read"
             raise self.error(what, at, name, error=Unsupported)
 
     def note(self, at: int, nbytes: int, name: Any, value: Any, doc: str, depth: int = 1,
@@ -1763,11 +1802,11 @@ class Json:
                            parse_float=self.make_float, parse_constant=self.make_float)
 
     def make_map(self, pairs: Any) -> Any:
-        found = Map(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = [key for i, key in enumerate(keys) if key in keys[:i]]
-            raise self.error(f"key {show(twice[0])} twice")
+        found: Facts = Map()
+        for key, value in pairs:
+            if key in found:
+                raise self.error(f"key {show(key)} twice")
+            found[key] = value
         return found
 
     def make_float(self, text: str) -> float:
@@ -2418,24 +2457,35 @@ class Cursor:
         `path`. Bytes behind the item are an error unless they are called `rest`.
         """
         self.start, self.root = self.pos, path_of_keys(path) or root
-        value, end = self.cbor_tree(codec, self.next_bytes(nbytes, root), schema, path, rest)
+        codec = codec(self.next_bytes(nbytes, root), self.start)
+        value, end = self.read_tree(codec, schema, path)
         if end < nbytes and not rest:
             raise self.error("bytes left over behind the index", offset=self.start + end)
+        if end < nbytes:
+            self.note(self.start + end, nbytes - end, (rest,), rest, None,
+                      "bytes behind the CBOR item", kind="unused")
         self.check(schema, value, *path)
         return value
 
-    def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
-        return codec(data, self.start).read()
+    def read_tree(self, codec: Any, schema: Any, path: Any) -> Any:
+        return codec.read()
+
+    def note(self, offset: int, nbytes: int, keys: Any, path: Any, value: Any, doc: str,
+             depth: int = 0, kind: str = "structure", lead: int = 0, target: Any = None) -> None:
+        """Note a field of the file: Tracing does."""
 
     def json(self, nbytes: int, schema: Any, root: str, pad: bytes = b" ", **rules: Any) -> Any:
         """As cbor(), of JSON by `rules` of Json; `pad`: byte of a field behind it, or b""."""
         self.start, self.root = self.pos, root
-        value = self.json_tree(self.next_bytes(nbytes, root), schema, pad, rules)
+        data = self.next_bytes(nbytes, root)
+        value = self.read_tree(Json(data, self.start, root, **rules), schema, ())
+        end = len(data.rstrip(b" \t\r\n"))
+        if pad and end < nbytes:
+            odd = "not all %02x" % pad[0] if data[end:].strip(pad) else None
+            self.note(self.start + end, nbytes - end, (MISSING,), "padding", odd,
+                      "spaces" if pad == b" " else "blanks", kind="padding")
         self.check(schema, value)
         return value
-
-    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        return Json(data, self.start, self.root, **rules).read()
 
     def flatbuffer(self, nbytes: int, root: str) -> Any:
         """Return a Flat of the next bytes, whose tables are read when they are asked for."""
@@ -2448,10 +2498,7 @@ class Cursor:
     def msgpack_map(self, codec: Any, schema: Any, root: str) -> Any:
         """Return one value of MessagePack, by its reader; `schema` explains it."""
         self.root = root
-        return self.msgpack_tree(codec, schema)
-
-    def msgpack_tree(self, codec: Any, schema: Any) -> Any:
-        return codec(self).read()
+        return self.read_tree(codec(self), schema, ())
 
     def next_head(self) -> Any:
         """Return (kind, value or length) of the next head, and move behind it."""
@@ -6564,7 +6611,29 @@ def check_work(items: Items, cast: bool = False) -> None:
 
 # -- [8c] shards ---------------------------------------------------------------------------------
 
+MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
 ANYWHERE = "partial=True takes each tensor from where it is whole"
+
+
+class Reopened(Lazy):
+    """The source of a shard that is opened for each read."""
+
+    zero_copy: Any = False
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(*source.stamp + (source.nbytes,))
+        self.path = source.path
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        if self._source is False:
+            raise ValueError(f"{plain(self.path)}: the File is closed")
+        source = open_path(self.stamp[0], False)
+        try:
+            if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
+                raise FormatError("the shard has changed since it was opened", path=self.path)
+            return source.view(offset, nbytes)
+        finally:
+            source.close()
 
 
 class Joined(File):
@@ -6616,12 +6685,15 @@ class Joined(File):
             raise Unsupported(what, path=path)
         source = open_path(where, mapped)
         source.path = path
-        if source.zero_copy:  # a mapping: no descriptor is needed any more
+        made: Any = source
+        if len(self.parts) >= MAX_OPEN_SHARDS:
+            made = Reopened(source)
+        elif source.zero_copy:  # a mapping: the file need not stay open
             made = Memory(source.view(0, source.nbytes), True)
             made.path, made.stamp = path, source.stamp
+        if made is not source:
             source.close()
-            return made
-        return source
+        return made
 
     def open_part(self, shard: str) -> File:
         """Return a shard as a File, whatever tensors it has."""
@@ -6807,54 +6879,10 @@ if OneFile is not Format:
 # -- [8d] pickles --------------------------------------------------------------------------------
 
 
-class Again:
-    """The file of a pickle, which is opened when its bytes are asked for, by any thread."""
-
-    of_file = True
-    shared: Any = None  # by path and stamp: one for all of a file, while one of them lives
-
-    def __init__(self, path: str, mapped: bool, mtime: Any, nbytes: int) -> None:
-        self._lock = RLock()
-        self._source: Any = None  # None: not opened yet; False: closed
-        self.path, self.nbytes, self.stamp = path, nbytes, (path, mapped, mtime)
-
-    def open(self) -> Any:
-        """Return its source, unless the file has changed."""
-        with self._lock:
-            if self._source is False:
-                raise ValueError(f"{plain(self.path)}: the File is closed")
-            if self._source is None:
-                source = open_path(self.path, self.stamp[1])
-                if (source.nbytes, source.stamp) != (self.nbytes, self.stamp):
-                    source.close()
-                    raise ValueError(f"{plain(self.path)} has changed since it was pickled")
-                self._source = source
-            return self._source
-
-    @property
-    def zero_copy(self) -> bool:
-        return bool(self.open().zero_copy)
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        return (self._source or self.open()).view(offset, nbytes)
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
-
-    def __reduce__(self) -> Any:
-        return reduce_source(self)
-
-    def close(self) -> None:
-        with self._lock:
-            source, self._source = self._source, False
-        if source:
-            source.close()
-
-
 def source_again(*args: Any) -> Any:
     from weakref import WeakValueDictionary
-    Again.shared = Again.shared or WeakValueDictionary()
-    return Again.shared.get(args) or Again.shared.setdefault(args, Again(*args))
+    Lazy.shared = Lazy.shared or WeakValueDictionary()
+    return Lazy.shared.get(args) or Lazy.shared.setdefault(args, Lazy(*args))
 
 
 def reduce_source(source: Any) -> Any:
@@ -6910,7 +6938,7 @@ def deepcopy_file(file: Any, memo: Any) -> File:
 
 def load_again(format: str, stamp: Any, options: Facts) -> File:
     """Return the File of a pickle, unless the file has changed."""
-    source = Again(*stamp).open()
+    source = Lazy(*stamp).open()
     return open_file(kind_of(source, format), source, **options)
 
 
@@ -7462,6 +7490,8 @@ class Tracing(Whole):
             return
         inside = self.root or self.tensor is not None or keys and keys[1:]  # owner() looks at it
         path = path_of_keys(keys) if path is None else path
+        if keys not in self.names:
+            self.names[keys] = MISSING  # these very keys: equal ones may take long to compare
         self.fields.append(Field(offset, nbytes, path or self.root, value, doc, kind, depth,
                                  keys if inside else None, lead, target))
 
@@ -7488,38 +7518,15 @@ class Tracing(Whole):
 
     def msgpack(self, kind: str, field: str, doc: str, *index: int) -> Any:
         value = super().msgpack(kind, field, doc, *index)
-        if kind == "str":
-            self.note_here(self.start, msgpack_text(value), doc, field, *index)
+        self.note_here(self.start, msgpack_text(value) if kind == "str" else value, doc, field,
+                       *index)
         return value
 
-    def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        value = super().head_of(kind, field, doc, *index)
-        if kind != "str":  # that is noted with its bytes
-            self.note_here(self.start, value, doc, field, *index)
-        return value
-
-    def cbor_tree(self, codec: Any, data: bytes, schema: Any, path: Any, rest: str) -> Any:
-        value, end = self.walk_tree(CborTree, codec(data, self.start), schema, path)
-        if rest and end < len(data):
-            self.note(self.start + end, len(data) - end, (rest,), rest, None,
-                      "bytes behind the CBOR item", kind="unused")
-        return value, end
-
-    def json_tree(self, data: bytes, schema: Any, pad: bytes, rules: Any) -> Any:
-        codec = Json(data, self.start, self.root, **rules)
-        value, end = self.walk_tree(JsonTree, codec, schema, ()), len(data.rstrip(b" \t\r\n"))
-        if pad and end < len(data):
-            odd = "not all %02x" % pad[0] if data[end:].strip(pad) else None
-            self.note(self.start + end, len(data) - end, (MISSING,), "padding", odd,
-                      "spaces" if pad == b" " else "blanks", kind="padding")
-        return value
-
-    def msgpack_tree(self, codec: Any, schema: Any) -> Any:
-        return self.walk_tree(MsgpackTree, codec(self), schema, ())
-
-    def walk_tree(self, tree_class: Any, codec: Any, schema: Any, path: Any) -> Any:
+    def read_tree(self, codec: Any, schema: Any, path: Any) -> Any:
         """Return what a codec reads, and note its items, or those before its error."""
-        tree, value, wrong = tree_class(codec), None, None
+        tree: Any = CborTree if isinstance(codec, Cbor) else MsgpackTree
+        tree = (JsonTree if isinstance(codec, Json) else tree)(codec)
+        value, wrong = None, None
         try:
             value = codec.read()
         except FormatError as error:
@@ -7553,11 +7560,10 @@ class Tracing(Whole):
 
     def owner(self, keys: Any) -> "Optional[str]":
         """Return the name of the tensor of whose entry a field is."""
-        if keys and keys not in self.names:
-            around = keys[:-1]  # it is asked once for all that lies there
-            self.names[keys] = self.names[around] if around in self.names else self.owner(around)
-        name: "Optional[str]" = self.names.get(keys)
-        return name
+        name: Any = self.names.get(keys, MISSING)
+        if name is MISSING and keys:
+            name = self.names[keys] = self.owner(keys[:-1])  # once for all that lies there
+        return None if name is MISSING else name
 
 
 class Locating(Tracing):

@@ -1708,7 +1708,7 @@ class FileTest(FolderCase):
         self.assertEqual(items[8].tolist(), [8.0])
         del items
         gc.collect()
-        self.assertEqual(len(tensorfmt.Again.shared), 0)
+        self.assertEqual(len(tensorfmt.Lazy.shared), 0)
         for now in (rows, dict(rows, more=1)):
             tensorfmt.save(self.path, now)
             os.utime(self.path, (0, 0))
@@ -1815,6 +1815,19 @@ class FileTest(FolderCase):
         stream, data = Slots(), io.BytesIO(dumps({"w": F32}, format="ztensor"))
         stream.read, stream.seek, stream.tell = data.read, data.seek, data.tell
         self.assertEqual(load(stream)["w"].tolist(), [1.5])
+
+    @about("ztensor")
+    @full
+    def test_members_of_archives_are_read_first(self):
+        import zipfile
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a/m.zt", dumps({"w": F32}, format="ztensor"))
+            self.assertEqual(load(archive.read("a/m.zt"))["w"].tolist(), [1.5])
+            if hasattr(zipfile, "Path"):
+                member = zipfile.Path(archive, "a/m.zt")
+                self.assertIn("a source is a path", str(error_of(TypeError, load, member)))
+        self.assertIn("a source is a path", str(error_of(TypeError, load, object())))
 
     @about("ztensor")
     @full
@@ -5685,10 +5698,10 @@ class HostileTest(TestCase):
             data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
             data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
             return tensorfmt.flat_loads(data, (("x", ["string"], [], ""),))["x"]
-        self.assertEqual((len(tables(4)), len(strings(3))), (4, 3))
+        self.assertEqual((len(tables(4)), len(strings(2))), (4, 2))
         for call, row, field in [
-                (tables, (1000,), "x[14].vtable"), (tables, (10,), "x[9].vtable"),
-                (strings, (4,), "x[3]")]:
+                (tables, (1000,), "x[9].vtable"), (tables, (10,), "x[6].vtable"),
+                (strings, (3,), "x[2]")]:
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
@@ -6784,8 +6797,8 @@ class FlatBuffersTest(TestCase):
 
     @full
     def test_operations_may_share_their_inputs(self):
-        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (3, 1000, True),
-                                    (4, 1000, False), (1000, 1, True), (1000, 10, False)):
+        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (3, 1000, False),
+                                    (20, 1000, False), (1000, 1, True), (1000, 10, False)):
             data = self.shared(steps, inputs)
             with self.subTest(steps=steps, inputs=inputs):
                 if fits:
