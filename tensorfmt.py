@@ -9127,14 +9127,14 @@ def write_text(path: str, text: str, summary: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write a value as JSON; an iterator as a list, as its items come."""
+    """Write a value as JSON, in one line; an iterator as a list, as its items come."""
     if not hasattr(value, "__next__"):
         print(to_json(value))
         return
     sign = "["
     for item in value:
         sys.stdout.write(sign + to_json(item))
-        sign = ",\n "
+        sign = ", "
     sys.stdout.write("[]\n" if sign == "[" else "]\n")
 
 
