@@ -3253,11 +3253,14 @@ def open_sparse(item: Tensor, entry: Any) -> "Dict[str, Tensor]":
         raise fault_of(item, f"{entry.layout} needs rank 2, this is rank {len(shape)}")
     if entry.layout in BLOBS:
         return split_blob(item, entry)
-    if nnz is None:  # a size tells it, too
-        values = entry.parts["values"]
-        if values.decoded_nbytes is None:
-            raise fault_of(item, "nnz is missing, and the values are compressed")
-        nnz = values.decoded_nbytes // ITEMSIZE.get(values.dtype, 8)
+    for role, count in ("values", 1), ("coords", len(shape)):  # a size tells it, too
+        part = entry.parts.get(role)
+        if nnz is None and count and part is not None and part.decoded_nbytes is not None:
+            nnz = part.decoded_nbytes // ITEMSIZE.get(part.dtype, 8) // count
+    if nnz is None and entry.layout == "csr":
+        nnz = open_part(item, entry, "indptr", (shape[0] + 1,))[shape[0]]
+    if nnz is None:
+        raise fault_of(item, "the number of elements is missing, and the values are compressed")
     return Map([(role, open_part(item, entry, role, dims))
                 for role, dims in part_shapes(entry.layout, shape, nnz).items()])
 
@@ -3922,10 +3925,10 @@ class Mag(Format):
                 what = f"mag snapshot {header[1]} is not read; magnetron {reader} does"
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec = self.find_layout(cursor, header)
-        end, meta, rows = self.walk(cursor, spec, header)
         if header[5]:
             what = f"header aux is {header[5]}, a version-1 file has 0"
             raise cursor.error(what, "aux", error=Unsupported)
+        end, meta, rows = self.walk(cursor, spec, header)
         metadata: Facts = Map()
         for i, row in enumerate(meta):
             cursor.where = "metadata", i
@@ -4638,9 +4641,12 @@ class ZTensor(ZFamily):
             entry.fault = f"sparse_format is {show(layout)}, not csr or coo", error
             return
         entry.layout, entry.nnz = layout, nnz
-        if "nnz" in facts and not all_u64([nnz]):
-            what = f"nnz is {show(nnz)}, not an unsigned integer"
-            entry.fault = what, FormatError, "nnz"
+        if "nnz" in facts:
+            if not all_u64([nnz]):
+                what = f"nnz is {show(nnz)}, not an unsigned integer"
+                entry.fault = what, FormatError, "nnz"
+        elif layout == "coo" and entry.parts["values"].decoded_nbytes is None:
+            entry.fault = "nnz is missing, and the values are compressed",
         for role in part_shapes(layout, (0, 0), 0):
             try:
                 if role in facts:
@@ -5124,8 +5130,10 @@ class Parameters:
             yield from self.parameter(self.key())
 
     def parameter(self, name: str = "value") -> Chunks:
-        """Yield its value and its statistics."""
         yield self.open(name)
+        yield from self.statistics(name)
+
+    def statistics(self, name: str) -> Chunks:
         cursor, place = self.cursor, self.cursor.where
         for j in range(cursor.uint32("N", "statistics")):
             cursor.where, cursor.tensor = place + ("stats", j), None
