@@ -7318,6 +7318,8 @@ class JsonTree:
 
     def key(self) -> Any:
         key = self.item()
+        if type(key) is not str:
+            raise ValueError
         self.take(b":")
         return key
 
