@@ -571,7 +571,7 @@ class RemoteTest(TestCase):
                               cache_type="none") as stream:  # it says: the server has no ranges
             self.assertIn("range", str(error_of(ValueError, load, stream)))
         with self.fsspec.open(self.url + "burnpack", block_size=0) as stream:
-            self.assertIn("no seeking", str(error_of(ValueError, load, stream)))
+            self.assertIn("seek", str(error_of(ValueError, load, stream)))
         from urllib.request import urlopen
         with urlopen(self.url + "burnpack") as answer:
             error_of(ValueError, load, answer)  # of Python: it does not seek
@@ -713,7 +713,7 @@ class AtHomeTest(PeerCase):
         for value, words in (
                 (conjugated, "complex64 has no values here, only bytes, which safetensors can"),
                 (torch.ones(2, dtype=torch.complex128), "complex128 is not"),
-                (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn .it holds"),
+                (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn .zTensor 0.1 holds"),
                 (torch.ones(2, device="meta"), "meta"), (torch.ones(2, 2).to_sparse(), "parse")):
             with self.assertRaisesRegex((TypeError, ValueError), "tensor 'w': .*" + words):
                 dumps({"w": value}, format="zt")
