@@ -1139,6 +1139,8 @@ class CodecTest(TestCase):
                     if isinstance(wanted, str):
                         self.assertEqual(repr(read(text, **rules)), wanted)
                     else:
+                        if text[-2:-1] == "," and PYTHON >= (3, 13):
+                            wanted -= 1  # json is at the comma there, before behind it
                         rules.update(name="x", depth=3)
                         error_of(FormatError, read, text, **rules)
                         error = error_of(FormatError, self.read_json, text.encode(), **rules)
