@@ -43,8 +43,7 @@ Contents (the banners of the sections below; search for a number)
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
     [5e] JSON              RFC 8259, by the standard library
-    [5f] quick blocks      large strided data
-    [5f2] strided blocks   elements with gaps between them
+    [5f] strided blocks    elements with gaps between them
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
     [6c] casts             other dtypes
@@ -86,9 +85,9 @@ Contents (the banners of the sections below; search for a number)
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
-What loads knows nothing of what saves, and both nothing of the tools, [9] to [11]; but a FormatError
-gets its exact place by [9a]. The section of a format has its drawn layout, tables of its fields,
-one `read`, also behind explain and verify, and one `write`.
+What loads knows nothing of what saves, and both nothing of the tools, [9] to [11]; but [9a] finds
+the exact place of a FormatError. The section of a format has its drawn layout, tables of its
+fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -608,13 +607,13 @@ class Stream(ByteSource):
     """
 
     _file: Any = None  # nor is there one behind close()
-    locks: Any = None  # of streams that were not opened here
+    locks = [RLock() for _ in range(64)]  # Files over one stream share one: it has one position
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
         self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
         self._file, self.path, self.stamp = stream, path, stamp
-        self._lock: Any = RLock() if stamp else lock_of(stream)
+        self._lock: Any = RLock() if stamp else self.locks[(id(stream) >> 4) % 64]
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
 
@@ -674,20 +673,6 @@ class Stream(ByteSource):
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-
-
-STREAMS = RLock()  # held while the lock of a stream is looked for
-
-
-def lock_of(stream: Any) -> Any:
-    """Return the lock of a stream: one for all Files over it, for it has one position."""
-    try:
-        from weakref import WeakKeyDictionary
-        with STREAMS:
-            Stream.locks = WeakKeyDictionary() if Stream.locks is None else Stream.locks
-            return Stream.locks.setdefault(stream, RLock())
-    except (ImportError, TypeError):  # a board; nothing can refer to it weakly
-        return RLock()
 
 
 def dangling_link(path: str) -> str:
@@ -1858,7 +1843,28 @@ def json_misfit(value: Any, depth: int) -> str:
     return "a key is not text" if wrong else ""
 
 
-# -- [5f] quick blocks ---------------------------------------------------------------------------
+# -- [5f] strided blocks ------------------------------------------------------------------------
+#
+# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Return the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    if "fast" in WITHOUT:
+        return gather_rows(view, first, shape, strides, itemsize)
+    return gather_quickly(view, first, shape, strides, itemsize)
+
+
+def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield the bytes of gather() one row along the last dimension after the other."""
+    n, step = shape[-1], strides[-1]
+    for row in range(count_elements(shape[:-1]) if n else 0):
+        at = first
+        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize])
+                        for i in range(at, at + n * step, step)])
 
 
 def gather_quickly(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
@@ -1888,8 +1894,6 @@ def gather_quickly(view: Any, first: int, shape: Any, strides: Any, itemsize: in
 
 def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        return turn_block(view, first, dims, steps, itemsize)
     out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
@@ -1909,41 +1913,6 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
             stop = at + count * step
             target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
     return out
-
-
-def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
-    from array import array
-    n, starts = dims[0], [first]
-    for count, step in zip(dims[1:], steps[1:]):
-        starts = [at + i * step for at in starts for i in range(count)]
-    data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
-    return b"".join([items[i::n] for i in range(n)])
-
-
-# -- [5f2] strided blocks ------------------------------------------------------------------------
-#
-# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
-
-
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Return the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    if BOARD or "fast" in WITHOUT:
-        return gather_rows(view, first, shape, strides, itemsize)
-    return gather_quickly(view, first, shape, strides, itemsize)
-
-
-def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the bytes of gather() one row along the last dimension after the other."""
-    n, step = shape[-1], strides[-1]
-    for row in range(count_elements(shape[:-1]) if n else 0):
-        at = first
-        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
-            row, index = divmod(row, count)
-            at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize])
-                        for i in range(at, at + n * step, step)])
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -2108,8 +2077,7 @@ class Tensor:
             self.raw, -self.span()[0], self.shape, self.strides, self.check_readable())
         if stored.order == "<" or itemsize == 1:
             return blocks
-        return (swap(block[i:i + BLOCK], itemsize) for block in blocks
-                for i in range(0, len(block), BLOCK))
+        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
     def stored_blocks(self) -> Chunks:
         """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
@@ -2137,8 +2105,7 @@ class Tensor:
     def flat(self) -> Chunks:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
         self.check_readable()
-        return (value for block in self.blocks() for i in range(0, len(block), PART)
-                for value in unpack_values(str(self.dtype), block[i:i + PART]))
+        return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
 
     def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
@@ -2167,10 +2134,9 @@ class Tensor:
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
-        data = self.tobytes()
-        stored = Storage(Memory(data), len(data), why=self.stored.why)
-        return Tensor(self.name, self.dtype, self.shape, stored, 0, Map(self.attrs.items()),
-                      self.format)
+        made = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
+        made.stored.why, made._attrs = self.stored.why, Map(self.attrs.items())
+        return made
 
     def __getitem__(self, key: Any) -> Any:
         """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
@@ -2724,12 +2690,8 @@ class Schema:
 
 def cast_tensor(base: Tensor, dtype: Any) -> Tensor:
     """Return a copy in memory with another dtype, without attrs of the old one."""
-    base.check_readable()
-    data, dtype = bytearray(), as_dtype(dtype)
-    for block in cast_blocks(base, dtype):
-        data += block
-    stored = Storage(Memory(data), len(data))
-    return Tensor(base.name, dtype, base.shape, stored, 0, cast_attrs(base), base.format)
+    base.check_readable()  # of qfloat a Cast is scaled
+    return Cast(base, dtype).contiguous()
 
 
 def cast_blocks(base: Any, dtype: str) -> Chunks:
@@ -6390,7 +6352,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
     check_work(items)
-    chunks = kind.write(items, metadata, attrs, options)
+    chunks: Chunks = without_gc(kind.write)(items, metadata, attrs, options)
     check_stored(items)
     return chunks
 
@@ -6451,12 +6413,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    return without_gc(join_file)(find_format(format), tensors, metadata, attrs, options)
-
-
-def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
-    chunks = encode_file(kind, tensors, metadata, attrs, options)
-    return b"".join(chunks)
+    return b"".join(encode_file(find_format(format), tensors, metadata, attrs, options))
 
 
 def write_out(target: Any, chunks: Any) -> int:
@@ -8817,7 +8774,8 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
 COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
-    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\w+\.write", "casts": "casts",
+    "load": "", "fast": r"strided blocks\.gather_(quickly|block)",
+    "save": r"values|save|work|\w+\.write", "casts": "casts",
     "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
     "quantized": r"quantized|\w+\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
     "partial": "cut files", "shards": "shards",

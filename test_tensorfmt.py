@@ -1779,7 +1779,6 @@ class FileTest(FolderCase):
     @about("ztensor")
     @full
     def test_files_on_one_stream_take_turns(self):
-        import gc
         from time import sleep
 
         class Slow(io.BytesIO):
@@ -1802,14 +1801,10 @@ class FileTest(FolderCase):
         self.assertEqual(wrong, [])
         files[0].close()
         self.assertEqual(files[1]["3"].tolist(), [3] * 64)
-        kept = len(tensorfmt.Stream.locks)
-        del files, stream, read
-        gc.collect()
-        self.assertLess(len(tensorfmt.Stream.locks), kept)
 
     @about("ztensor")
     @full
-    def test_a_stream_that_nothing_refers_to_weakly(self):
+    def test_a_stream_of_slots(self):
         class Slots:
             __slots__ = ("read", "seek", "tell")
         stream, data = Slots(), io.BytesIO(dumps({"w": F32}, format="ztensor"))
@@ -2173,11 +2168,6 @@ class RoundTripTest(TestCase):
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
-        for dtype, m, n, turned in (("int8", 128, 256, 1), ("int8", 128, 255, 0),
-                                    ("int8", 128, 257, 0), ("int32", 32, 64, 1)):
-            item = tensor(bytes(m * n * tensorfmt.ITEMSIZE[dtype]), dtype, (m, n))
-            called = calls_of(tensorfmt, "turn_block", tensorfmt.transpose(item).tobytes)
-            self.assertEqual(called, turned)
         with Changed(tensorfmt, "BLOCK", 1000):
             for m, n, sizes in ((100, 300, [4000] * 7 + [2000]), (100, 40, [1000] * 4),
                                 (100, 41, [4000, 100]), (5, 2000, [2560] * 3 + [2320])):
