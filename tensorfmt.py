@@ -2137,9 +2137,8 @@ class Tensor:
 
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
-        made = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
-        made.stored.why, made._attrs = self.stored.why, Map(self.attrs.items())
-        return made
+        data = self.tobytes()
+        return self.copy(stored=Storage(Memory(data), len(data), why=self.stored.why), start=0)
 
     def __getitem__(self, key: Any) -> Any:
         """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
@@ -2478,7 +2477,9 @@ class Cursor:
         """Return a value of this kind: a number, the bytes of a str, or else the length."""
         self.start = self.pos
         try:
-            value = self.head_of(kind, field, doc, *index)
+            found, value = self.next_head()
+            if found != kind and (kind, found) != ("float", "int"):
+                raise FormatError(f"it has the type {found}, not {kind}")
             if kind in ("str", "array", "map"):  # of a bin admit() looks
                 self.check_room(kind, value)
         except FormatError as error:
@@ -2490,13 +2491,6 @@ class Cursor:
         made = self.error(what, field, *index, offset=self.start)
         made.cut = error.check == "bounds"
         return made
-
-    def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        """Return the number or length in the next head, which is of this kind."""
-        found, value = self.next_head()
-        if found != kind and (kind, found) != ("float", "int"):
-            raise FormatError(f"it has the type {found}, not {kind}")
-        return value
 
     def uint32(self, field: str, doc: str, *index: int) -> int:
         """Return a uint32 of MessagePack, in any stored form."""
@@ -3362,10 +3356,6 @@ class Quantized(Tensor):
         plan = self.plan()
         data = pack_values("float32", self.factors(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
-
-    def contiguous(self) -> Tensor:
-        data = self.tobytes()
-        return self.copy(stored=Storage(Memory(data), len(data)), start=0)
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
