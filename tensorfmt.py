@@ -2691,14 +2691,6 @@ def cast_tensor(base: Tensor, dtype: Any) -> Tensor:
     return Cast(base, dtype).contiguous()
 
 
-def cast_blocks(base: Any, dtype: str) -> Chunks:
-    """Return an iterator over the bytes of a tensor as another dtype."""
-    if base.dtype == "qfloat":
-        blocks: Chunks = base.scaled_blocks(dtype)
-        return blocks
-    return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
-
-
 def cast_attrs(base: Tensor) -> Facts:
     """Return the attrs of a tensor but for those that describe its dtype and layout."""
     gone = [key for kind in BY_NAME.values() for key in kind.DTYPE_ATTRS]
@@ -2859,10 +2851,14 @@ class Cast(Derived):
         stored = Storage(Memory(b""), 0, encoding="cast")
         super().__init__(base.name, as_dtype(dtype), base.shape, stored, 0, cast_attrs(base),
                          base.format)
-        self._base = base
+        self._base: Any = base
 
     def blocks(self) -> Chunks:
-        return cast_blocks(self._base, str(self.dtype))
+        base, dtype = self._base, str(self.dtype)
+        if base.dtype == "qfloat":
+            blocks: Chunks = base.scaled_blocks(dtype)
+            return blocks
+        return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
 # -- [6e] zstd -----------------------------------------------------------------------------------
