@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 #
-# MIT License
-#
 # Copyright (c) 2026 the tensorfmt developers
 #
 # Permission is hereby granted, free of charge, to any person obtaining a copy of this software
@@ -2101,8 +2099,7 @@ class Tensor:
             out.write(block)
         return out.getvalue()
 
-    if not BOARD:  # without it, up to Python 3.11 bytes() takes numbers from __iter__
-        __bytes__ = tobytes
+    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
 
     @property
     def flat(self) -> Chunks:
@@ -2971,19 +2968,19 @@ def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> C
 # -- [6f] parts ----------------------------------------------------------------------------------
 
 
-class Part:
-    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
+class Part(Storage):
+    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ...
+
+    `.decoded_nbytes` is None if not known, `.digest` of the file; `.source` None: the file.
+    """
 
     def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
                  decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
                  why: "Optional[str]" = None, digest: "Optional[str]" = None,
                  source: Any = None) -> None:
-        self.role, self.dtype, self.offset = role, dtype, offset
-        self.nbytes = nbytes  # as stored
-        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
-        self.encoding, self.order = encoding, order
-        self.why = why  # why its values cannot be read, or None
-        self.digest, self.source = digest, source  # of the file; what has its bytes, if not it
+        super().__init__(source, nbytes, None, order, encoding, why)
+        self.role, self.dtype, self.offset, self.digest = role, dtype, offset, digest
+        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
@@ -3503,8 +3500,12 @@ def view_of(data: Any, wanted: Any = None) -> Any:
 
 def as_buffer(data: Any, given: str, wanted: Any) -> "Tuple[Any, Any]":
     """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
-    if given in ("|V1", "|V2"):
-        given = type_of_bits(given, wanted)
+    if given in ("|V1", "|V2"):  # what numpy.asarray() of a tensor gives without ml_dtypes
+        known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(given[2:])]
+        if wanted not in known and len(known) != 1:
+            raise TypeError(f"cannot make a tensor of {given}, bits of "
+                            f"{' or '.join(known) or 'any type'}: tensor(x, DTYPE) says which")
+        given = wanted if wanted in known else known[0]
     if given == "complex128":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
@@ -3518,15 +3519,6 @@ def as_buffer(data: Any, given: str, wanted: Any) -> "Tuple[Any, Any]":
     if given in OPAQUE:
         return opaque_tensor(view, given), given
     return view, given if given in PACK else found
-
-
-def type_of_bits(code: str, wanted: Any) -> str:
-    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
-    known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(code[2:])]
-    if wanted in known or len(known) == 1:
-        return str(wanted if wanted in known else known[0])
-    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
-                    "tensor(x, DTYPE) says which")
 
 
 def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
