@@ -44,9 +44,9 @@ Contents (the banners of the sections below; search for a number)
     [5f] strided blocks    elements with gaps between them
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
-    [6c] casts             other dtypes
-    [6c2] float8           8-bit floats
-    [6d] derived           tensors whose elements are made when they are asked for
+    [6c] derived           tensors whose elements are made when they are asked for
+    [6d] casts             other dtypes
+    [6d2] float8           8-bit floats
     [6e] zstd              through whichever module is there
     [6f] parts             tensors of several parts
     [6g] sparse            stored elements and where they are
@@ -2679,7 +2679,75 @@ class Schema:
                 yield path, f"the entry lacks {key!r}"
 
 
-# -- [6c] casts ----------------------------------------------------------------------------------
+# -- [6c] derived --------------------------------------------------------------------------------
+
+
+def fault_of(item: Tensor, what: str, error: Any = FormatError, field: str = "data") -> Any:
+    """Return an error of the values of a tensor."""
+    return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
+
+
+class Derived(Tensor):
+    """A tensor whose elements are made of what is stored, when they are asked for."""
+
+    __slots__ = ("_kept",)
+
+    def lies(self, order: str) -> bool:
+        return False
+
+    def decoded(self) -> Tensor:
+        """Return it with its elements in memory; up to MAX_KEPT bytes are kept while it lives."""
+        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
+        if kept is None:
+            kept = self.contiguous()
+            if kept.nbytes <= MAX_KEPT:
+                self._kept = kept
+        self.stored.source.view(self.start, 0)  # raises if the File is closed
+        return kept
+
+    @property
+    def data(self) -> memoryview:
+        return self.contiguous().data
+
+    def blocks(self) -> Chunks:
+        stored = self.stored
+        try:
+            yield from decode(stored.encoding, stored.source, self.start, stored.nbytes,
+                              self.nbytes)
+        except FormatError as error:
+            raise fault_of(self, error.what, type(error))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.decoded()[key]
+
+    @property
+    def __array_interface__(self) -> Facts:
+        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
+
+
+MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
+
+
+# -- [6d] casts ----------------------------------------------------------------------------------
+
+
+class Cast(Derived):
+    """A tensor with another dtype, cast block by block when asked for."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: Any) -> None:
+        stored = Storage(Memory(b""), 0, encoding="cast")
+        super().__init__(base.name, as_dtype(dtype), base.shape, stored, 0, cast_attrs(base),
+                         base.format)
+        self._base: Any = base
+
+    def blocks(self) -> Chunks:
+        base, dtype = self._base, str(self.dtype)
+        if base.dtype == "qfloat":
+            blocks: Chunks = base.scaled_blocks(dtype)
+            return blocks
+        return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
 def cast_tensor(base: Tensor, dtype: Any) -> Tensor:
@@ -2721,7 +2789,7 @@ CASTS.update([] if BOARD else [
     (("bfloat16", "float32"), lambda data: widen_bfloat16(data, "<"))])
 
 
-# -- [6c2] float8 --------------------------------------------------------------------------------
+# -- [6d2] float8 --------------------------------------------------------------------------------
 #
 # 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
 
@@ -2788,74 +2856,6 @@ for _dtype, _form in FLOAT8.items():
         CASTS.update([((_dtype, new), _form.caster(new)) for new in FLOAT_DIGITS])
 INEXACT.update([("bool", "float8_e8m0fnu"), ("float8_e8m0fnu", "float16")] + [
     (old, new) for old in FLOAT_DIGITS for new in FLOAT8 if old != new])
-
-
-# -- [6d] derived --------------------------------------------------------------------------------
-
-
-def fault_of(item: Tensor, what: str, error: Any = FormatError, field: str = "data") -> Any:
-    """Return an error of the values of a tensor."""
-    return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
-
-
-class Derived(Tensor):
-    """A tensor whose elements are made of what is stored, when they are asked for."""
-
-    __slots__ = ("_kept",)
-
-    def lies(self, order: str) -> bool:
-        return False
-
-    def decoded(self) -> Tensor:
-        """Return it with its elements in memory; up to MAX_KEPT bytes are kept while it lives."""
-        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
-        if kept is None:
-            kept = self.contiguous()
-            if kept.nbytes <= MAX_KEPT:
-                self._kept = kept
-        self.stored.source.view(self.start, 0)  # raises if the File is closed
-        return kept
-
-    @property
-    def data(self) -> memoryview:
-        return self.contiguous().data
-
-    def blocks(self) -> Chunks:
-        stored = self.stored
-        try:
-            yield from decode(stored.encoding, stored.source, self.start, stored.nbytes,
-                              self.nbytes)
-        except FormatError as error:
-            raise fault_of(self, error.what, type(error))
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.decoded()[key]
-
-    @property
-    def __array_interface__(self) -> Facts:
-        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
-
-
-MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
-
-
-class Cast(Derived):
-    """A tensor with another dtype, cast block by block when asked for."""
-
-    __slots__ = ("_base",)
-
-    def __init__(self, base: Tensor, dtype: Any) -> None:
-        stored = Storage(Memory(b""), 0, encoding="cast")
-        super().__init__(base.name, as_dtype(dtype), base.shape, stored, 0, cast_attrs(base),
-                         base.format)
-        self._base: Any = base
-
-    def blocks(self) -> Chunks:
-        base, dtype = self._base, str(self.dtype)
-        if base.dtype == "qfloat":
-            blocks: Chunks = base.scaled_blocks(dtype)
-            return blocks
-        return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
 # -- [6e] zstd -----------------------------------------------------------------------------------
