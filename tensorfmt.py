@@ -7219,6 +7219,8 @@ class JsonTree:
 
     def key(self) -> Any:
         key = self.item()
+        if type(key) is not str:
+            raise ValueError
         self.take(b":")
         return key
 

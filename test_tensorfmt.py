@@ -5073,6 +5073,8 @@ def bad_files(*also):
             ("no colon", safetensors('{"w",}')),
             ("comma at the end", safetensors(text[:-1] + ",}")),
             ("two brackets", safetensors("{" + text)),
+            ("an object as key", safetensors('{"w":{{"dtype":"U8"}:1}}')),
+            ("an array as key", safetensors('{"w":{"dtype":"U8",[1]:2,"shape":[]}}')),
             ("comma in front", safetensors("{," + text[1:])),
             ("behind it", safetensors(text + "x")), ("zeros behind it", safetensors(text + "\0")),
             ("not UTF-8", safetensors(text).replace(b"w", b"\xff")),
