@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 #
-# MIT License
-#
 # Copyright (c) 2026 the tensorfmt developers
 #
 # Permission is hereby granted, free of charge, to any person obtaining a copy of this software
@@ -43,13 +41,12 @@ Contents (the banners of the sections below; search for a number)
     [5c] MessagePack       what primitiv and burnrecord are made of
     [5d] FlatBuffers       tables, vectors and texts; a builder
     [5e] JSON              RFC 8259, by the standard library
-    [5f] quick blocks      large strided data
-    [5f2] strided blocks   elements with gaps between them
+    [5f] strided blocks    elements with gaps between them
     [6a] Tensor, File      strided views, values, the mapping of names to tensors
     [6b] readers           Cursor reads named fields, Schema says what a map holds
-    [6c] casts             other dtypes
-    [6c2] float8           8-bit floats
-    [6d] derived           tensors whose elements are made when they are asked for
+    [6c] derived           tensors whose elements are made when they are asked for
+    [6d] casts             other dtypes
+    [6d2] float8           8-bit floats
     [6e] zstd              through whichever module is there
     [6f] parts             tensors of several parts
     [6g] sparse            stored elements and where they are
@@ -86,10 +83,9 @@ Contents (the banners of the sections below; search for a number)
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
 
-What loads knows nothing of what saves ([6i], [8b], [8b2]), and both nothing of the tools,
-[9] to [11]; but load(verify=True) calls verify, and a FormatError gets its exact place by [9a].
-What an optional part does is called by its name. The section of a format has its drawn layout,
-tables of its fields, one `read`, also behind explain and verify, and one `write`.
+What loads knows nothing of what saves, and both nothing of the tools, [9] to [11]; but [9a] finds
+the exact place of a FormatError. The section of a format has its drawn layout, tables of its
+fields, one `read`, also behind explain and verify, and one `write`.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -518,7 +514,10 @@ def cast_block(data: Any, old: str, new: str) -> Any:
         return data
     if (old, new) in CASTS:
         return CASTS[old, new](data)
-    return pack_values(new, unpack_values(old, data))
+    values = unpack_values(old, data)
+    if old in FLOAT_DIGITS and new in STRUCT_CODE and cast_is_exact(old, new):
+        return pack(f"<{len(values)}{STRUCT_CODE[new]}", *values)  # none is rounded
+    return pack_values(new, values)
 
 
 def cast_is_exact(old: str, new: str) -> bool:
@@ -609,13 +608,13 @@ class Stream(ByteSource):
     """
 
     _file: Any = None  # nor is there one behind close()
-    locks: Any = None  # of streams that were not opened here
+    locks = [RLock() for _ in range(64)]  # Files over one stream share one: it has one position
 
     def __init__(self, stream: Any, path: Any = None, stamp: Any = None) -> None:
         self._finish = stream.close if stamp else int  # what __del__ calls: was it opened here?
         self._map: Any = None if stamp and stamp[1] else False  # None: not mapped yet
         self._file, self.path, self.stamp = stream, path, stamp
-        self._lock: Any = RLock() if stamp else lock_of(stream)
+        self._lock: Any = RLock() if stamp else self.locks[(id(stream) >> 4) % 64]
         here, self.nbytes = stream.tell(), stream.seek(0, 2) or stream.tell()
         stream.seek(here)
 
@@ -675,20 +674,6 @@ class Stream(ByteSource):
 
     if not BOARD:  # no function of ours: Ctrl-C in it would be printed, or lost
         __del__: Any = property(attrgetter("_finish"))
-
-
-STREAMS = RLock()  # held while the lock of a stream is looked for
-
-
-def lock_of(stream: Any) -> Any:
-    """Return the lock of a stream: one for all Files over it, for it has one position."""
-    try:
-        from weakref import WeakKeyDictionary
-        with STREAMS:
-            Stream.locks = WeakKeyDictionary() if Stream.locks is None else Stream.locks
-            return Stream.locks.setdefault(stream, RLock())
-    except (ImportError, TypeError):  # a board; nothing can refer to it weakly
-        return RLock()
 
 
 def dangling_link(path: str) -> str:
@@ -863,7 +848,6 @@ XXH3_SECRET = bytes.fromhex(
     "afd7fbcabb4b407e")
 XXH3_START = (0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
               0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1)
-XXH3_KEYS = b"".join([XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)])  # of 16 stripes
 MASK64 = (1 << 64) - 1
 _FAST_XXH3: Facts = {}  # filled by the first call: an import that fails is slow
 
@@ -884,7 +868,7 @@ MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 computed without xxhash or deep=True
 def xxh3_64(blocks: Any) -> int:
     """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes that come in blocks.
 
-    40 MB/s, or 300 where numpy was imported; with the module xxhash as fast as memory.
+    30 MB/s, or 300 where numpy was imported; with the module xxhash as fast as memory.
     """
     make = fast_xxh3()
     if make is not None:
@@ -898,53 +882,47 @@ def xxh3_64(blocks: Any) -> int:
         for piece in pieces(memoryview(block), PART):
             n, data = n + len(piece), rest + bytes(piece)
             whole = (len(data) - 1) & -1024  # the end is hashed in another way
-            if whole:
-                last = data[:whole]
-                _xxh3_add(acc, last, True)
+            acc, last = _xxh3_blocks(acc, data[:whole]), data[:whole] or last
             rest = data[whole:]
     if n <= 240:
         return _xxh3_short(rest)
-    _xxh3_add(acc, rest[:(len(rest) - 1) & -64], False)
-    _xxh3_add(acc, (last + rest)[-64:], False, XXH3_SECRET[121:])  # the last stripe
-    acc = [lane ^ key for lane, key in zip(acc, unpack_from("<8Q", XXH3_SECRET, 11))]
+    _xxh3_add(acc, rest[:(len(rest) - 1) & -64])
+    _xxh3_add(acc, (last + rest)[-64:], 121)  # the last stripe
+    acc = [lane & MASK64 ^ key for lane, key in zip(acc, unpack_from("<8Q", XXH3_SECRET, 11))]
     return _xxh3_mix(n * XXH3_START[1] + sum([_fold128(acc[i], acc[i + 1]) for i in (0, 2, 4, 6)]))
 
 
-def _xxh3_add(acc: Any, data: bytes, scramble: bool, keys: bytes = XXH3_KEYS) -> None:
-    """Add stripes of 64 bytes to the eight lanes, which are scrambled after every 16 of them."""
+def _xxh3_blocks(acc: Any, data: bytes) -> Any:
+    """Return the eight lanes after blocks of 16 stripes; each block ends with a scramble."""
     numpy = sys.modules.get("numpy")
-    fast = scramble and hasattr(numpy, "frombuffer")
-    sums = _xxh3_sums_numpy(numpy, data) if fast else _xxh3_sums(data, keys)
-    for j, end in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
-        lane = acc[j]
-        for number in sums[j]:
-            lane = lane + number & MASK64
-            if scramble:
-                lane = (lane ^ lane >> 47 ^ end) * 0x9E3779B1 & MASK64
-        acc[j] = lane
+    sums = _xxh3_sums(numpy, data) if hasattr(numpy, "frombuffer") else []
+    ends = unpack_from("<8Q", XXH3_SECRET, 128)
+    for i in range(len(data) >> 10):
+        if sums:
+            acc = [lane + number for lane, number in zip(acc, sums[i])]
+        else:
+            _xxh3_add(acc, data[i << 10:i + 1 << 10])
+        acc = [(lane & MASK64 ^ (lane & MASK64) >> 47 ^ end) * 0x9E3779B1
+               for lane, end in zip(acc, ends)]
+    return acc
 
 
-def _xxh3_sums(data: bytes, keys: bytes) -> Any:
-    """Return for each lane the number that every 16 stripes add to it."""
-    nbytes = len(data)
-    keys = (keys * -(-nbytes >> 10))[:nbytes]
-    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys, "little")
-    halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"))
-    words = unpack_from(f"<{nbytes // 8}Q", data)
-    sums = []
-    for j in range(8):
-        lows, highs = halves[2 * j::16], halves[2 * j + 1::16]
-        added = [a * b + c for a, b, c in zip(lows, highs, words[j ^ 1::8])]
-        sums.append([sum(added[i:i + 16]) for i in range(0, len(added), 16)])
-    return sums
+def _xxh3_add(acc: Any, data: bytes, secret: int = 0) -> None:
+    """Add stripes of 64 bytes to the eight lanes; each goes 8 bytes on in the secret."""
+    for at in range(0, len(data), 64):
+        keys = unpack_from("<8Q", XXH3_SECRET, secret + at // 8)
+        for j, word in enumerate(unpack_from("<8Q", data, at)):
+            mixed = word ^ keys[j]
+            acc[j ^ 1] += word
+            acc[j] += (mixed & 0xFFFFFFFF) * (mixed >> 32)
 
 
-def _xxh3_sums_numpy(numpy: Any, data: bytes) -> Any:
-    """As _xxh3_sums, 8 times as fast, for whole blocks of 1024 bytes."""
+def _xxh3_sums(numpy: Any, data: bytes) -> Any:
+    """Return of each block what its stripes add to the lanes, 8 times as fast."""
     words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
-    mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
+    mixed = words ^ numpy.array([unpack_from("<8Q", XXH3_SECRET, 8 * i) for i in range(16)], "<u8")
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
-    return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).T.tolist()
+    return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).tolist()
 
 
 def _fold128(a: int, b: int) -> int:
@@ -1866,7 +1844,28 @@ def json_misfit(value: Any, depth: int) -> str:
     return "a key is not text" if wrong else ""
 
 
-# -- [5f] quick blocks ---------------------------------------------------------------------------
+# -- [5f] strided blocks ------------------------------------------------------------------------
+#
+# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Return the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    if "fast" in WITHOUT:
+        return gather_rows(view, first, shape, strides, itemsize)
+    return gather_quickly(view, first, shape, strides, itemsize)
+
+
+def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
+    """Yield the bytes of gather() one row along the last dimension after the other."""
+    n, step = shape[-1], strides[-1]
+    for row in range(count_elements(shape[:-1]) if n else 0):
+        at = first
+        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize])
+                        for i in range(at, at + n * step, step)])
 
 
 def gather_quickly(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
@@ -1896,8 +1895,6 @@ def gather_quickly(view: Any, first: int, shape: Any, strides: Any, itemsize: in
 
 def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        return turn_block(view, first, dims, steps, itemsize)
     out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
@@ -1917,41 +1914,6 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
             stop = at + count * step
             target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
     return out
-
-
-def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
-    from array import array
-    n, starts = dims[0], [first]
-    for count, step in zip(dims[1:], steps[1:]):
-        starts = [at + i * step for at in starts for i in range(count)]
-    data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
-    return b"".join([items[i::n] for i in range(n)])
-
-
-# -- [5f2] strided blocks ------------------------------------------------------------------------
-#
-# Elements with gaps between them, or in another order than row-major, as blocks of bytes.
-
-
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Return the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    if BOARD or "fast" in WITHOUT:
-        return gather_rows(view, first, shape, strides, itemsize)
-    return gather_quickly(view, first, shape, strides, itemsize)
-
-
-def gather_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Chunks:
-    """Yield the bytes of gather() one row along the last dimension after the other."""
-    n, step = shape[-1], strides[-1]
-    for row in range(count_elements(shape[:-1]) if n else 0):
-        at = first
-        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
-            row, index = divmod(row, count)
-            at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize])
-                        for i in range(at, at + n * step, step)])
 
 
 # -- [6a] Tensor, File ---------------------------------------------------------------------------
@@ -2116,8 +2078,7 @@ class Tensor:
             self.raw, -self.span()[0], self.shape, self.strides, self.check_readable())
         if stored.order == "<" or itemsize == 1:
             return blocks
-        return (swap(block[i:i + BLOCK], itemsize) for block in blocks
-                for i in range(0, len(block), BLOCK))
+        return (swap(piece, itemsize) for block in blocks for piece in pieces(block, BLOCK))
 
     def stored_blocks(self) -> Chunks:
         """Yield the stored bytes: in one view if there is one, or in BLOCKs."""
@@ -2138,15 +2099,13 @@ class Tensor:
             out.write(block)
         return out.getvalue()
 
-    if not BOARD:  # without it, up to Python 3.11 bytes() takes numbers from __iter__
-        __bytes__ = tobytes
+    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
 
     @property
     def flat(self) -> Chunks:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
         self.check_readable()
-        return (value for block in self.blocks() for i in range(0, len(block), PART)
-                for value in unpack_values(str(self.dtype), block[i:i + PART]))
+        return (value for part in self.parts() for value in unpack_values(str(self.dtype), part))
 
     def tolist(self) -> "List[Any]":
         """Return the elements as nested lists; of a scalar, the number."""
@@ -2176,9 +2135,7 @@ class Tensor:
     def contiguous(self) -> "Tensor":
         """Return a row-major little-endian copy in memory."""
         data = self.tobytes()
-        stored = Storage(Memory(data), len(data), why=self.stored.why)
-        return Tensor(self.name, self.dtype, self.shape, stored, 0, Map(self.attrs.items()),
-                      self.format)
+        return self.copy(stored=Storage(Memory(data), len(data), why=self.stored.why), start=0)
 
     def __getitem__(self, key: Any) -> Any:
         """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
@@ -2517,7 +2474,9 @@ class Cursor:
         """Return a value of this kind: a number, the bytes of a str, or else the length."""
         self.start = self.pos
         try:
-            value = self.head_of(kind, field, doc, *index)
+            found, value = self.next_head()
+            if found != kind and (kind, found) != ("float", "int"):
+                raise FormatError(f"it has the type {found}, not {kind}")
             if kind in ("str", "array", "map"):  # of a bin admit() looks
                 self.check_room(kind, value)
         except FormatError as error:
@@ -2529,13 +2488,6 @@ class Cursor:
         made = self.error(what, field, *index, offset=self.start)
         made.cut = error.check == "bounds"
         return made
-
-    def head_of(self, kind: str, field: str, doc: str, *index: int) -> Any:
-        """Return the number or length in the next head, which is of this kind."""
-        found, value = self.next_head()
-        if found != kind and (kind, found) != ("float", "int"):
-            raise FormatError(f"it has the type {found}, not {kind}")
-        return value
 
     def uint32(self, field: str, doc: str, *index: int) -> int:
         """Return a uint32 of MessagePack, in any stored form."""
@@ -2727,25 +2679,81 @@ class Schema:
                 yield path, f"the entry lacks {key!r}"
 
 
-# -- [6c] casts ----------------------------------------------------------------------------------
+# -- [6c] derived --------------------------------------------------------------------------------
+
+
+def fault_of(item: Tensor, what: str, error: Any = FormatError, field: str = "data") -> Any:
+    """Return an error of the values of a tensor."""
+    return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
+
+
+class Derived(Tensor):
+    """A tensor whose elements are made of what is stored, when they are asked for."""
+
+    __slots__ = ("_kept",)
+
+    def lies(self, order: str) -> bool:
+        return False
+
+    def decoded(self) -> Tensor:
+        """Return it with its elements in memory; up to MAX_KEPT bytes are kept while it lives."""
+        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
+        if kept is None:
+            kept = self.contiguous()
+            if kept.nbytes <= MAX_KEPT:
+                self._kept = kept
+        self.stored.source.view(self.start, 0)  # raises if the File is closed
+        return kept
+
+    @property
+    def data(self) -> memoryview:
+        return self.contiguous().data
+
+    def blocks(self) -> Chunks:
+        stored = self.stored
+        try:
+            yield from decode(stored.encoding, stored.source, self.start, stored.nbytes,
+                              self.nbytes)
+        except FormatError as error:
+            raise fault_of(self, error.what, type(error))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.decoded()[key]
+
+    @property
+    def __array_interface__(self) -> Facts:
+        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
+
+
+MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
+
+
+# -- [6d] casts ----------------------------------------------------------------------------------
+
+
+class Cast(Derived):
+    """A tensor with another dtype, cast block by block when asked for."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: Any) -> None:
+        stored = Storage(Memory(b""), 0, encoding="cast")
+        super().__init__(base.name, as_dtype(dtype), base.shape, stored, 0, cast_attrs(base),
+                         base.format)
+        self._base: Any = base
+
+    def blocks(self) -> Chunks:
+        base, dtype = self._base, str(self.dtype)
+        if base.dtype == "qfloat":
+            blocks: Chunks = base.scaled_blocks(dtype)
+            return blocks
+        return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
 
 
 def cast_tensor(base: Tensor, dtype: Any) -> Tensor:
     """Return a copy in memory with another dtype, without attrs of the old one."""
-    base.check_readable()
-    data, dtype = bytearray(), as_dtype(dtype)
-    for block in cast_blocks(base, dtype):
-        data += block
-    stored = Storage(Memory(data), len(data))
-    return Tensor(base.name, dtype, base.shape, stored, 0, cast_attrs(base), base.format)
-
-
-def cast_blocks(base: Any, dtype: str) -> Chunks:
-    """Return an iterator over the bytes of a tensor as another dtype."""
-    if base.dtype == "qfloat":
-        blocks: Chunks = base.scaled_blocks(dtype)
-        return blocks
-    return (cast_block(part, str(base.dtype), dtype) for part in base.parts())
+    base.check_readable()  # of qfloat a Cast is scaled
+    return Cast(base, dtype).contiguous()
 
 
 def cast_attrs(base: Tensor) -> Facts:
@@ -2760,11 +2768,6 @@ def attrs_without(item: Tensor, keys: Any) -> Facts:
 
 
 LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
-HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
-                     for exponent in [0] + list(range(113, 143)) + [255]])
 
 
 def narrow_float32(data: Any) -> bytearray:
@@ -2781,32 +2784,12 @@ def narrow_float32(data: Any) -> bytearray:
     return out
 
 
-def widen_float16(data: Any) -> Any:
-    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
-    data, out = bytes(data), bytearray(2 * len(data))
-    low, high, count = data[0::2], data[1::2], len(data) // 2
-    first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
-    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
-    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
-    out[3::4] = tops = high.translate(HALF_TOP)
-    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
-    if small:  # subnormal numbers: float32 has them with another exponent
-        flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
-            return pack_values("float32", unpack_values("float16", data))
-        i = flags.find(1)
-        while i >= 0:
-            out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
-            i = flags.find(1, i + 1)
-    return out
-
-
 CASTS.update([] if BOARD else [
-    (("float32", "bfloat16"), narrow_float32), (("float16", "float32"), widen_float16),
+    (("float32", "bfloat16"), narrow_float32),
     (("bfloat16", "float32"), lambda data: widen_bfloat16(data, "<"))])
 
 
-# -- [6c2] float8 --------------------------------------------------------------------------------
+# -- [6d2] float8 --------------------------------------------------------------------------------
 #
 # 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
 
@@ -2873,70 +2856,6 @@ for _dtype, _form in FLOAT8.items():
         CASTS.update([((_dtype, new), _form.caster(new)) for new in FLOAT_DIGITS])
 INEXACT.update([("bool", "float8_e8m0fnu"), ("float8_e8m0fnu", "float16")] + [
     (old, new) for old in FLOAT_DIGITS for new in FLOAT8 if old != new])
-
-
-# -- [6d] derived --------------------------------------------------------------------------------
-
-
-def fault_of(item: Tensor, what: str, error: Any = FormatError, field: str = "data") -> Any:
-    """Return an error of the values of a tensor."""
-    return error(what, item.offset, field, item.name, item.stored.source.path, "sizes")
-
-
-class Derived(Tensor):
-    """A tensor whose elements are made of what is stored, when they are asked for."""
-
-    __slots__ = ("_kept",)
-
-    def lies(self, order: str) -> bool:
-        return False
-
-    def decoded(self) -> Tensor:
-        """Return it with its elements in memory; up to MAX_KEPT bytes are kept while it lives."""
-        kept: "Optional[Tensor]" = getattr(self, "_kept", None)
-        if kept is None:
-            kept = self.contiguous()
-            if kept.nbytes <= MAX_KEPT:
-                self._kept = kept
-        self.stored.source.view(self.start, 0)  # raises if the File is closed
-        return kept
-
-    @property
-    def data(self) -> memoryview:
-        return self.contiguous().data
-
-    def blocks(self) -> Chunks:
-        stored = self.stored
-        try:
-            yield from decode(stored.encoding, stored.source, self.start, stored.nbytes,
-                              self.nbytes)
-        except FormatError as error:
-            raise fault_of(self, error.what, type(error))
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.decoded()[key]
-
-    @property
-    def __array_interface__(self) -> Facts:
-        raise AttributeError("its elements are made when they are asked for: __array__ gives them")
-
-
-MAX_KEPT = 0 if BOARD else 1 << 26  # bytes that t[...] of a compressed tensor decodes only once
-
-
-class Cast(Derived):
-    """A tensor with another dtype, cast block by block when asked for."""
-
-    __slots__ = ("_base",)
-
-    def __init__(self, base: Tensor, dtype: Any) -> None:
-        stored = Storage(Memory(b""), 0, encoding="cast")
-        super().__init__(base.name, as_dtype(dtype), base.shape, stored, 0, cast_attrs(base),
-                         base.format)
-        self._base = base
-
-    def blocks(self) -> Chunks:
-        return cast_blocks(self._base, str(self.dtype))
 
 
 # -- [6e] zstd -----------------------------------------------------------------------------------
@@ -3020,17 +2939,13 @@ def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
 
 def zstd_encode(blocks: Any, nbytes: int, level: int) -> Chunks:
     """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-    module = zstd_module()
-    compressor = module.ZstdCompressor(level)
-    pledge = getattr(compressor, "set_pledged_input_size",
-                     getattr(compressor, "_set_pledged_input_size", None))
-    if hasattr(compressor, "compressobj"):
+    compressor = zstd_module().ZstdCompressor(level)
+    if hasattr(compressor, "compressobj"):  # of zstandard
         compressor = compressor.compressobj(size=nbytes)
-    elif pledge:
-        pledge(nbytes)
-    else:  # only one call with all of it puts the size into the frame
-        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
-        return
+    elif hasattr(compressor, "set_pledged_input_size"):
+        compressor.set_pledged_input_size(nbytes)
+    else:  # of pyzstd, from 0.15.4 on
+        compressor._set_pledged_input_size(nbytes)
     for block in blocks:
         yield compressor.compress(block)
     yield compressor.flush()
@@ -3049,19 +2964,19 @@ def decode(encoding: str, source: Any, offset: int, nbytes: int, need: int) -> C
 # -- [6f] parts ----------------------------------------------------------------------------------
 
 
-class Part:
-    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ..."""
+class Part(Storage):
+    """Bytes of a tensor that lie together: all of a dense one, the values of a sparse one ...
+
+    `.decoded_nbytes` is None if not known, `.digest` of the file; `.source` None: the file.
+    """
 
     def __init__(self, role: str, dtype: "Optional[str]", offset: int, nbytes: int,
                  decoded_nbytes: "Optional[int]" = None, encoding: str = "raw", order: str = "<",
                  why: "Optional[str]" = None, digest: "Optional[str]" = None,
                  source: Any = None) -> None:
-        self.role, self.dtype, self.offset = role, dtype, offset
-        self.nbytes = nbytes  # as stored
-        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes  # None: not known
-        self.encoding, self.order = encoding, order
-        self.why = why  # why its values cannot be read, or None
-        self.digest, self.source = digest, source  # of the file; what has its bytes, if not it
+        super().__init__(source, nbytes, None, order, encoding, why)
+        self.role, self.dtype, self.offset, self.digest = role, dtype, offset, digest
+        self.decoded_nbytes = nbytes if encoding == "raw" else decoded_nbytes
 
     def misfit(self, shape: Any, need: int) -> "Optional[Tuple[str, str]]":
         """Return (attribute, why) of what cannot be if it holds `need` bytes, or None."""
@@ -3431,10 +3346,6 @@ class Quantized(Tensor):
         data = pack_values("float32", self.factors(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
-    def contiguous(self) -> Tensor:
-        data = self.tobytes()
-        return self.copy(stored=Storage(Memory(data), len(data)), start=0)
-
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
         return self.floats().contiguous()
@@ -3585,8 +3496,12 @@ def view_of(data: Any, wanted: Any = None) -> Any:
 
 def as_buffer(data: Any, given: str, wanted: Any) -> "Tuple[Any, Any]":
     """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
-    if given in ("|V1", "|V2"):
-        given = type_of_bits(given, wanted)
+    if given in ("|V1", "|V2"):  # what numpy.asarray() of a tensor gives without ml_dtypes
+        known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(given[2:])]
+        if wanted not in known and len(known) != 1:
+            raise TypeError(f"cannot make a tensor of {given}, bits of "
+                            f"{' or '.join(known) or 'any type'}: tensor(x, DTYPE) says which")
+        given = wanted if wanted in known else known[0]
     if given == "complex128":
         raise TypeError(f"{given} is not a dtype here; take .real and .imag")
     if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
@@ -3600,15 +3515,6 @@ def as_buffer(data: Any, given: str, wanted: Any) -> "Tuple[Any, Any]":
     if given in OPAQUE:
         return opaque_tensor(view, given), given
     return view, given if given in PACK else found
-
-
-def type_of_bits(code: str, wanted: Any) -> str:
-    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
-    known = [dtype for dtype in PACK if ITEMSIZE[dtype] == int(code[2:])]
-    if wanted in known or len(known) == 1:
-        return str(wanted if wanted in known else known[0])
-    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
-                    "tensor(x, DTYPE) says which")
 
 
 def _typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
@@ -6425,7 +6331,7 @@ def encode_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options
         raise ValueError(f"{kind.NAME}: unknown file attribute {show(key)}; there are {known}")
     items = list(found.items())
     check_work(items)
-    chunks = kind.write(items, metadata, attrs, options)
+    chunks: Chunks = without_gc(kind.write)(items, metadata, attrs, options)
     check_stored(items)
     return chunks
 
@@ -6486,12 +6392,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    return without_gc(join_file)(find_format(format), tensors, metadata, attrs, options)
-
-
-def join_file(kind: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
-    chunks = encode_file(kind, tensors, metadata, attrs, options)
-    return b"".join(chunks)
+    return b"".join(encode_file(find_format(format), tensors, metadata, attrs, options))
 
 
 def write_out(target: Any, chunks: Any) -> int:
@@ -8854,7 +8755,8 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
 COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
-    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\w+\.write", "casts": "casts",
+    "load": "", "fast": r"strided blocks\.gather_(quickly|block)",
+    "save": r"values|save|work|\w+\.write", "casts": "casts",
     "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
     "quantized": r"quantized|\w+\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
     "partial": "cut files", "shards": "shards",
