@@ -70,7 +70,7 @@ ROWS = tuple([(group, kind + end, "ms", KINDS[kind][i], "safetensors")
     ("cold", "mag", "ms", 5.0, "+"),
     ("cold", "ztensor", "ms", 5.0, "+"),
     ("cast", "float32 to bfloat16", "M/s", 90, ""),
-    ("cast", "float16 to float32", "M/s", 18, ""),
+    ("cast", "float16 to float32", "M/s", 90, ""),
     ("cast", "bfloat16 to float32", "M/s", 400, ""),
     ("layout", "to row-major", "MB/s", 0.25, "numpy"),
     ("layout", "to column-major", "MB/s", 0.25, "numpy"),
