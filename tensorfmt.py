@@ -4308,27 +4308,12 @@ class ZFamily(Format):
             digest.update(block)
         return digest.text()
 
-    def known_digest(self, item: Tensor, algorithm: str) -> str:
-        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
-        if item.format != self.NAME or item.offset is None:
-            return ""
-        text = str(item.attrs.get(self.DIGEST))
-        return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
-
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
             return super().own_attrs(tensor)
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-
-
-def is_digest(algorithm: str, text: str) -> bool:
-    """Return whether such a digest is written as zTensor writes it."""
-    size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
-    start = len(algorithm) + 1
-    digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
-    return len(text) == size and text == f"{algorithm}:{digits}"
 
 
 def placing(attrs: Facts) -> "List[str]":
@@ -4575,8 +4560,7 @@ class ZTensor(ZFamily):
             blocks = zstd_encode(part.parts(), part.nbytes, choices["level"])
         if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
-        text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
-        digest = None if algorithm == "none" or text else Digest(algorithm)
+        digest = None if algorithm == "none" else Digest(algorithm)
         at = start
         for block in blocks:
             at += len(block)
@@ -4584,8 +4568,8 @@ class ZTensor(ZFamily):
                 digest.update(block)
             yield block
         facts["size"] = at - start
-        if algorithm != "none":
-            facts["checksum"] = text if digest is None else digest.text()
+        if digest is not None:
+            facts["checksum"] = digest.text()
 
     def open_sparse(self, cursor: Cursor, item: Tensor, end: int) -> Tensor:
         """Return the sparse tensor that has the entry of this one."""
@@ -4740,6 +4724,8 @@ class ZTensor2(ZFamily):
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
     DTYPES = tuple(ITEMSIZE)
+    CODES: Any = dict([(dtype, {"dtype": code}) for code, dtype in SHORT_DTYPES.items()] + [
+        (dtype, {"dtype": "u8", "type": code}) for code, dtype in LOGICAL.items()])  # as written
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     LAYOUT_KEYS = ("layout", "parts")
     RISING = True
@@ -4986,46 +4972,27 @@ class ZTensor2(ZFamily):
 
     def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
-        at, entries, known, kinds = 8, [], {}, {}
+        at, objects, known = 8, {}, {}
         zeros = memoryview(bytes(self.PLACE))
-        names = [encode_text(name) for name, _ in items]
-        for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
-            text = self.known_digest(item, "xxh3") if item.stored.encoding == "raw" else ""
-            text, nbytes = text or self.hash_blocks("xxh3", item.blocks()), item.nbytes
+        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
+            digest, nbytes = self.hash_blocks("xxh3", item.blocks()), item.nbytes
             start = round_up(at, self.PLACE)
-            other, place = known.setdefault((nbytes, text), (item, start))
+            other, place = known.setdefault((nbytes, digest), (item, start))
             if place != start and same_bytes(item, other):
                 start = place
             elif nbytes:
                 yield zeros[:start - at]
                 yield from item.blocks()
                 at = start + nbytes
-            found = item._attrs and self.attributes_of(item)
-            key = item.dtype, item.shape, name if found else b""  # they are of one tensor
-            if key not in kinds:
-                keep(kinds, key, self._entry_around(item, found))
-            head, middle, tail = kinds[key]
-            entries.append(b"".join([cbor_head(3, len(name)), name, head, cbor_head(0, start),
-                                     middle, text.encode(), tail]))
-        data = cbor_head(5, 2 if metadata else 1) + b"\x67objects" + cbor_head(5, len(entries))
-        data += b"".join(sorted(entries))
-        if metadata:
-            data += b"\x6aattributes" + cbor_dumps(metadata, sort="bytes")
-        start = round_up(at, self.PLACE)
+            part = dict(self.CODES[item.dtype], blob=(start, nbytes), digest=digest)
+            objects[name] = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+            attributes = item._attrs and self.attributes_of(item)
+            if attributes:
+                objects[name]["attributes"] = attributes
+        top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
+        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield pack_record(self.FOOTER, start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
-
-    def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
-        """Return the bytes of an object's map in front of, between and behind start and digest."""
-        codes = dict([(dtype, code) for code, dtype in SHORT_DTYPES.items()])
-        part = {"blob": [0, item.nbytes], "dtype": codes.get(item.dtype, "u8"), "digest": "?" * 21}
-        part.update([("type", code) for code, dtype in self.LOGICAL.items() if dtype == item.dtype])
-        entry = {"parts": {"data": part}, "shape": item.shape, "layout": "dense"}
-        if attributes:
-            entry["attributes"] = attributes
-        head, rest = cbor_dumps(entry, sort="bytes").split(b"\x64blob\x82\0", 1)
-        middle, tail = rest.split(b"?" * 21, 1)
-        return head + b"\x64blob\x82", middle, tail
 
 
 def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
@@ -5086,9 +5053,7 @@ class Parameters:
         count, most = self.cursor.msgpack("array", "key", "parts of the name"), Primitiv.MAX_PARTS
         if not count:
             raise self.cursor.error("key has no components", "key")
-        if count > most:
-            raise self.cursor.error(f"{count} parts of a name, MAX_PARTS = {most} is the limit",
-                                    "key", error=Unsupported)
+        self.cursor.limit("key", count, 1, most, "MAX_PARTS of a name", Unsupported)
         name = bytearray()
         for i in range(count):
             part = escape_part(self.cursor.msgpack("str", "key", "part of the name", i))
@@ -5099,9 +5064,7 @@ class Parameters:
         """Return (dimensions, batch)."""
         cursor, most = self.cursor, Primitiv.MAX_DIMS
         size = cursor.msgpack("array", "dims", "dimensions")
-        if size > most:
-            raise cursor.error(f"{size} dimensions, MAX_DIMS = {most} is the limit", "dims",
-                               error=Unsupported)
+        cursor.limit("dims", size, 0, most, "MAX_DIMS", Unsupported)
         dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
         batch = cursor.uint32("batch", "samples")
         if not batch:
