@@ -3899,16 +3899,15 @@ class Mag(Format):
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     MARKS = {"end": "padding data"}
     OTHERS = ((b"MAG&", "MAG& is not read; magnetron before July 2025 does"),)
-    SNAPSHOTS = {100: "0.1.6", 200: "0.1.9"}  # version -> the magnetron that reads it
+    SNAPSHOTS = {100: "mag snapshot 100 is not read; magnetron 0.1.6 does",
+                 200: "mag snapshot 200 is not read; magnetron 0.1.9 does"}
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
-            what = f"version {header[1]} is not read, only version 1"
-            if header[1] in self.SNAPSHOTS:
-                reader = self.SNAPSHOTS[header[1]]
-                what = f"mag snapshot {header[1]} is not read; magnetron {reader} does"
+            what = self.SNAPSHOTS.get(
+                header[1], f"version {header[1]} is not read, only version 1")
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec = self.find_layout(cursor, header)
         end, meta, rows = self.walk(cursor, spec, header)
@@ -4185,12 +4184,11 @@ class Mag300(Format):
         attrs: Any = ()
         why = None
         dtype: Any = Mag.LATER_DTYPES[number] if number < len(Mag.LATER_DTYPES) else None
-        itemsize = ITEMSIZE.get(dtype, 1)
-        need = count_elements(shape) * itemsize
+        need = count_elements(shape) * ITEMSIZE.get(dtype, 1)
         if dtype and need != nbytes:
             what = say_need(f"{nbytes} bytes", dtype, shape, need)
             raise cursor.error(what, "nbytes", tensor=name, check="sizes")
-        if dtype and itemsize == 1:
+        if ITEMSIZE.get(dtype) == 1:
             order = "<"
         if dtype not in self.DTYPES:
             dtype, attrs = None, ("dtype", text, "dtype_id", number)
@@ -4314,12 +4312,6 @@ class ZFamily(Format):
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-
-
-def placing(attrs: Facts) -> "List[str]":
-    """Return which attrs of a layout that is not dense place bytes, too."""
-    return [key for key in attrs if attrs.get("layout", "dense") != "dense"
-            and isinstance(attrs[key], dict) and "offset" in attrs[key]]
 
 
 class CustomCbor(PlainCbor):
@@ -4453,10 +4445,12 @@ class ZTensor(ZFamily):
                     if self.is_content(key) and key not in tensor.layout_keys])
 
     def passes(self, tensor: Tensor) -> bool:
-        dtype = tensor.dtype or tensor.attrs.get("dtype")
-        return (tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
-                and tensor.attrs.get("layout") != "sparse"  # its other parts would be lost
-                and not placing(tensor.attrs))
+        if tensor.stored.why is None or tensor.format != self.NAME:
+            return False
+        layout, values = tensor.attrs.get("layout", "dense"), tensor.attrs.values()
+        places = [value for value in values if isinstance(value, dict) and "offset" in value]
+        fits = layout == "dense" or layout != "sparse" and not places  # no other parts, to be lost
+        return fits and is_text(tensor.dtype or tensor.attrs.get("dtype"))
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -5125,9 +5119,8 @@ class Primitiv(Format):
     MAX_DIMS = 32
     MAX_PARTS = 1 << 16  # of a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
-    OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
-    HELD = {"tensor": "one tensor called 'tensor'",
-            "parameter": "one tensor called 'value' and statistics 'value:NAME'"}
+    HELD = {"tensor": ("tensor", "one tensor called 'tensor'"),  # by kind: its name
+            "parameter": ("value", "one tensor called 'value' and statistics 'value:NAME'")}
 
     def detect(self, head: bytes) -> bool:
         cursor = Cursor(Memory(head))
@@ -5215,7 +5208,7 @@ class Primitiv(Format):
                 problems.append((name, str(error)))
         rows.sort(key=lambda row: (row[0], row[1] is not None))
         self.refuse(problems + list(self._clashes(rows)))
-        if kind in self.OWNERS and not rows:
+        if kind in self.HELD and not rows:
             raise ValueError("kind=%r needs a tensor" % kind)
         values: Any = [256 * self.KINDS.index(kind)]  # in front of the tensors
         if kind == "shape":
@@ -5251,8 +5244,9 @@ class Primitiv(Format):
     def _make_row(self, kind: str, name: str, item: Tensor) -> Any:
         """Return (parts of the key, statistic or None, name, Tensor, batch) of what is written."""
         owner = name.split(":")[0] if kind == "parameter" else name
-        if kind != "model" and self.OWNERS.get(kind) != owner:
-            raise ValueError(f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}")
+        wanted, words = self.HELD.get(kind, (None, "no tensors"))
+        if kind != "model" and owner != wanted:
+            raise ValueError(f"kind={kind!r} holds {words}")
         key, stat = split_name(name)
         if len(key) > self.MAX_PARTS:
             raise ValueError(f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}")
@@ -5286,20 +5280,16 @@ class Primitiv(Format):
     def _chunks(head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
         counts: Any = {}  # of the statistics of a key
-        known: Any = {}  # the bytes of parts of names, and of shapes: they come again
         for row in rows:
             counts[row[0]] = counts.get(row[0], -1) + 1
         for key, stat, _, item, batch in rows:
-            parts = key if kind == "model" else ()
-            lead = msgpack_size("array", len(key)) if parts and stat is None else b""
-            names = [known.get(part) or keep(known, part, msgpack_size("str", len(part)) + part)
-                     for part in (parts if stat is None else (stat,))]
-            shape = item.shape, batch
-            if shape not in known:
-                dims = item.shape[:-1] if batch > 1 else item.shape
-                keep(known, shape, msgpack_dumps(dims, typed=True) + msgpack_dumps(
-                    batch, typed=True) + msgpack_size("bin", item.nbytes))
-            yield lead + b"".join(names) + known[shape]
+            names: Any = (stat,) if stat is not None else key if kind == "model" else ()
+            lead = [msgpack_size("array", len(key))] if names and stat is None else []
+            for part in names:
+                lead += [msgpack_size("str", len(part)), part]
+            dims = item.shape[:-1] if batch > 1 else item.shape
+            lead += [msgpack_dumps(value, typed=True) for value in (dims, batch)]
+            yield b"".join(lead) + msgpack_size("bin", item.nbytes)
             yield from transpose(item).blocks()
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
