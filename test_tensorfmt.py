@@ -5177,7 +5177,7 @@ def many_statistics(key, count=6000):
 UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
     "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
     "the data end", "bytes left", "left over", "not a ", "not read", "another ", "at least",
-    "too short", "the shortest", "after the end", "a NUL byte in the JSON",
+    "too short", "the shortest", "after the end",
     "the header begins", "has no item", "tensors are whole")
 
 
