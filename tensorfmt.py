@@ -5304,24 +5304,19 @@ def name_bytes(text: str) -> bytes:
 
 def split_name(name: str) -> "Tuple[Any, Optional[bytes]]":
     """Return (the parts of its key, its statistic or None) of a name, as bytes."""
-    raw = name_bytes(name)
-    if b"\\" not in raw:
-        key, colon, stat = raw.partition(b":")
-        return tuple(key.split(b".")), stat if colon else None
-    parts, i = [bytearray()], 0
-    while i < len(raw) and raw[i:i + 1] != b":":
-        letter = raw[i:i + 1]
-        if letter == b"\\":
-            i += 1
-            letter = raw[i:i + 1]
-            if letter not in (b"\\", b".", b":"):
-                raise ValueError("a backslash stands only before '.', ':' or a backslash")
-        elif letter == b".":
+    parts, letters = [bytearray()], iter(name_bytes(name))
+    for letter in letters:
+        if letter in b":":
+            return tuple(map(bytes, parts)), bytes(letters)  # what is left
+        if letter in b".":
             parts.append(bytearray())
-            letter = b""
-        parts[-1] += letter
-        i += 1
-    return tuple(map(bytes, parts)), raw[i + 1:] if raw[i:i + 1] == b":" else None
+            continue
+        if letter in b"\\":
+            letter = next(letters, 0)
+            if letter not in b"\\.:":
+                raise ValueError("a backslash stands only before '.', ':' or a backslash")
+        parts[-1].append(letter)
+    return tuple(map(bytes, parts)), None
 
 
 def transpose(item: Tensor) -> Tensor:
