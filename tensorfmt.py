@@ -3593,9 +3593,6 @@ class Format:
     IN_FRONT = False  # what says where a tensor is lies in front of it: load(partial=True)
     NEEDS: "Tuple[str, ...]" = ()  # formats that a copy with this one has, too
 
-    def __repr__(self) -> str:
-        return f"<format {self.NAME}>"
-
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
         return bool([magic for magic in self.MAGICS if head[:len(magic)] == magic])
@@ -3684,14 +3681,9 @@ class Format:
 
     def check_items(self, items: Items, metadata: Any, options: Facts) -> Any:
         """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
-        problems, fine = [], {}  # fine: classes, dtypes, shapes
+        problems = []
         for name, item in items:
-            key = type(item), item.dtype, item.shape
-            if key not in fine or item.stored.why:
-                wrong = [(name, why + self.remedy(item)) for why in self.misfits(item)]
-                problems += wrong
-                if not wrong and item.dtype in self.DTYPES and len(fine) < 256:
-                    fine[key] = True
+            problems += [(name, why + self.remedy(item)) for why in self.misfits(item)]
             if item._attrs and item.format is None and self.TENSOR_ATTRS is not None:
                 problems += [(name, f"attribute {show(key)} is not known here")
                              for key in item.attrs if key not in self.TENSOR_ATTRS]
@@ -3700,10 +3692,7 @@ class Format:
         if texts:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
                              % (self.TITLE, ", ".join(texts)))
-        names = [name for name, _ in items]
-        if type(self).check_name is Format.check_name and is_text("".join(names)):
-            return problems
-        return problems + [(name, why) for name in names for why in self.check_name(name)]
+        return problems + [(name, why) for name, _ in items for why in self.check_name(name)]
 
     def misfits(self, item: Tensor) -> Chunks:
         """Yield why a tensor cannot be written, but for its name and attrs."""
@@ -3841,16 +3830,15 @@ class Mag(Format):
     PAYLOADS = {0: "<Q", 1: "<q", 2: "<d"}
     MARKS = {"end": "padding data"}
     OTHERS = ((b"MAG&", "MAG& is not read; magnetron before July 2025 does"),)
-    SNAPSHOTS = {100: "0.1.6", 200: "0.1.9"}  # version -> the magnetron that reads it
+    SNAPSHOTS = {100: "mag snapshot 100 is not read; magnetron 0.1.6 does",
+                 200: "mag snapshot 200 is not read; magnetron 0.1.9 does"}
 
     def read(self, cursor: Cursor) -> Any:
         self.check_magic(cursor, b"MAG!")
         header = cursor.record(self.HEADER)
         if header[1] != 1:
-            what = f"version {header[1]} is not read, only version 1"
-            if header[1] in self.SNAPSHOTS:
-                reader = self.SNAPSHOTS[header[1]]
-                what = f"mag snapshot {header[1]} is not read; magnetron {reader} does"
+            what = self.SNAPSHOTS.get(
+                header[1], f"version {header[1]} is not read, only version 1")
             raise cursor.error(what, "version", error=Unsupported if header[1] else FormatError)
         spec = self.find_layout(cursor, header)
         if header[5]:
@@ -3965,7 +3953,12 @@ class Mag(Format):
         if aux >> 16:
             what = "aux is 0x%x; its upper half must be 0" % aux
             raise cursor.error(what, "aux", check="sizes")
-        self.check_shape(cursor, shape, numel)
+        if [n for n in shape if not 1 <= n < 1 << 63]:
+            what = f"a dimension is 0 or over 2**63-1: {show(shape)}"
+            raise cursor.error(what, "shape", check="sizes")
+        if numel != count_elements(shape):
+            what = f"{numel} elements, the shape {show(shape)} has {count_elements(shape)}"
+            raise cursor.error(what, "numel", check="sizes")
         dtype = self.dtype_of(cursor, aux & 255, "aux")
         stored = Storage(cursor.source, numel * ITEMSIZE[dtype])
         return Tensor(name, dtype, shape, stored, offset if stored.nbytes else min(
@@ -3976,17 +3969,6 @@ class Mag(Format):
             what = f"dtype {number} is not one of version 1 (0 to 3)"
             raise cursor.error(what, field, error=Unsupported)
         return self.DTYPES[number]
-
-    @staticmethod
-    def check_shape(cursor: Cursor, shape: Shape, numel: int) -> None:
-        """Raise unless a shape has so many elements, and no dimension of 0."""
-        if [n for n in shape if not 1 <= n < 1 << 63]:
-            what = f"a dimension is 0 or over 2**63-1: {show(shape)}"
-            raise cursor.error(what, "shape", check="sizes")
-        size = count_elements(shape)
-        if numel != size:
-            what = f"{numel} elements, the shape {show(shape)} has {size}"
-            raise cursor.error(what, "numel", check="sizes")
 
     def padding(self, start: int, stop: int, before: str, after: str, full: Any, attrs: Any) -> Any:
         rows = super().padding(start, stop, before, after, full, attrs)
@@ -4014,7 +3996,6 @@ class Mag(Format):
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         self.refuse(self.check_items(items, metadata, options))
         rows, starts = [], []
-        known: Any = {}  # the fields up to data_offset, by dtype and shape
         for key, value in metadata.items():
             kind, raw = 2 if isinstance(value, float) else int(value < 0), encode_text(key)
             payload = pack(self.PAYLOADS[kind], value)
@@ -4022,19 +4003,15 @@ class Mag(Format):
         keys = [encode_text(name) for name, _ in items]
         end = 24 + sum([len(row) for row in rows]) + sum([73 + len(raw) for raw in keys])
         offset = round_up(end, 64) if items else end
-        for raw, (_, item) in zip(keys, items):
-            key = item.dtype, item.shape
-            if key not in known:
-                places = item.shape + (0 if item.size else -1,) * (6 - item.ndim)
-                number, nbytes = self.DTYPES.index(item.dtype), min(item.nbytes, (1 << 64) - 1)
-                fields = pack_record(self.SPEC, *places + (number, nbytes, 0, 0))[:57]
-                keep(known, key, (fields, nbytes))
-            fields, nbytes = known[key]  # data_offset and aux = 0 follow
-            rows += [pack("<I", len(raw)), raw, fields, offset.to_bytes(12, "little")]
+        for _, item in items:
             starts.append(offset)
-            offset += nbytes + -nbytes % 64
+            offset = round_up(offset + item.nbytes, 64)
         if offset >> 64:
             raise ValueError("mag cannot hold 2**64 bytes of data")
+        for raw, (_, item), start in zip(keys, items, starts):
+            fill = (0 if item.size else -1,) * (6 - item.ndim)
+            fields = item.shape + fill + (self.DTYPES.index(item.dtype), item.nbytes, start, 0)
+            rows += [pack("<I", len(raw)), raw, pack_record(self.SPEC, *fields)]
         index = b"".join(rows)
         head = [b"MAG!", 1, 0, len(items), len(metadata), 0]
         head[2] = crc32(index, crc32(pack_record(self.HEADER, *head)))
@@ -4094,16 +4071,13 @@ class Mag300(Format):
             raise cursor.error(f"blob_offset is {start}, not a multiple of 4096", "blob_offset")
         cursor.limit("meta_span", span, 0, self.MAX_INDEX_BYTES, "MAX_INDEX_BYTES", Unsupported)
         root, tensors = self.read_index(cursor, meta, span, start, ">" if aux else "<")
+        cursor.together(self.check_places, cursor, tensors, start, size)
         count = len(tensors)
         if start + size > end:
             cursor.keep_whole(tensors, "blob_offset" if start > end else "blob_span")
-        whole: Any = []  # not empty where no tensor was left out
         if len(tensors) == count:
-            cursor.together(whole.append, True)
-        if whole:
             cursor.limit("blob_offset", start, 0, end, "in the file")
             cursor.limit("blob_span", size, 0, end - start, "the file ends (cut short?)")
-        self.check_places(cursor, tensors, start, size, whole)
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
             attrs["byte_order"] = "big"
@@ -4112,30 +4086,23 @@ class Mag300(Format):
     def read_index(self, cursor: Cursor, meta: int, span: int, start: int, order: str) -> Any:
         """Return the map of the JSON, and the tensors."""
         cursor.pos, cursor.root = meta, "meta"
-        nul = cursor.head(span).find(b"\0")
-        if nul >= 0:
-            raise cursor.error("a NUL byte in the JSON", offset=meta + nul)
         root = cursor.json(span, self.ROOT, "meta", b"", python=True)
         cursor.limit("manifest_ver", root["manifest_ver"], 1, 1, "only 1 is known", Unsupported)
         return root, cursor.entries(root["tensor_map"], self.ENTRY, self.open_entry, "tensor_map",
                                     about=(start, order))
 
-    def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int, whole: Any) -> None:
-        """Raise unless each tensor is at the next multiple of 4096; `whole`: none was left out."""
-        at, count = 0, len(tensors)
-
-        def refuse(name: str, *facts: int) -> None:
-            del tensors[name]
-            what = "%d bytes at %d; expected at the next multiple of 4096 from %d, and up to %d"
-            path = "tensor_map", name, "offset"
-            raise cursor.error(what % facts, *path, tensor=name, check="bounds")
+    def check_places(self, cursor: Cursor, tensors: Any, start: int, size: int) -> None:
+        """Raise unless each tensor is at the next multiple of 4096, and the last ends the data."""
+        at = 0
         for item in sorted(tensors.values(), key=lambda item: item.start):
             offset, nbytes = item.start - start, item.stored.nbytes
-            if (not at <= offset <= size - nbytes or whole and offset - at >= 4096
-                    or nbytes and offset % 4096):
-                cursor.one(refuse, item.name, nbytes, offset, at, size)
-            at = max(at, offset + nbytes)
-        if whole and len(tensors) == count and size - at >= 4096:
+            if not at <= offset <= min(at + 4095, size - nbytes) or nbytes and offset % 4096:
+                what = (f"{nbytes} bytes at {offset}; expected at the next multiple of 4096 from "
+                        f"{at}, and up to {size}")
+                raise cursor.error(what, "tensor_map", item.name, "offset", tensor=item.name,
+                                   check="bounds")
+            at = offset + nbytes
+        if size - at >= 4096:
             raise cursor.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
     def open_entry(self, cursor: Cursor, name: str, entry: Any, start: int, order: str) -> Tensor:
@@ -4145,12 +4112,11 @@ class Mag300(Format):
         attrs: Any = ()
         why = None
         dtype: Any = Mag.LATER_DTYPES[number] if number < len(Mag.LATER_DTYPES) else None
-        itemsize = ITEMSIZE.get(dtype, 1)
-        need = count_elements(shape) * itemsize
+        need = count_elements(shape) * ITEMSIZE.get(dtype, 1)
         if dtype and need != nbytes:
             what = say_need(f"{nbytes} bytes", dtype, shape, need)
             raise cursor.error(what, "nbytes", tensor=name, check="sizes")
-        if dtype and itemsize == 1:
+        if ITEMSIZE.get(dtype) == 1:
             order = "<"
         if dtype not in self.DTYPES:
             dtype, attrs = None, ("dtype", text, "dtype_id", number)
@@ -4247,8 +4213,9 @@ class ZFamily(Format):
             plain = "%08x" % int(plain, 16)
         if not readable or len(plain) != size:
             return "FAIL", f"the {self.DIGEST} {show(given)} cannot be read"
+        blocks = (decode(self.CODEC, source, offset, nbytes, decoded) if decoded is not None else
+                  Tensor("", None, (), Storage(source, nbytes), offset).stored_blocks())
         try:
-            blocks = self.hashed_blocks(source, offset, nbytes, decoded)
             found = self.hash_blocks(algorithm, blocks)
         except FormatError as error:
             return "-" if isinstance(error, Unsupported) else "FAIL", error.what
@@ -4256,24 +4223,11 @@ class ZFamily(Format):
             return "ok", algorithm + " agrees"
         return "FAIL", f"{algorithm}: the bytes give {found}, the file says {given}"
 
-    def hashed_blocks(self, source: Any, offset: int, nbytes: int, decoded: Any) -> Chunks:
-        if decoded is not None:
-            yield from decode(self.CODEC, source, offset, nbytes, decoded)
-        for at in range(offset, offset + nbytes, BLOCK) if decoded is None else ():
-            yield source.view(at, min(BLOCK, offset + nbytes - at))
-
     def hash_blocks(self, algorithm: str, blocks: Any) -> str:
         digest = Digest(algorithm)
         for block in blocks:
             digest.update(block)
         return digest.text()
-
-    def known_digest(self, item: Tensor, algorithm: str) -> str:
-        """Return the digest that a file has of stored bytes, if it is written so here, or ""."""
-        if item.format != self.NAME or item.offset is None:
-            return ""
-        text = str(item.attrs.get(self.DIGEST))
-        return text if is_digest(algorithm, text) else ""  # check_stored() hashes the bytes
 
     def own_attrs(self, tensor: Tensor) -> Facts:
         if tensor.format not in self.CARRIES:
@@ -4281,20 +4235,6 @@ class ZFamily(Format):
         kind: Any = BY_NAME[tensor.format]
         found: Facts = kind.content_of(tensor)
         return found
-
-
-def is_digest(algorithm: str, text: str) -> bool:
-    """Return whether such a digest is written as zTensor writes it."""
-    size = {"crc32c": 17, "sha256": 71, "xxh3": 21}.get(algorithm)
-    start = len(algorithm) + 1
-    digits = "0x" + text[9:].upper() if algorithm == "crc32c" else text[start:].lower()
-    return len(text) == size and text == f"{algorithm}:{digits}"
-
-
-def placing(attrs: Facts) -> "List[str]":
-    """Return which attrs of a layout that is not dense place bytes, too."""
-    return [key for key in attrs if attrs.get("layout", "dense") != "dense"
-            and isinstance(attrs[key], dict) and "offset" in attrs[key]]
 
 
 class CustomCbor(PlainCbor):
@@ -4316,7 +4256,9 @@ class ZTensor(ZFamily):
     end-8  N u64
 
     Real maps are of indefinite length, real zstd frames without content size. Tensors of another
-    layout, dtype or encoding are listed, with their bytes.
+    layout, dtype or encoding are listed, with their bytes. Layout "sparse": sparse_format "csr"
+    (indptr, indices) or "coo" (coords), each an inline array or a map that places a blob; the
+    entry's blob: the values. "sparsecsr", "sparsecoo" of the real library: see split_blob().
     """
 
     NAME = "ztensor"
@@ -4341,6 +4283,12 @@ class ZTensor(ZFamily):
     VERSION = "0.1"
     MAGIC_RECORD = (("magic", "8s", "zTensor 0.1"),)
     TRAILER = (("index_size", "Q", "bytes of CBOR before"),)
+    COMPONENT = Schema(
+        ("offset", UNSIGNED, True, "first stored byte"),
+        ("size", UNSIGNED, True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
+        ("encoding", "any", False, "raw or zstd"),
+        ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"), other=("any", "custom field"))
     ENTRY = Schema(
         ("name", TEXT, True, "name of the tensor"),
         ("offset", UNSIGNED, True, "first stored byte"),
@@ -4349,11 +4297,15 @@ class ZTensor(ZFamily):
         ("encoding", TEXT, True, "raw or zstd"),
         ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
         ("checksum", TEXT, None, "of the stored bytes"),
+        ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
+        ("indptr", "any", False, "csr: row pointers", COMPONENT),
+        ("indices", "any", False, "csr: columns", COMPONENT),
+        ("coords", "any", False, "coo: coordinates", COMPONENT),
         other=("any", "custom field"), keys=TEXT)
     INDEX = Schema(other=("any", "entry of a tensor", ENTRY), of=list, doc="one map per tensor")
     KEYS = ("name", "offset", "size", "dtype", "shape")  # the other keys stay in Tensor.attrs
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")
-    READS: "Tuple[str, ...]" = ("dense",)  # layouts
+    READS = ("dense", "sparse") + BLOBS  # layouts
     LAYOUT_KEYS = ("layout", "sparse_format", "nnz", "indptr", "indices", "coords")
     DTYPE_ATTRS = ("dtype",)
     DIGEST = "checksum"
@@ -4416,10 +4368,12 @@ class ZTensor(ZFamily):
                     if self.is_content(key) and key not in tensor.layout_keys])
 
     def passes(self, tensor: Tensor) -> bool:
-        dtype = tensor.dtype or tensor.attrs.get("dtype")
-        return (tensor.stored.why is not None and tensor.format == self.NAME and is_text(dtype)
-                and tensor.attrs.get("layout") != "sparse"  # its other parts would be lost
-                and not placing(tensor.attrs))
+        if tensor.stored.why is None or tensor.format != self.NAME:
+            return False
+        layout, values = tensor.attrs.get("layout", "dense"), tensor.attrs.values()
+        places = [value for value in values if isinstance(value, dict) and "offset" in value]
+        fits = layout == "dense" or layout != "sparse" and not places  # no other parts, to be lost
+        return fits and is_text(tensor.dtype or tensor.attrs.get("dtype"))
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Facts) -> Chunks:
         problems = self.check_items(items, metadata, options)
@@ -4523,8 +4477,7 @@ class ZTensor(ZFamily):
             blocks = zstd_encode(part.parts(), part.nbytes, choices["level"])
         if not copied and order == ">":
             blocks = (swap(piece, part.check_readable()) for piece in part.parts())
-        text = self.known_digest(part, algorithm) if copied and algorithm != "none" else ""
-        digest = None if algorithm == "none" or text else Digest(algorithm)
+        digest = None if algorithm == "none" else Digest(algorithm)
         at = start
         for block in blocks:
             at += len(block)
@@ -4532,24 +4485,8 @@ class ZTensor(ZFamily):
                 digest.update(block)
             yield block
         facts["size"] = at - start
-        if algorithm != "none":
-            facts["checksum"] = text if digest is None else digest.text()
-
-    # Layout "sparse": sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array
-    # or a map that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the
-    # real library: see split_blob().
-    READS += ("sparse",) + BLOBS
-    COMPONENT = Schema(
-        ("offset", UNSIGNED, True, "first stored byte"),
-        ("size", UNSIGNED, True, "bytes stored"), ("dtype", "any", False, "uint64 or uint32"),
-        ("encoding", "any", False, "raw or zstd"),
-        ("data_endianness", one_of("little", "big"), None, "byte order, if raw"),
-        ("checksum", TEXT, None, "of the stored bytes"), other=("any", "custom field"))
-    ENTRY.rows.update(Schema(
-        ("sparse_format", "any", False, "csr or coo"), ("nnz", "any", False, "elements stored"),
-        ("indptr", "any", False, "csr: row pointers", COMPONENT),
-        ("indices", "any", False, "csr: columns", COMPONENT),
-        ("coords", "any", False, "coo: coordinates", COMPONENT)).rows)
+        if digest is not None:
+            facts["checksum"] = digest.text()
 
     def open_sparse(self, cursor: Cursor, item: Tensor, end: int) -> Tensor:
         """Return the sparse tensor that has the entry of this one."""
@@ -4726,6 +4663,8 @@ class ZTensor2(ZFamily):
         ("bool f8_e4m3fn f8_e5m2 f8_e4m3fnuz f8_e5m2fnuz f8_e8m0", "u8", 8), ("f4_e2m1", "u8", 4),
         ("complex64", "f32", 64), ("complex128", "f64", 128)) for name in names.split()])
     DTYPES = tuple(ITEMSIZE)
+    CODES: Any = dict([(dtype, {"dtype": code}) for code, dtype in SHORT_DTYPES.items()] + [
+        (dtype, {"dtype": "u8", "type": code}) for code, dtype in LOGICAL.items()])  # as written
     FACTS = ("dtype", "type", "encoding", "digest", "shard")  # kept of a part
     LAYOUT_KEYS = ("layout", "parts")
     RISING = True
@@ -4771,11 +4710,10 @@ class ZTensor2(ZFamily):
         top = cursor.cbor(nbytes, self.TOP, "manifest", codec=StrictCbor)
         if "shards" in top:
             attrs["shards"] = top["shards"]
-        far: Any = []  # (shard, start, stop, name, role) of parts in shards
+        ranges = [("", start, start + nbytes, "", "")]  # shard, start, stop, name, role
         tensors = cursor.entries(top["objects"], self.ENTRY, self.open_entry, "objects",
-                                 about=(end, top.get("shards", {}), far))
-        far.append(("", start, start + nbytes, "", ""))
-        cursor.one(self.check_overlap, cursor, far, tensors)
+                                 about=(end, top.get("shards", {}), ranges))
+        cursor.one(self.check_overlap, cursor, ranges)
         return attrs, top.get("attributes", Map()), tensors
 
     def find_manifest(self, cursor: Cursor, end: int) -> int:
@@ -4802,15 +4740,12 @@ class ZTensor2(ZFamily):
         cursor.pos = start
         return int(nbytes)
 
-    def check_overlap(self, cursor: Cursor, ranges: Any, tensors: Any) -> None:
+    def check_overlap(self, cursor: Cursor, ranges: Any) -> None:
         """Raise for the first part whose bytes overlap others, unless they are the same."""
-        ranges += [("", start, start + nbytes, name, role) for name, item in tensors.items()
-                   for start, nbytes, role in item.ranges() if nbytes]
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
                 name, role = row[3:] if row[3] else last[3:]  # the manifest has no name
-                role = role or ("values" if tensors[name].stored.entry else "data")
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
                 raise cursor.error(what, "objects", name, "parts", role, "blob", tensor=name,
                                    check="bounds")
@@ -4845,7 +4780,8 @@ class ZTensor2(ZFamily):
         return tensor.attrs.get("attributes") or Map()
 
     def open_part(self, cursor: Cursor, where: Any, found: Any, end: int, shards: Any,
-                  far: Any) -> Part:
+                  ranges: Any) -> Part:
+        """Return a part of an object; add its place to the ranges."""
         (offset, nbytes), code, shard = found["blob"], found.get("type"), found.get("shard")
         encoding, why = found.get("encoding"), None
         dtype, decoded = SHORT_DTYPES[found["dtype"]], found.get("decoded_length", nbytes)
@@ -4864,9 +4800,9 @@ class ZTensor2(ZFamily):
             why = None if dtype else f"type {show(code)} is not decoded here"
         if encoding not in (None, self.CODEC):
             why, encoding = say_unknown("encoding", encoding), "other"
+        if nbytes:
+            ranges.append((shard or "", offset, offset + nbytes, cursor.where[1], where[1]))
         if shard is not None:
-            if nbytes:
-                far.append((shard, offset, offset + nbytes, cursor.where[1], where[1]))
             offset, nbytes, encoding = 0, 0, "shard"
             why = f"it is in the shard {show(shard)} of {end + 40} bytes, a file of its own"
         return Part(where[1], dtype, offset, nbytes, decoded, encoding or "raw", "<", why,
@@ -4975,46 +4911,27 @@ class ZTensor2(ZFamily):
 
     def _pieces(self, items: Items, metadata: Any) -> Chunks:
         yield self.MAGICS[0]
-        at, entries, known, kinds = 8, [], {}, {}
+        at, objects, known = 8, {}, {}
         zeros = memoryview(bytes(self.PLACE))
-        names = [encode_text(name) for name, _ in items]
-        for name, (_, item) in sorted(zip(names, items), key=lambda row: row[0]):
-            text = self.known_digest(item, "xxh3") if item.stored.encoding == "raw" else ""
-            text, nbytes = text or self.hash_blocks("xxh3", item.blocks()), item.nbytes
+        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
+            digest, nbytes = self.hash_blocks("xxh3", item.blocks()), item.nbytes
             start = round_up(at, self.PLACE)
-            other, place = known.setdefault((nbytes, text), (item, start))
+            other, place = known.setdefault((nbytes, digest), (item, start))
             if place != start and same_bytes(item, other):
                 start = place
             elif nbytes:
                 yield zeros[:start - at]
                 yield from item.blocks()
                 at = start + nbytes
-            found = item._attrs and self.attributes_of(item)
-            key = item.dtype, item.shape, name if found else b""  # they are of one tensor
-            if key not in kinds:
-                keep(kinds, key, self._entry_around(item, found))
-            head, middle, tail = kinds[key]
-            entries.append(b"".join([cbor_head(3, len(name)), name, head, cbor_head(0, start),
-                                     middle, text.encode(), tail]))
-        data = cbor_head(5, 2 if metadata else 1) + b"\x67objects" + cbor_head(5, len(entries))
-        data += b"".join(sorted(entries))
-        if metadata:
-            data += b"\x6aattributes" + cbor_dumps(metadata, sort="bytes")
-        start = round_up(at, self.PLACE)
+            part = dict(self.CODES[item.dtype], blob=(start, nbytes), digest=digest)
+            objects[name] = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+            attributes = item._attrs and self.attributes_of(item)
+            if attributes:
+                objects[name]["attributes"] = attributes
+        top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
+        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield pack_record(self.FOOTER, start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
-
-    def _entry_around(self, item: Tensor, attributes: Any) -> "Tuple[bytes, bytes, bytes]":
-        """Return the bytes of an object's map in front of, between and behind start and digest."""
-        codes = dict([(dtype, code) for code, dtype in SHORT_DTYPES.items()])
-        part = {"blob": [0, item.nbytes], "dtype": codes.get(item.dtype, "u8"), "digest": "?" * 21}
-        part.update([("type", code) for code, dtype in self.LOGICAL.items() if dtype == item.dtype])
-        entry = {"parts": {"data": part}, "shape": item.shape, "layout": "dense"}
-        if attributes:
-            entry["attributes"] = attributes
-        head, rest = cbor_dumps(entry, sort="bytes").split(b"\x64blob\x82\0", 1)
-        middle, tail = rest.split(b"?" * 21, 1)
-        return head + b"\x64blob\x82", middle, tail
 
 
 def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
@@ -5077,9 +4994,7 @@ class Parameters:
         count, most = self.cursor.msgpack("array", "key", "parts of the name"), Primitiv.MAX_PARTS
         if not count:
             raise self.cursor.error("key has no components", "key")
-        if count > most:
-            raise self.cursor.error(f"{count} parts of a name, MAX_PARTS = {most} is the limit",
-                                    "key", error=Unsupported)
+        self.cursor.limit("key", count, 1, most, "MAX_PARTS of a name", Unsupported)
         name = bytearray()
         for i in range(count):
             part = escape_part(self.cursor.msgpack("str", "key", "part of the name", i))
@@ -5090,9 +5005,7 @@ class Parameters:
         """Return (dimensions, batch)."""
         cursor, most = self.cursor, Primitiv.MAX_DIMS
         size = cursor.msgpack("array", "dims", "dimensions")
-        if size > most:
-            raise cursor.error(f"{size} dimensions, MAX_DIMS = {most} is the limit", "dims",
-                               error=Unsupported)
+        cursor.limit("dims", size, 0, most, "MAX_DIMS", Unsupported)
         dims = tuple([cursor.uint32("dims", "dimension", i) for i in range(size)])
         batch = cursor.uint32("batch", "samples")
         if not batch:
@@ -5153,9 +5066,8 @@ class Primitiv(Format):
     MAX_DIMS = 32
     MAX_PARTS = 1 << 16  # of a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
-    OWNERS = {"tensor": "tensor", "parameter": "value"}  # name of the tensor of such a kind
-    HELD = {"tensor": "one tensor called 'tensor'",
-            "parameter": "one tensor called 'value' and statistics 'value:NAME'"}
+    HELD = {"tensor": ("tensor", "one tensor called 'tensor'"),  # by kind: its name
+            "parameter": ("value", "one tensor called 'value' and statistics 'value:NAME'")}
 
     def detect(self, head: bytes) -> bool:
         cursor = Cursor(Memory(head))
@@ -5243,7 +5155,7 @@ class Primitiv(Format):
                 problems.append((name, str(error)))
         rows.sort(key=lambda row: (row[0], row[1] is not None))
         self.refuse(problems + list(self._clashes(rows)))
-        if kind in self.OWNERS and not rows:
+        if kind in self.HELD and not rows:
             raise ValueError("kind=%r needs a tensor" % kind)
         values: Any = [256 * self.KINDS.index(kind)]  # in front of the tensors
         if kind == "shape":
@@ -5279,8 +5191,9 @@ class Primitiv(Format):
     def _make_row(self, kind: str, name: str, item: Tensor) -> Any:
         """Return (parts of the key, statistic or None, name, Tensor, batch) of what is written."""
         owner = name.split(":")[0] if kind == "parameter" else name
-        if kind != "model" and self.OWNERS.get(kind) != owner:
-            raise ValueError(f"kind={kind!r} holds {self.HELD.get(kind, 'no tensors')}")
+        wanted, words = self.HELD.get(kind, (None, "no tensors"))
+        if kind != "model" and owner != wanted:
+            raise ValueError(f"kind={kind!r} holds {words}")
         key, stat = split_name(name)
         if len(key) > self.MAX_PARTS:
             raise ValueError(f"{len(key)} parts, MAX_PARTS = {self.MAX_PARTS}")
@@ -5314,20 +5227,16 @@ class Primitiv(Format):
     def _chunks(head: bytes, rows: Any, kind: str) -> Chunks:
         yield head
         counts: Any = {}  # of the statistics of a key
-        known: Any = {}  # the bytes of parts of names, and of shapes: they come again
         for row in rows:
             counts[row[0]] = counts.get(row[0], -1) + 1
         for key, stat, _, item, batch in rows:
-            parts = key if kind == "model" else ()
-            lead = msgpack_size("array", len(key)) if parts and stat is None else b""
-            names = [known.get(part) or keep(known, part, msgpack_size("str", len(part)) + part)
-                     for part in (parts if stat is None else (stat,))]
-            shape = item.shape, batch
-            if shape not in known:
-                dims = item.shape[:-1] if batch > 1 else item.shape
-                keep(known, shape, msgpack_dumps(dims, typed=True) + msgpack_dumps(
-                    batch, typed=True) + msgpack_size("bin", item.nbytes))
-            yield lead + b"".join(names) + known[shape]
+            names: Any = (stat,) if stat is not None else key if kind == "model" else ()
+            lead = [msgpack_size("array", len(key))] if names and stat is None else []
+            for part in names:
+                lead += [msgpack_size("str", len(part)), part]
+            dims = item.shape[:-1] if batch > 1 else item.shape
+            lead += [msgpack_dumps(value, typed=True) for value in (dims, batch)]
+            yield b"".join(lead) + msgpack_size("bin", item.nbytes)
             yield from transpose(item).blocks()
             if stat is None and kind != "tensor":
                 yield pack(">BI", 0xCE, counts[key])
@@ -5350,24 +5259,19 @@ def name_bytes(text: str) -> bytes:
 
 def split_name(name: str) -> "Tuple[Any, Optional[bytes]]":
     """Return (the parts of its key, its statistic or None) of a name, as bytes."""
-    raw = name_bytes(name)
-    if b"\\" not in raw:
-        key, colon, stat = raw.partition(b":")
-        return tuple(key.split(b".")), stat if colon else None
-    parts, i = [bytearray()], 0
-    while i < len(raw) and raw[i:i + 1] != b":":
-        letter = raw[i:i + 1]
-        if letter == b"\\":
-            i += 1
-            letter = raw[i:i + 1]
-            if letter not in (b"\\", b".", b":"):
-                raise ValueError("a backslash stands only before '.', ':' or a backslash")
-        elif letter == b".":
+    parts, letters = [bytearray()], iter(name_bytes(name))
+    for letter in letters:
+        if letter in b":":
+            return tuple(map(bytes, parts)), bytes(letters)  # what is left
+        if letter in b".":
             parts.append(bytearray())
-            letter = b""
-        parts[-1] += letter
-        i += 1
-    return tuple(map(bytes, parts)), raw[i + 1:] if raw[i:i + 1] == b":" else None
+            continue
+        if letter in b"\\":
+            letter = next(letters, 0)
+            if letter not in b"\\.:":
+                raise ValueError("a backslash stands only before '.', ':' or a backslash")
+        parts[-1].append(letter)
+    return tuple(map(bytes, parts)), None
 
 
 def transpose(item: Tensor) -> Tensor:
@@ -5721,10 +5625,6 @@ class TensorBuffers(Format):
         start = start if nbytes else min(start, flat.base)  # of no bytes, any offset will do
         return Tensor(name, dtype, tuple(shape), Storage(cursor.source, nbytes, why=why),
                       start, ("id", number), self.NAME)
-
-    def notes(self, attrs: Any, tensors: "List[Tensor]") -> Chunks:
-        if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
-            yield "not sorted by id, the key of its schema: who searches by halves misses tensors"
 
     @staticmethod
     def hash_name(raw: bytes) -> int:
@@ -6561,29 +6461,7 @@ def check_work(items: Items, cast: bool = False) -> None:
 
 # -- [8c] shards ---------------------------------------------------------------------------------
 
-MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
 ANYWHERE = "partial=True takes each tensor from where it is whole"
-
-
-class Reopened(Lazy):
-    """The source of a shard that is opened for each read."""
-
-    zero_copy: Any = False
-
-    def __init__(self, source: Any) -> None:
-        super().__init__(*source.stamp + (source.nbytes,))
-        self.path = source.path
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        if self._source is False:
-            raise ValueError(f"{plain(self.path)}: the File is closed")
-        source = open_path(self.stamp[0], False)
-        try:
-            if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
-                raise FormatError("the shard has changed since it was opened", path=self.path)
-            return source.view(offset, nbytes)
-        finally:
-            source.close()
 
 
 class Joined(File):
@@ -6635,15 +6513,12 @@ class Joined(File):
             raise Unsupported(what, path=path)
         source = open_path(where, mapped)
         source.path = path
-        made: Any = source
-        if len(self.parts) >= MAX_OPEN_SHARDS:
-            made = Reopened(source)
-        elif source.zero_copy:  # a mapping: the file need not stay open
-            made = Memory(source.view(0, source.nbytes), True)
-            made.path, made.stamp = path, source.stamp
-        if made is not source:
-            source.close()
-        return made
+        if not source.zero_copy:
+            return source
+        memory = Memory(source.view(0, source.nbytes), True)  # the file need not stay open
+        memory.path, memory.stamp = path, source.stamp
+        source.close()
+        return memory
 
     def open_part(self, shard: str) -> File:
         """Return a shard as a File, whatever tensors it has."""

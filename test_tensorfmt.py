@@ -5171,7 +5171,7 @@ def many_statistics(key, count=6000):
 UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
     "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
     "the data end", "bytes left", "left over", "not a ", "not read", "another ", "at least",
-    "too short", "the shortest", "after the end", "a NUL byte in the JSON",
+    "too short", "the shortest", "after the end",
     "the header begins", "has no item", "tensors are whole")
 
 
@@ -5471,15 +5471,11 @@ class ManyTensorsTest(TestCase):
     """What is copied as it is; what thousands of tensors take."""
 
     @full
-    def test_what_is_copied_is_not_looked_at_twice(self):
-        """A stored checksum that goes with its bytes."""
+    def test_what_is_copied_has_its_checksum(self):
+        """A file saved again; a checksum of bytes that became others."""
         for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
-            usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
-            if ("ok", "canonical") in [row[:2] for row in usual[0]]:
-                self.assertEqual(usual[1], data)
-            with Changed(tensorfmt, "is_digest", lambda *args: False):
-                self.assertEqual(tensorfmt.verify(data).rows, usual[0])
-                self.assertEqual(dumps(load(data), format=load(data).format), usual[1])
+            if ("ok", "canonical") in [row[:2] for row in tensorfmt.verify(data).rows]:
+                self.assertEqual(dumps(load(data), format=load(data).format), data)
         other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567")  # only the kind counts
         for order in ("little", "big"):
             data = dumps({"w": other}, format="ztensor", data_endianness=order)
@@ -5487,10 +5483,6 @@ class ManyTensorsTest(TestCase):
             for again in (load(data)["w"].contiguous(), load(data)["w"].astype("float64")):
                 # its attrs are those of the stored bytes
                 self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
-        for text, known in (("crc32c:0x0123abcd", False), ("crc32c:0123ABCD00", False),
-                            ("sha256:" + "A" * 64, False), ("sha256:" + "a" * 63, False),
-                            ("crc32c:0x0123ABCD", True), ("sha256:" + "a" * 64, True)):
-            self.assertEqual(bool(tensorfmt.is_digest(text[:6], text)), known, text)
 
     @about("ztensor")
     def test_custom_fields_behind_a_checksum(self):
