@@ -6464,6 +6464,30 @@ def check_work(items: Items, cast: bool = False) -> None:
 ANYWHERE = "partial=True takes each tensor from where it is whole"
 
 
+MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+
+
+class Reopened(Lazy):
+    """The source of a shard that is opened for each read."""
+
+    zero_copy: Any = False
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(*source.stamp + (source.nbytes,))
+        self.path = source.path
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        if self._source is False:
+            raise ValueError(f"{plain(self.path)}: the File is closed")
+        source = open_path(self.stamp[0], False)
+        try:
+            if (source.nbytes, source.stamp[2]) != (self.nbytes, self.stamp[2]):
+                raise FormatError("the shard has changed since it was opened", path=self.path)
+            return source.view(offset, nbytes)
+        finally:
+            source.close()
+
+
 class Joined(File):
     """A model in several files; a shard is opened when one of its tensors is asked for.
 
@@ -6513,12 +6537,15 @@ class Joined(File):
             raise Unsupported(what, path=path)
         source = open_path(where, mapped)
         source.path = path
-        if not source.zero_copy:
-            return source
-        memory = Memory(source.view(0, source.nbytes), True)  # the file need not stay open
-        memory.path, memory.stamp = path, source.stamp
-        source.close()
-        return memory
+        made: Any = source
+        if len(self.parts) >= MAX_OPEN_SHARDS:
+            made = Reopened(source)
+        elif source.zero_copy:  # a mapping: the file need not stay open
+            made = Memory(source.view(0, source.nbytes), True)
+            made.path, made.stamp = path, source.stamp
+        if made is not source:
+            source.close()
+        return made
 
     def open_part(self, shard: str) -> File:
         """Return a shard as a File, whatever tensors it has."""
