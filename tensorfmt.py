@@ -8825,9 +8825,9 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
 COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
-    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\w+\.write", "casts": "casts",
-    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
-    "quantized": r"quantized|\w+\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
+    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\.write", "casts": "casts",
+    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\.open_sparse",
+    "quantized": r"quantized|\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
     "partial": "cut files", "shards": "shards",
     "tools": "other files|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 COPY_PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in COPY_PARTS])
@@ -8838,53 +8838,49 @@ CALLS = {  # what users call of a part
     "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
-TABLES = {"FORMATS", "LATER"}  # of which a copy has only some: an object of each class in a line
-
-
 class Piece:
     """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
-    A class uses what its bases and decorators do; what stands in it are pieces of their own.
-    `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
-    `calls`: the function that a method does nothing but call, as most that Python asks for.
+    A class uses what its bases do; what stands in it are pieces of their own, its members.
+    `title`: that of its section. `lacks`: the part, or format, without which a copy does not have
+    it; "" if it may have it. `calls`: the function that a method does nothing but call, as most
+    that Python asks for.
     """
 
-    lacks = ""
+    lacks = calls = ""
 
-    def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
+    def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
         import ast
-        self.is_code, self.inner = isinstance(node, (ast.FunctionDef, ast.ClassDef)), inner
-        self.is_constant = {ast.Name} == {
-            type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
-        outer = list(getattr(node, "decorator_list", ()))
-        call = getattr(getattr(node, "body", [None])[-1], "value", None) if not outer else None
-        alone = len(getattr(node, "body", "")) == 1 + bool(inner and self.is_code
-                                                           and ast.get_docstring(node))
-        self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
-        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        self.title, self.inner, self.defines = title, inner, defined_names(node)
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_constant = isinstance(node, (ast.Assign, ast.AnnAssign))
+        decorators = getattr(node, "decorator_list", [])
+        self.first, self.last = min([one.lineno for one in decorators + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
-        self.defines = defined_names(node)
         self.members: "List[Piece]" = []
+        uses = [node]
         if isinstance(node, ast.ClassDef) and not inner:
-            self.members = [Piece(one, lines, True) for one in node.body]
-            self.is_code = not outer  # else it adds to another class
-            self.defines = self.defines * self.is_code
-            outer += node.bases
+            self.members = [Piece(one, lines, title, True) for one in node.body]
+            uses = node.bases
+        elif isinstance(node, ast.FunctionDef) and inner and not decorators:
+            call = getattr(node.body[-1], "value", None)
+            alone = len(node.body) == 1 + bool(ast.get_docstring(node))
+            self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
         self.names: Any = set()
-        self.attributes: Any = set()
-        for one in outer if self.members else [node]:
-            find_names(one, self.names, self.attributes)
+        for one in uses:
+            find_names(one, self.names)
 
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
-        return not self.defines or bool([name for name in self.defines if name in names
-                                         or name[:2] == name[-2:] == "__"
-                                         and (self.inner or not self.lacks)])
+        return not self.defines or bool([
+            name for name in self.defines if name in names or self.inner and "." + name in names
+            or name[:2] == name[-2:] == "__" and (self.inner or not self.lacks)])
 
     def stub(self) -> str:
-        """Return the line that stands for a function or class that was left out."""
-        return f'{self.defines[0]} = left_out("{self.lacks}")'
+        """Return the line that stands for a function or class that was left out, else ""."""
+        left_out = self.lacks and self.is_code
+        return f'{self.defines[0]} = left_out("{self.lacks}")' if left_out else ""
 
 
 def bound_name(node: Any) -> "Optional[str]":
@@ -8908,129 +8904,102 @@ def defined_names(node: Any) -> "List[str]":
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
 
-def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
-    """Add the names of the module that a statement uses, and the attributes of any object."""
+def find_names(node: Any, names: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and with a dot those of attributes."""
     import ast
     if isinstance(node, (ast.FunctionDef, ast.Lambda)):
         local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
         names.add(node.id)
     elif isinstance(node, ast.Attribute):
-        attributes.add(node.attr)
+        names.add("." + node.attr)
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
-        attributes.add(getattr(node.args[1], "value", None))
+        names.add(f".{getattr(node.args[1], 'value', None)}")
     for child in ast.iter_child_nodes(node):
-        find_names(child, names, attributes, local)
+        find_names(child, names, local)
 
 
-class Section:
-    """The text from one banner to the next: its first line, its title, its pieces."""
-
-    def __init__(self, first: int, lines: "List[str]") -> None:
-        self.first, self.lines = first, lines
-        self.title = lines[0].strip("# -").partition("] ")[2]
-        self.pieces: "List[Piece]" = []
-
-    def text(self, kept: Any) -> str:
-        """Return the lines of what is kept; in a class, one for each name that was left out."""
-        lines = dict(enumerate(self.lines, self.first))
-        members = [one for piece in self.pieces for one in piece.members]
-        for piece in members + self.pieces:
-            if piece not in kept or piece.lacks and piece.is_code:
-                for at in range(piece.first, piece.last + 1):
-                    lines.pop(at, None)
-            if piece in kept and piece.lacks and piece in members:
-                lines[piece.last] = "    " + piece.stub()
-            elif piece in kept and piece.members and not (
-                    piece.lacks or kept.intersection(piece.members)):
-                lines[piece.last] = "    pass"
-        shown = [lines[at] for at in sorted(lines)]
-        if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
-            shown = [line for line in shown if line and line[0] != "#"]  # constants
-            shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
-        return "".join([line + "\n" for line in shown])
-
-
-def split_source(text: str) -> "List[Section]":
-    """Return the sections of a source text; the first is what stands before any banner."""
+def split_source(text: str) -> "List[Piece]":
+    """Return the statements of a source text, each with the title of its section."""
     import ast
-    lines = text.rstrip("\n").split("\n")
-    starts = [0] + [i for i, line in enumerate(lines) if line[:6] == "# -- ["] + [len(lines)]
-    sections = [Section(start + 1, lines[start:end]) for start, end in zip(starts, starts[1:])]
-    for node in ast.parse(text).body:
-        section = [one for one in sections if one.first <= node.lineno][-1]
-        section.pieces.append(Piece(node, lines))
-    return sections
+    lines, titles = text.split("\n"), [""]
+    for line in lines:
+        banner = line[:6] == "# -- ["
+        titles.append(line.strip("# -").partition("] ")[2] if banner else titles[-1])
+    return [Piece(node, lines, titles[node.lineno]) for node in ast.parse(text).body]
 
 
-def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> Any:
-    """Mark the pieces that a copy lacks; return the names of the formats and parts it lacks."""
+def mark_left_out(pieces: "List[Piece]", words: "List[str]") -> Any:
+    """Mark the pieces that a copy without some formats and parts lacks; return their names."""
     import re
-    others = [kind for kind in FORMATS if kind not in kinds]
-    others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
-    words = [(kind.NAME, kind.NAME) for kind in others]
-    words += [(part, COPY_PARTS[part]) for part in COPY_PARTS if part not in parts]
-
-    def lacking(*titles: str) -> str:
-        return "".join([word for word, pattern in words for title in titles
-                        if re.fullmatch(pattern, title)][:1])
-    for section in sections:
-        for piece in section.pieces:
-            names = [f"{section.title}.{name}" for name in piece.defines]
-            piece.lacks = lacking(section.title, *names)
-            for one in piece.members:
-                one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
-                                      for name in one.defines])
-    gone = {name: piece.lacks for section in sections for piece in section.pieces
-            if piece.lacks and piece.is_code for name in piece.defines}
-    for one in [one for section in sections for piece in section.pieces for one in piece.members]:
+    members = [one for piece in pieces for one in piece.members]
+    for piece in pieces + members:
+        titles = [piece.title] + ["." + name for name in piece.defines]
+        piece.lacks = ([word for word in words for title in titles
+                        if re.fullmatch(COPY_PARTS.get(word, word), title)] + [""])[0]
+    gone = {name: piece.lacks for piece in pieces if piece.stub() for name in piece.defines}
+    for one in members:
         one.lacks = one.lacks or gone.get(one.calls, "")
-    return sorted({word for word, _ in words})
+    return gone
 
 
-def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
-    """Return the pieces that are reached from the names that are wanted."""
-    pieces = [piece for section in sections for piece in section.pieces]
-    gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
+def find_kept(pieces: "List[Piece]", names: Any, gone: Any) -> Any:
+    """Return the pieces that are reached from some names; adds the names that these use."""
     kept: Any = set()
-    names, attributes = set(wanted), set(wanted)
-    waiting = [(piece, names) for piece in pieces
-               if not piece.lacks or piece.is_code or piece.is_constant]
+    waiting = [one for one in pieces if not one.lacks or one.is_code or one.is_constant]
     found = waiting
     while found:
-        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
-        waiting = [pair for pair in waiting if pair not in found]
-        for piece, _ in found:
-            if not piece.defines and gone.intersection(piece.names):
+        found = [piece for piece in waiting if piece.is_reached(names)]
+        waiting = [piece for piece in waiting if piece not in found]
+        for piece in found:
+            if not piece.defines and not piece.names.isdisjoint(gone):
                 continue  # it registers something that was left out
             kept.add(piece)
-            if not (piece.lacks and piece.is_code):
-                table = TABLES.intersection(piece.defines)
+            if not piece.stub():  # of tables, a copy has what is there
+                table = piece.defines in (["FORMATS"], ["LATER"])
                 names.update(piece.names.difference(gone if table else ()))
-                attributes.update(piece.attributes, piece.names)
-                waiting += [(member, attributes) for member in piece.members]
+                waiting += piece.members
     return kept
 
 
-def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
-    """Return the text of a copy with some formats and parts."""
+def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
+    """Return the text of what is kept, with a line for each name that was left out."""
+    import re
+    lines, stubs = dict(enumerate(text.split("\n"), 1)), ["\n"]
+    for piece in pieces + [member for one in pieces for member in one.members]:
+        stub = piece.stub()
+        if piece not in kept or stub:
+            for at in range(piece.first, piece.last + 1):
+                lines.pop(at, None)
+        if piece in kept and stub:
+            if piece.inner:
+                lines[piece.last] = "    " + stub
+            else:
+                stubs.append(stub)
+    for piece in pieces:
+        if piece.title == "left out" and stubs[1:]:
+            lines[piece.last] += "\n".join([""] + stubs)
+    text = "\n".join([lines[at] for at in sorted(lines)])
+    return re.sub(r"(?m)^# -- \[.*\n(?:(?:#(?! --).*)?\n)*(?=# -- |\Z)", "", text)  # empty sections
+
+
+def make_copy(text: str, pieces: "List[Piece]", kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return a copy of this text, of these statements, with some formats and parts."""
     parts = parts + ["fast"] * ("save" in parts)  # of much data there are sums, too
-    lacks = mark_left_out(sections, kinds, parts)
-    kept = find_kept(sections, [
-        name for part in parts if part in CALLS for name in CALLS[part].split()])
-    pieces = [piece for section in sections for piece in section.pieces]
-    stubs = "".join([piece.stub() + "\n" for piece in pieces
-                     if piece in kept and piece.lacks and piece.is_code])
-    text = "".join([section.text(kept) + ("\n" + stubs + "\n\n") * (
-        section.title == "left out" and bool(stubs)) for section in sections])
+    lacks = [kind.NAME for kind in FORMATS if kind not in kinds]
+    lacks += [kind.NAME for kind in LATER if kind.FAMILY in lacks]
+    lacks += [part for part in COPY_PARTS if part not in parts + lacks]
+    names = {name for part in parts for name in CALLS.get(part, "").split()}
+    kept = find_kept(pieces, names, mark_left_out(pieces, lacks))
+    text = cut_text(text, pieces, kept)
     known = [name for piece in pieces if piece in kept for name in piece.defines]
     others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
     for kind in others:
-        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of TABLES
+        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of tables
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
             ("LEFT_OUT", {magic: kind.NAME for kind in others for magic in kind.MAGICS}),
-            ("WITHOUT", lacks)):
+            ("WITHOUT", sorted(lacks))):
         text = set_value(text, name, value)
     return describe_copy(text, kinds, parts)
 
@@ -9566,7 +9535,7 @@ def show_vendor(args: Any) -> None:
     if formats or parts:
         wanted = [find_format(name) for name in formats] or list(FORMATS)
         wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
-        text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
+        text = make_copy(text, split_source(text), [kind for kind in FORMATS if kind in wanted],
                          ["load"] + parts if parts else list(COPY_PARTS))
     options = ["--formats " + ",".join(formats)] * bool(formats)
     options += ["--with " + ",".join(parts)] * bool(parts)

@@ -6254,15 +6254,15 @@ class FloorsTest(TestCase):
 # -- [13] copies ---------------------------------------------------------------------------------
 
 REFUSES = "this copy was made without "
-SOURCE = {}  # the module as sections, made once; answers of the whole; copies by their text
+SOURCE = {}  # the statements of the module, made once; answers of the whole; copies by their text
 
 
 def make_copy(formats, parts):
     """Return (text, module) of a copy with some formats and parts."""
     if not SOURCE:
-        SOURCE["sections"] = tensorfmt.split_source(text_of("tensorfmt.py"))
+        SOURCE["pieces"] = tensorfmt.split_source(text_of("tensorfmt.py"))
     kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in formats]
-    text = tensorfmt.make_copy(SOURCE["sections"], kinds, parts)
+    text = tensorfmt.make_copy(text_of("tensorfmt.py"), SOURCE["pieces"], kinds, parts)
     if text not in SOURCE:
         SOURCE[text] = module_of(text)
     return text, SOURCE[text]
@@ -6397,8 +6397,8 @@ class CopyTest(TestCase):
             self.assertEqual(repr(item)[:8], "<Tensor ")
 
     def test_what_is_kept_and_what_stands_for_the_rest(self):
-        sections = tensorfmt.split_source(SMALL_SOURCE)
-        rest = tensorfmt.make_copy(sections, tensorfmt.FORMATS[:1], ["load"])
+        pieces = tensorfmt.split_source(SMALL_SOURCE)
+        rest = tensorfmt.make_copy(SMALL_SOURCE, pieces, tensorfmt.FORMATS[:1], ["load"])
         self.assertEqual(rest.split('"""', 2)[2], SMALL_COPY)
 
     def test_what_stands_for_the_rest_raises(self):
@@ -6564,6 +6564,8 @@ class Reader:
 
 
 class Empty(Reader):
+    """Nobody names what it has."""
+
     LEFT = 1
 
 
@@ -6595,8 +6597,12 @@ Frames = left_out("zstd")
 
 
 #: - [6e] zstd -----------------------------------------------------------------------------------
+#
+# What is said of it.
 
 MOST = 5
+
+
 FORMATS = (
     Mag(),
 )
@@ -6629,7 +6635,7 @@ class Reader:
 
 
 class Empty(Reader):
-    pass
+    """Nobody names what it has."""
 
 
 def load(source, sys=None):
