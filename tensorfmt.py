@@ -8487,10 +8487,6 @@ class Diff(Result):
         number = count_of(len(self.differences), "difference")
         return "\n".join(lines + [f"{count_of(self.tensors, 'tensor')}, {number}"])
 
-    def note(self, noun: str, name: str, x: Any, y: Any, row: Facts) -> None:
-        sign = "~" if name in x and name in y else "-" if name in x else "+"
-        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
-
 
 def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
          watch: Any = None) -> Diff:
@@ -8514,21 +8510,25 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
                 return diff(file if one is a else a, b if one is a else file, rtol=rtol,
                             atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
-    found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
-    if watch is not None:
-        names = watch(names, sum([item.nbytes for item in a.values()]),
-                      lambda name: a[name].nbytes if name in a else 0)
-    for name in names:
-        row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
-        if row:
-            found.note("tensor", name, a, b, row)
+    found = Diff(a, b)
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    for noun, (x, y) in ("metadata", (all_metadata(a), all_metadata(b))), ("scalar", scalars):
-        for key in Map.fromkeys(list(x) + list(y)):
-            both = [data[key] for data in (x, y) if key in data]
-            if key not in idle if len(both) == 1 else to_json(both[0]) != to_json(both[1]):
-                found.note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
+    metadata = [all_metadata(file) for file in (a, b)]
+    for noun, (x, y) in ("tensor", (a, b)), ("metadata", metadata), ("scalar", scalars):
+        names: Any = Map.fromkeys(list(x) + list(y))
+        if noun == "tensor" and watch is not None:
+            names = watch(names, sum([item.nbytes for item in a.values()]),
+                          lambda name: a[name].nbytes if name in a else 0)
+        for name in names:
+            both = [data[name] for data in (x, y) if name in data]
+            if noun == "tensor":
+                row = diff_tensor(both, rtol, atol)
+            else:  # convert leaves idle ones behind
+                same = name in idle if len(both) == 1 else to_json(both[0]) == to_json(both[1])
+                row = {} if same else {"changes": both}
+            if row:
+                sign = "~" if len(both) == 2 else "-" if name in x else "+"
+                found.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
     return found
 
 
@@ -8657,9 +8657,9 @@ tr:target{background:light-dark(#fff2ad,#3b3516)}
 class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
-    def __init__(self, source: Any, options: Facts, tensor: Any = None, start: int = 0) -> None:
+    def __init__(self, source: Any, tensor: Any = None, start: int = 0) -> None:
         self.source, self.kind = source, kind_of(source, None)
-        fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
+        fields, parsed, self.error, _ = dissect(self.kind, source, {}, None)
         aim_offsets(fields)
         self.fields, self.attrs = fields, parsed[0] if parsed else {}
         self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
@@ -8950,13 +8950,11 @@ def find_kept(pieces: "List[Piece]", names: Any, gone: Any) -> Any:
     found = waiting
     while found:
         found = [piece for piece in waiting if piece.is_reached(names)]
+        kept.update(found)
         waiting = [piece for piece in waiting if piece not in found]
         for piece in found:
-            if not piece.defines and not piece.names.isdisjoint(gone):
-                continue  # it registers something that was left out
-            kept.add(piece)
-            if not piece.stub():  # of tables, a copy has what is there
-                table = piece.defines in (["FORMATS"], ["LATER"])
+            if not piece.stub():
+                table = piece.defines in (["FORMATS"], ["LATER"])  # of which a copy has some
                 names.update(piece.names.difference(gone if table else ()))
                 waiting += piece.members
     return kept
@@ -9126,11 +9124,6 @@ def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
         print(line)
 
 
-def in_colours(args: Any) -> bool:
-    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return args.color == "always" or args.color == "auto" and wanted
-
-
 def rounded(number: int) -> str:
     """Return a large number of bytes as people say it: 514.8 MB, 1.0 GB."""
     for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
@@ -9156,15 +9149,15 @@ def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
         sys.stderr.write(wipe)
 
 
-def each_file(args: Any, call: Any) -> int:
-    """Call for each file, also after a bad one; write what it returns, if JSON is wanted."""
+def each_file(args: Any) -> int:
+    """Run a command for each file, also after a bad one; if wanted, write all results as JSON."""
     code = 0
 
     def results() -> Chunks:
         nonlocal code
         for path in args.files:
             try:
-                facts = call(path, args)
+                facts = args.call(path, args)
                 code = code or int(facts.get("valid") is False)
             except BrokenPipeError:
                 raise
@@ -9181,17 +9174,13 @@ def each_file(args: Any, call: Any) -> int:
     return code
 
 
-def show_ls(args: Any) -> int:
-    return each_file(args, list_file)
-
-
 ORDERS: Any = {  # of the rows of ls, by (name, tensor)
     "bytes": lambda pair: -pair[1].stored.nbytes,
     "name": lambda pair: pair[0],
     "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
 
 
-def list_file(path: str, args: Any) -> Facts:
+def show_ls(path: str, args: Any) -> Facts:
     with load(open_input(path), **args.options) as file:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
@@ -9224,22 +9213,19 @@ def tree_of(items: Items, depth: int) -> "List[Facts]":
 
     Depth 0 is the deepest that has at most MAX_TREE lines.
     """
-    rows: Any = None
+    from collections import Counter
+    found: Any = None
     for parts in range(depth or 1, (depth or 16) + 1):
-        sums: Any = Map()
+        groups: Any = Map()
         for name, item in items:
             steps = ["#" if step.isdigit() else step for step in name.split(".", parts)[:parts]]
-            row = sums.setdefault(".".join(steps), {
-                "name": ".".join(steps), "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
-            row["tensors"] += 1
-            row["elements"] += item.size
-            row["bytes"] += item.stored.nbytes
-            dtype = dtype_of(item)
-            row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
-        if rows is not None and len(sums) > MAX_TREE:
+            groups.setdefault(".".join(steps), []).append(item)
+        if found is not None and len(groups) > MAX_TREE:
             break
-        rows = sums.values()
-    return list(rows)
+        found = groups
+    return [{"name": name, "tensors": len(group), "elements": sum([item.size for item in group]),
+             "bytes": sum([item.stored.nbytes for item in group]),
+             "dtypes": Map(Counter(map(dtype_of, group)))} for name, group in found.items()]
 
 
 def print_file(facts: Facts, title: str) -> None:
@@ -9397,9 +9383,9 @@ def stats_of(item: Tensor) -> Facts:
 
 
 def show_explain(args: Any) -> None:
-    source = open_source(open_input(args.file), args.options.get("mmap", True))
+    source = open_source(open_input(args.file), args.mmap)
     try:
-        found = Explained(source, {}, args.tensor, getattr(args, "from"))
+        found = Explained(source, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
             raise no_tensor(args.file, args.tensor, found.names)
         if args.html:
@@ -9410,7 +9396,8 @@ def show_explain(args: Any) -> None:
             write_json({key: getattr(row[0], key) for key in Field.__slots__}
                        for row in found.rows)
         else:
-            print_fields(found, in_colours(args))
+            usual = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            print_fields(found, args.color == "always" or args.color == "auto" and usual)
     finally:
         source.close()
     if found.error is not None:
@@ -9435,11 +9422,7 @@ def print_fields(found: Explained, coloured: bool) -> None:
             [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
 
 
-def show_verify(args: Any) -> int:
-    return each_file(args, verify_file)
-
-
-def verify_file(path: str, args: Any) -> Facts:
+def show_verify(path: str, args: Any) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
         print(shell_words(str(report)))
@@ -9513,7 +9496,7 @@ def show_demo(args: Any) -> None:
             with load(path, verify=True) as file:
                 if [name for name, item in file.items() if item != wanted[name]]:
                     raise FormatError(f"{plain(path)} does not come back as it was saved")
-                found = Explained(file._source, {})
+                found = Explained(file._source)
                 found.rows = found.rows[:3]
                 print_fields(found, False)
             print(str(verify(path)).split("\n")[-1].replace(path, os.path.basename(path)) + "\n")
@@ -9608,7 +9591,8 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--quiet": {"help": "only what is bad"},
     "--deep": {"help": "XXH3 of large files, too (slow)"},
     "--partial": {"help": "the tensors that are whole in a file that was cut short"},
-    "--no-mmap": {"help": "read files, do not map them: of network disks, or that may shrink"},
+    "--no-mmap": {"action": "store_false", "dest": "mmap",
+                  "help": "read files, do not map them: of network disks, or that may shrink"},
     "--rtol": {"metavar": "X", "type": float, "default": 0.0,
                "help": "values are the same up to atol + rtol * |b|"},
     "--atol": {"metavar": "X", "type": float, "default": 0.0},
@@ -9694,9 +9678,8 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         if not hasattr(args, "call"):
             parser.print_help()
             return 0
-        given = ("partial", "partial", True), ("no_mmap", "mmap", False)
-        args.options = {key: value for name, key, value in given if getattr(args, name, False)}
-        code = int(args.call(args) or 0)
+        args.options = {key: getattr(args, key) for key in ("partial", "mmap") if key in args}
+        code = each_file(args) if "files" in args else int(args.call(args) or 0)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `| head`; the flush at exit must not fail, too

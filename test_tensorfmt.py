@@ -6536,7 +6536,6 @@ import sys
 
 ENCODINGS = {}
 ENCODINGS["zstd"] = MOST
-ENCODINGS.update(zstd=Frames())
 
 
 class File:
