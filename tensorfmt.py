@@ -8825,10 +8825,11 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
 COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
-    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\.write", "casts": "casts",
-    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\.open_sparse",
-    "quantized": r"quantized|\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "shards": "shards",
+    "load": "", "fast": r"quick \w+", "save": r"values|save|work|\.write",
+    "casts": r"casts|\.astype", "float8": "float8", "zstd": "zstd",
+    "sparse": r"sparse|\.open_sparse", "quantized": r"quantized|\.BurnSchemes",
+    "arrays": r"arrays|\.__(array|dlpack|jax_array|buffer)__",
+    "pickles": r"pickles|\.__(reduce|copy|deepcopy)__", "partial": "cut files", "shards": "shards",
     "tools": "other files|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 COPY_PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in COPY_PARTS])
 CALLS = {  # what users call of a part
@@ -8843,11 +8844,10 @@ class Piece:
 
     A class uses what its bases do; what stands in it are pieces of their own, its members.
     `title`: that of its section. `lacks`: the part, or format, without which a copy does not have
-    it; "" if it may have it. `calls`: the function that a method does nothing but call, as most
-    that Python asks for.
+    it; "" if it may have it.
     """
 
-    lacks = calls = ""
+    lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
         import ast
@@ -8863,13 +8863,7 @@ class Piece:
         if isinstance(node, ast.ClassDef) and not inner:
             self.members = [Piece(one, lines, title, True) for one in node.body]
             uses = node.bases
-        elif isinstance(node, ast.FunctionDef) and inner and not decorators:
-            call = getattr(node.body[-1], "value", None)
-            alone = len(node.body) == 1 + bool(ast.get_docstring(node))
-            self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
-        self.names: Any = set()
-        for one in uses:
-            find_names(one, self.names)
+        self.names: Any = set().union(*map(used_names, uses))
 
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
@@ -8883,40 +8877,36 @@ class Piece:
         return f'{self.defines[0]} = left_out("{self.lacks}")' if left_out else ""
 
 
-def bound_name(node: Any) -> "Optional[str]":
-    """Return the name that a node of a syntax tree gives to something."""
-    import ast
-    if isinstance(node, ast.alias):
-        return str(node.asname or node.name.split(".")[0])
-    if isinstance(node, ast.Name):
-        return node.id if isinstance(node.ctx, ast.Store) else None
-    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
-
-
 def defined_names(node: Any) -> "List[str]":
     """Return the names that a statement defines, also in its branches."""
     import ast
-    name = bound_name(node)
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        name = getattr(node.value, "id", None)  # what a table holds goes with the table
-    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
-        return [name] if name else []
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [node.asname or node.name.split(".")[0]]
+    if isinstance(node, (ast.Name, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+        name = getattr(node, "id", getattr(getattr(node, "value", None), "id", None))
+        return [name] if name else []  # of an item that of its table: it goes with that
+    if isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
+        return []
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
 
-def find_names(node: Any, names: Any, local: Any = frozenset()) -> None:
-    """Add the names of the module that a statement uses, and with a dot those of attributes."""
+def used_names(node: Any) -> Any:
+    """Return the names of the module that a statement uses, and with a dot those of attributes."""
     import ast
-    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
-        names.add(node.id)
-    elif isinstance(node, ast.Attribute):
-        names.add("." + node.attr)
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
-        names.add(f".{getattr(node.args[1], 'value', None)}")
-    for child in ast.iter_child_nodes(node):
-        find_names(child, names, local)
+    names: Any = set()
+    local: Any = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name):
+            (names if isinstance(one.ctx, ast.Load) else local).add(one.id)
+        elif isinstance(one, (ast.arg, ast.alias)):
+            local.add(one.arg if isinstance(one, ast.arg) else one.asname or one.name)
+        elif isinstance(one, ast.Attribute):
+            names.add("." + one.attr)
+        elif isinstance(one, ast.Call) and getattr(one.func, "id", "") in ("getattr", "hasattr"):
+            names.add(f".{getattr(one.args[1], 'value', None)}")
+    return names - local
 
 
 def split_source(text: str) -> "List[Piece]":
@@ -8929,22 +8919,19 @@ def split_source(text: str) -> "List[Piece]":
     return [Piece(node, lines, titles[node.lineno]) for node in ast.parse(text).body]
 
 
-def mark_left_out(pieces: "List[Piece]", words: "List[str]") -> Any:
-    """Mark the pieces that a copy without some formats and parts lacks; return their names."""
+def mark_left_out(pieces: "List[Piece]", words: "List[str]") -> None:
+    """Mark the pieces that a copy without some formats and parts lacks."""
     import re
-    members = [one for piece in pieces for one in piece.members]
-    for piece in pieces + members:
+    for piece in pieces:
         titles = [piece.title] + ["." + name for name in piece.defines]
         piece.lacks = ([word for word in words for title in titles
                         if re.fullmatch(COPY_PARTS.get(word, word), title)] + [""])[0]
-    gone = {name: piece.lacks for piece in pieces if piece.stub() for name in piece.defines}
-    for one in members:
-        one.lacks = one.lacks or gone.get(one.calls, "")
-    return gone
+        mark_left_out(piece.members, words)
 
 
-def find_kept(pieces: "List[Piece]", names: Any, gone: Any) -> Any:
+def find_kept(pieces: "List[Piece]", names: Any) -> Any:
     """Return the pieces that are reached from some names; adds the names that these use."""
+    gone = {name for piece in pieces if piece.stub() for name in piece.defines}
     kept: Any = set()
     waiting = [one for one in pieces if not one.lacks or one.is_code or one.is_constant]
     found = waiting
@@ -8988,7 +8975,8 @@ def make_copy(text: str, pieces: "List[Piece]", kinds: "List[Format]", parts: "L
     lacks += [kind.NAME for kind in LATER if kind.FAMILY in lacks]
     lacks += [part for part in COPY_PARTS if part not in parts + lacks]
     names = {name for part in parts for name in CALLS.get(part, "").split()}
-    kept = find_kept(pieces, names, mark_left_out(pieces, lacks))
+    mark_left_out(pieces, lacks)
+    kept = find_kept(pieces, names)
     text = cut_text(text, pieces, kept)
     known = [name for piece in pieces if piece in kept for name in piece.defines]
     others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
@@ -9283,24 +9271,28 @@ def show_get(args: Any) -> int:
     with load(open_input(args.file), **args.options) as file:
         items, one = pick(file, args.name, args.file)
         if args.stats:
-            return show_stats(items, one and args.name is not None, args.json)
+            return show_stats(items, one, args.json)
         if args.name is None or args.raw and not one:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
                             + ("" if args.raw else ", or --stats"))
-        facts = [{"name": name, "dtype": item.dtype, "shape": item.shape, "values": item.tolist()}
-                 for name, item in items if args.json]
         if args.json:
+            facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
+                      "values": item.tolist()} for name, item in items]
             write_json(facts[0] if one else iter(facts))
-        for name, item in items if not args.json else ():
-            if args.raw:
-                write_raw(item)
-                continue
-            if not one:
-                print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
-            print(preview(item))
-            if item.size > MAX_SHOWN:
-                print(f"{count_of(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+        elif args.raw:
+            write_raw(items[0][1])
+        else:
+            print_values(items, one)
     return 0
+
+
+def print_values(items: Items, one: bool) -> None:
+    for name, item in items:
+        if not one:
+            print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
+        print(preview(item))
+        if item.size > MAX_SHOWN:
+            print(f"{count_of(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
 
 
 def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
@@ -9344,27 +9336,25 @@ def write_raw(item: Tensor) -> None:
 def show_stats(items: Items, one: bool, json: bool) -> int:
     """Print statistics of tensors, a row each; a damaged one does not stop the others."""
     check_work(items)
+    rows: Any = []
     errors: "List[FormatError]" = []
-
-    def rows() -> Chunks:
-        for name, item in items:
-            row = {"name": name, "dtype": dtype_of(item), "shape": item.shape}
-            try:
-                row.update(stats_of(item))
-            except FormatError as error:
-                row["error"] = error.what
-                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
-            yield row
+    for name, item in items:
+        row = {"name": name, "dtype": dtype_of(item), "shape": item.shape}
+        try:
+            row.update(stats_of(item))
+        except FormatError as error:
+            row["error"] = error.what
+            errors += [] if isinstance(error, Unsupported) else [error]
+        rows.append(row)
     if json:
-        write_json(next(rows()) if one else rows())
+        write_json(rows[0] if one else rows)
     else:
         keys = "min", "max", "mean", "nan", "infinite"
-        lines: Any = [list(keys) + ["name"]]
-        lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
-            f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
-        table(lines)
+        table([list(keys) + ["name"]] + [
+            [row.get(key) for key in keys] + [plain(row["name"]) + (
+                f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows])
     if errors:
-        raise errors.pop()
+        raise errors[0]
     return 0
 
 

@@ -6577,8 +6577,8 @@ def load(source, sys=None):
 
     >>> load(b"")
     """
-    unused = Frames(source)  # a name of its own
-    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+    frames = Frames(source)  # a name of its own
+    return frames, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
 '''.replace('#: -', '# --')
 SMALL_COPY = '''
 __version__ = "1"
@@ -6639,8 +6639,8 @@ class Empty(Reader):
 
 def load(source, sys=None):
     """Return something."""
-    unused = Frames(source)  # a name of its own
-    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+    frames = Frames(source)  # a name of its own
+    return frames, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
 '''.replace('#: -', '# --')
 
 
