@@ -8950,7 +8950,7 @@ def find_kept(pieces: "List[Piece]", names: Any) -> Any:
 def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
     """Return the text of what is kept, with a line for each name that was left out."""
     import re
-    lines, stubs = dict(enumerate(text.split("\n"), 1)), ["\n"]
+    lines, stubs = dict(enumerate(text.split("\n"), 1)), ["\n\n"]
     for piece in pieces + [member for one in pieces for member in one.members]:
         stub = piece.stub()
         if piece not in kept or stub:
@@ -8961,9 +8961,8 @@ def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
                 lines[piece.last] = "    " + stub
             else:
                 stubs.append(stub)
-    for piece in pieces:
-        if piece.title == "left out" and stubs[1:]:
-            lines[piece.last] += "\n".join([""] + stubs)
+    place = [piece.last for piece in pieces if piece.title == "left out"][0]
+    lines[place] += "\n".join(stubs)
     text = "\n".join([lines[at] for at in sorted(lines)])
     return re.sub(r"(?m)^# -- \[.*\n(?:(?:#(?! --).*)?\n)*(?=# -- |\Z)", "", text)  # empty sections
 
@@ -9236,21 +9235,19 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
     nbytes = sum([item.stored.nbytes for _, item in items])
     size = sum([item.size for _, item in items])
-    lines: Any = []
     if "tree" in facts:
-        limit = MAX_TREE if limit is None else limit
-        rows = facts["tree"][:limit]
+        rows = facts["tree"][:MAX_TREE if limit is None else limit]
         more = len(facts["tree"]) - len(rows)
-        lines.append(["bytes", "elements", "tensors", "dtype", "name"])
+        lines: Any = [["bytes", "elements", "tensors", "dtype", "name"]]
         for row in rows:
-            kinds = [f"{dtype} {count}" for dtype, count in row["dtypes"].items()]
-            lines.append([row["bytes"], row["elements"], row["tensors"],
-                          list_names(kinds if kinds[1:] else list(row["dtypes"]), 3),
+            counts = list(row["dtypes"].items())
+            kinds = [f"{dtype} {count}" if counts[1:] else dtype for dtype, count in counts]
+            lines.append([row["bytes"], row["elements"], row["tensors"], list_names(kinds, 3),
                           plain(row["name"])])
         lines.append([nbytes, size, len(items), "", "total"])
     else:
         rows, more = facts["tensors"], len(items) - len(facts["tensors"])
-        lines.append(["bytes", "offset", "dtype", "shape", "name"])
+        lines = [["bytes", "offset", "dtype", "shape", "name"]]
         for row in rows:
             coding = "" if row["encoding"] == "raw" else " " + plain(row["encoding"])
             lines.append([row["bytes"], row["offset"], row["dtype"] + coding, show(row["shape"]),
@@ -9282,17 +9279,14 @@ def show_get(args: Any) -> int:
         elif args.raw:
             write_raw(items[0][1])
         else:
-            print_values(items, one)
+            for name, item in items:
+                if not one:
+                    print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
+                print(preview(item))
+                if item.size > MAX_SHOWN:
+                    print(f"{count_of(item.size, 'element')}: "
+                          "--json prints all, 'NAME[:9]' a part")
     return 0
-
-
-def print_values(items: Items, one: bool) -> None:
-    for name, item in items:
-        if not one:
-            print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
-        print(preview(item))
-        if item.size > MAX_SHOWN:
-            print(f"{count_of(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
 
 
 def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
@@ -9500,7 +9494,7 @@ def show_vendor(args: Any) -> None:
         source = stream.read()
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    formats, parts = args.formats, getattr(args, "with")
+    formats, parts = args.formats, args.parts
     for word in parts:
         if word not in COPY_PARTS:
             raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {show(word)}")
@@ -9599,7 +9593,7 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--dense": {"help": "write sparse tensors with their zeros"},
     "--drop": {"help": "leave out what has no place"},
     "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
-    "--with": {"metavar": "PART,...", "type": words, "default": [],
+    "--with": {"metavar": "PART,...", "dest": "parts", "type": words, "default": [],
                "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
@@ -9632,6 +9626,7 @@ def make_parser() -> Any:
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
+    parser.set_defaults(call=lambda args: parser.print_help())
     commands = parser.add_subparsers(metavar="COMMAND")
     for call, does, arguments in COMMANDS:
         one = commands.add_parser(call.__name__[5:], help=does, description=does,
@@ -9663,11 +9658,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
     sys.stdout, sys.stderr = escaping(sys.stdout), escaping(sys.stderr)
     try:
-        parser = make_parser()
-        args = parser.parse_args(argv)
-        if not hasattr(args, "call"):
-            parser.print_help()
-            return 0
+        args = make_parser().parse_args(argv)
         args.options = {key: getattr(args, key) for key in ("partial", "mmap") if key in args}
         code = each_file(args) if "files" in args else int(args.call(args) or 0)
         sys.stdout.flush()
