@@ -8735,9 +8735,9 @@ def page_banner(found: Explained) -> str:
     missing = list_names(found.attrs.get("missing", ()), 10)
     missing = "Not whole: " + missing if missing else ""
     return (f'<p class="banner fault"><b>This file is broken: '
-            f"{to_html(found.error.what, MAX_LINE)}.</b> The fault is at {link(fault.offset)}, "
-            f"{to_html(fault.name)}; {found.sums['unreached']:,} bytes were not read. "
-            f"{to_html(missing, MAX_LINE)}</p>")
+            f"{to_html(shell_words(found.error.what), MAX_LINE)}.</b> The fault is at "
+            f"{link(fault.offset)}, {to_html(fault.name)}; {found.sums['unreached']:,} bytes were "
+            f"not read. {to_html(missing, MAX_LINE)}</p>")
 
 
 def link(offset: int) -> str:
@@ -9259,11 +9259,6 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
         print(f"not whole: {plain(name)}")
 
 
-def no_tensor(path: str, name: str, names: Any) -> ValueError:
-    hint = nearest(name, names) or " (`ls` lists them)"
-    return ValueError(f"{plain(path)}: no tensor {quote(name)}{hint}")
-
-
 def show_get(args: Any) -> int:
     with load(open_input(args.file), **args.options) as file:
         items, one = pick(file, args.name, args.file)
@@ -9303,9 +9298,7 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
     found = [one for one in file if fnmatchcase(one, name)]
     if not found:
         whole = owner if keys.endswith("]") else name
-        if whole in file.attrs.get("missing", ()):
-            raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
-        raise no_tensor(path, whole, file)
+        raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
     return [(one, file[one]) for one in found], False  # shards of others are not opened
 
 
@@ -9371,10 +9364,9 @@ def show_explain(args: Any) -> None:
     try:
         found = Explained(source, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            raise no_tensor(args.file, args.tensor, found.names)
+            hint = nearest(args.tensor, found.names)
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            if found.error is not None:
-                found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
             write_json({key: getattr(row[0], key) for key in Field.__slots__}
@@ -9498,22 +9490,21 @@ def show_vendor(args: Any) -> None:
     for word in parts:
         if word not in COPY_PARTS:
             raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {show(word)}")
-    text = source.decode()
+    text, made_by = source.decode(), "tensorfmt vendor OUT.py"
     if formats or parts:
         wanted = [find_format(name) for name in formats] or list(FORMATS)
         wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
         text = make_copy(text, split_source(text), [kind for kind in FORMATS if kind in wanted],
                          ["load"] + parts if parts else list(COPY_PARTS))
-    options = ["--formats " + ",".join(formats)] * bool(formats)
-    options += ["--with " + ",".join(parts)] * bool(parts)
+    for option, words in ("--formats", formats), ("--with", parts):
+        made_by += f" {option} {','.join(words)}" if words else ""
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
-            f"# {sha256(source).hexdigest()}\n"
-            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+            f"# {sha256(source).hexdigest()}\n# made by: {made_by}\n")
     text = text.replace("\n", made, 1)
     write_text(args.out, text, count_of(text.count("\n"), "line"))
 
 
-def words(text: str) -> "List[str]":
+def comma_list(text: str) -> "List[str]":
     return [word for word in text.split(",") if word]
 
 
@@ -9592,8 +9583,8 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
     "--dense": {"help": "write sparse tensors with their zeros"},
     "--drop": {"help": "leave out what has no place"},
-    "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
-    "--with": {"metavar": "PART,...", "dest": "parts", "type": words, "default": [],
+    "--formats": {"metavar": "NAME,...", "type": comma_list, "default": [], "help": "only these"},
+    "--with": {"metavar": "PART,...", "dest": "parts", "type": comma_list, "default": [],
                "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
