@@ -9003,12 +9003,8 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
     titles = ", ".join([kind.TITLE for kind in kinds])
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
-             "        print(list(file.values()))\n\nContents")
-    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
-                  lambda found: about + found.group(1) + '"""', text, count=1)
-    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
-    text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
-        found.group(1) in sections), text)
+             '        print(list(file.values()))\n"""')
+    text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
     if "tools" not in parts:  # nobody runs what is for type checkers
         text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
                       lambda found: found.group(1).replace("    ", ""), text)
