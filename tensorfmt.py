@@ -8341,10 +8341,6 @@ class Diff(Result):
         number = count_of(len(self.differences), "difference")
         return "\n".join(lines + [f"{count_of(self.tensors, 'tensor')}, {number}"])
 
-    def note(self, noun: str, name: str, x: Any, y: Any, row: Facts) -> None:
-        sign = "~" if name in x and name in y else "-" if name in x else "+"
-        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
-
 
 def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
          watch: Any = None) -> Diff:
@@ -8368,21 +8364,25 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
                 return diff(file if one is a else a, b if one is a else file, rtol=rtol,
                             atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
-    found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
-    if watch is not None:
-        names = watch(names, sum([item.nbytes for item in a.values()]),
-                      lambda name: a[name].nbytes if name in a else 0)
-    for name in names:
-        row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
-        if row:
-            found.note("tensor", name, a, b, row)
+    found = Diff(a, b)
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    for noun, (x, y) in ("metadata", (all_metadata(a), all_metadata(b))), ("scalar", scalars):
-        for key in Map.fromkeys(list(x) + list(y)):
-            both = [data[key] for data in (x, y) if key in data]
-            if key not in idle if len(both) == 1 else to_json(both[0]) != to_json(both[1]):
-                found.note(noun, key, x, y, {"changes": both})  # convert leaves idle ones behind
+    metadata = [all_metadata(file) for file in (a, b)]
+    for noun, (x, y) in ("tensor", (a, b)), ("metadata", metadata), ("scalar", scalars):
+        names: Any = Map.fromkeys(list(x) + list(y))
+        if noun == "tensor" and watch is not None:
+            names = watch(names, sum([item.nbytes for item in a.values()]),
+                          lambda name: a[name].nbytes if name in a else 0)
+        for name in names:
+            both = [data[name] for data in (x, y) if name in data]
+            if noun == "tensor":
+                row = diff_tensor(both, rtol, atol)
+            else:  # convert leaves idle ones behind
+                same = name in idle if len(both) == 1 else to_json(both[0]) == to_json(both[1])
+                row = {} if same else {"changes": both}
+            if row:
+                sign = "~" if len(both) == 2 else "-" if name in x else "+"
+                found.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
     return found
 
 
@@ -8511,9 +8511,9 @@ tr:target{background:light-dark(#fff2ad,#3b3516)}
 class Explained:
     """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
 
-    def __init__(self, source: Any, options: Facts, tensor: Any = None, start: int = 0) -> None:
+    def __init__(self, source: Any, tensor: Any = None, start: int = 0) -> None:
         self.source, self.kind = source, kind_of(source, None)
-        fields, parsed, self.error, _ = dissect(self.kind, source, options, None)
+        fields, parsed, self.error, _ = dissect(self.kind, source, {}, None)
         aim_offsets(fields)
         self.fields, self.attrs = fields, parsed[0] if parsed else {}
         self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
@@ -8589,9 +8589,9 @@ def page_banner(found: Explained) -> str:
     missing = list_names(found.attrs.get("missing", ()), 10)
     missing = "Not whole: " + missing if missing else ""
     return (f'<p class="banner fault"><b>This file is broken: '
-            f"{to_html(found.error.what, MAX_LINE)}.</b> The fault is at {link(fault.offset)}, "
-            f"{to_html(fault.name)}; {found.sums['unreached']:,} bytes were not read. "
-            f"{to_html(missing, MAX_LINE)}</p>")
+            f"{to_html(shell_words(found.error.what), MAX_LINE)}.</b> The fault is at "
+            f"{link(fault.offset)}, {to_html(fault.name)}; {found.sums['unreached']:,} bytes were "
+            f"not read. {to_html(missing, MAX_LINE)}</p>")
 
 
 def link(offset: int) -> str:
@@ -8680,10 +8680,10 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 
 COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
     "load": "", "fast": r"strided blocks\.gather_(quickly|block)",
-    "save": r"values|save|work|\w+\.write", "casts": "casts",
-    "float8": "float8", "zstd": "zstd", "sparse": r"sparse|\w+\.open_sparse",
-    "quantized": r"quantized|\w+\.BurnSchemes", "arrays": "arrays", "pickles": "pickles",
-    "partial": "cut files", "shards": "shards",
+    "save": r"values|save|work|\.write", "casts": r"casts|\.astype", "float8": "float8",
+    "zstd": "zstd", "sparse": r"sparse|\.open_sparse", "quantized": r"quantized|\.BurnSchemes",
+    "arrays": r"arrays|\.__(array|dlpack|jax_array|buffer)__",
+    "pickles": r"pickles|\.__(reduce|copy|deepcopy)__", "partial": "cut files", "shards": "shards",
     "tools": "other files|shown|traces|explain|verify|convert|diff|page|vendor|command line"}
 COPY_PARTS.update([(kind.NAME, kind.NAME) for kind in LATER if kind.NAME not in COPY_PARTS])
 CALLS = {  # what users call of a part
@@ -8693,199 +8693,152 @@ CALLS = {  # what users call of a part
     "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
 
 
-TABLES = {"FORMATS", "LATER"}  # of which a copy has only some: an object of each class in a line
-
-
 class Piece:
     """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
-    A class uses what its bases and decorators do; what stands in it are pieces of their own.
-    `lacks`: the part, or format, without which a copy does not have it; "" if it may have it.
-    `calls`: the function that a method does nothing but call, as most that Python asks for.
+    A class uses what its bases do; what stands in it are pieces of their own, its members.
+    `title`: that of its section. `lacks`: the part, or format, without which a copy does not have
+    it; "" if it may have it.
     """
 
     lacks = ""
 
-    def __init__(self, node: Any, lines: "List[str]", inner: bool = False) -> None:
+    def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
         import ast
-        self.is_code, self.inner = isinstance(node, (ast.FunctionDef, ast.ClassDef)), inner
-        self.is_constant = {ast.Name} == {
-            type(one) for one in getattr(node, "targets", [getattr(node, "target", None)])}
-        outer = list(getattr(node, "decorator_list", ()))
-        call = getattr(getattr(node, "body", [None])[-1], "value", None) if not outer else None
-        alone = len(getattr(node, "body", "")) == 1 + bool(inner and self.is_code
-                                                           and ast.get_docstring(node))
-        self.calls = getattr(getattr(call, "func", None), "id", "") if alone else ""
-        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        self.title, self.inner, self.defines = title, inner, defined_names(node)
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.is_constant = isinstance(node, (ast.Assign, ast.AnnAssign))
+        decorators = getattr(node, "decorator_list", [])
+        self.first, self.last = min([one.lineno for one in decorators + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
-        self.defines = defined_names(node)
         self.members: "List[Piece]" = []
+        uses = [node]
         if isinstance(node, ast.ClassDef) and not inner:
-            self.members = [Piece(one, lines, True) for one in node.body]
-            self.is_code = not outer  # else it adds to another class
-            self.defines = self.defines * self.is_code
-            outer += node.bases
-        self.names: Any = set()
-        self.attributes: Any = set()
-        for one in outer if self.members else [node]:
-            find_names(one, self.names, self.attributes)
+            self.members = [Piece(one, lines, title, True) for one in node.body]
+            uses = node.bases
+        self.names: Any = set().union(*map(used_names, uses))
 
     def is_reached(self, names: Any) -> bool:
         """Return whether it is kept: also what defines nothing, or what Python calls."""
-        return not self.defines or bool([name for name in self.defines if name in names
-                                         or name[:2] == name[-2:] == "__"
-                                         and (self.inner or not self.lacks)])
+        return not self.defines or bool([
+            name for name in self.defines if name in names or self.inner and "." + name in names
+            or name[:2] == name[-2:] == "__" and (self.inner or not self.lacks)])
 
     def stub(self) -> str:
-        """Return the line that stands for a function or class that was left out."""
-        return f'{self.defines[0]} = left_out("{self.lacks}")'
-
-
-def bound_name(node: Any) -> "Optional[str]":
-    """Return the name that a node of a syntax tree gives to something."""
-    import ast
-    if isinstance(node, ast.alias):
-        return str(node.asname or node.name.split(".")[0])
-    if isinstance(node, ast.Name):
-        return node.id if isinstance(node.ctx, ast.Store) else None
-    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+        """Return the line that stands for a function or class that was left out, else ""."""
+        left_out = self.lacks and self.is_code
+        return f'{self.defines[0]} = left_out("{self.lacks}")' if left_out else ""
 
 
 def defined_names(node: Any) -> "List[str]":
     """Return the names that a statement defines, also in its branches."""
     import ast
-    name = bound_name(node)
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        name = getattr(node.value, "id", None)  # what a table holds goes with the table
-    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
-        return [name] if name else []
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [node.asname or node.name.split(".")[0]]
+    if isinstance(node, (ast.Name, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+        name = getattr(node, "id", getattr(getattr(node, "value", None), "id", None))
+        return [name] if name else []  # of an item that of its table: it goes with that
+    if isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp)):
+        return []
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
 
-def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
-    """Add the names of the module that a statement uses, and the attributes of any object."""
+def used_names(node: Any) -> Any:
+    """Return the names of the module that a statement uses, and with a dot those of attributes."""
     import ast
-    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
-        names.add(node.id)
-    elif isinstance(node, ast.Attribute):
-        attributes.add(node.attr)
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
-        attributes.add(getattr(node.args[1], "value", None))
-    for child in ast.iter_child_nodes(node):
-        find_names(child, names, attributes, local)
+    names: Any = set()
+    local: Any = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name):
+            (names if isinstance(one.ctx, ast.Load) else local).add(one.id)
+        elif isinstance(one, (ast.arg, ast.alias)):
+            local.add(one.arg if isinstance(one, ast.arg) else one.asname or one.name)
+        elif isinstance(one, ast.Attribute):
+            names.add("." + one.attr)
+        elif isinstance(one, ast.Call) and getattr(one.func, "id", "") in ("getattr", "hasattr"):
+            names.add(f".{getattr(one.args[1], 'value', None)}")
+    return names - local
 
 
-class Section:
-    """The text from one banner to the next: its first line, its title, its pieces."""
-
-    def __init__(self, first: int, lines: "List[str]") -> None:
-        self.first, self.lines = first, lines
-        self.title = lines[0].strip("# -").partition("] ")[2]
-        self.pieces: "List[Piece]" = []
-
-    def text(self, kept: Any) -> str:
-        """Return the lines of what is kept; in a class, one for each name that was left out."""
-        lines = dict(enumerate(self.lines, self.first))
-        members = [one for piece in self.pieces for one in piece.members]
-        for piece in members + self.pieces:
-            if piece not in kept or piece.lacks and piece.is_code:
-                for at in range(piece.first, piece.last + 1):
-                    lines.pop(at, None)
-            if piece in kept and piece.lacks and piece in members:
-                lines[piece.last] = "    " + piece.stub()
-            elif piece in kept and piece.members and not (
-                    piece.lacks or kept.intersection(piece.members)):
-                lines[piece.last] = "    pass"
-        shown = [lines[at] for at in sorted(lines)]
-        if not [piece for piece in self.pieces if piece in kept and not piece.lacks]:
-            shown = [line for line in shown if line and line[0] != "#"]  # constants
-            shown = [self.lines[0], ""] + shown + ["", ""] if shown else []
-        return "".join([line + "\n" for line in shown])
-
-
-def split_source(text: str) -> "List[Section]":
-    """Return the sections of a source text; the first is what stands before any banner."""
+def split_source(text: str) -> "List[Piece]":
+    """Return the statements of a source text, each with the title of its section."""
     import ast
-    lines = text.rstrip("\n").split("\n")
-    starts = [0] + [i for i, line in enumerate(lines) if line[:6] == "# -- ["] + [len(lines)]
-    sections = [Section(start + 1, lines[start:end]) for start, end in zip(starts, starts[1:])]
-    for node in ast.parse(text).body:
-        section = [one for one in sections if one.first <= node.lineno][-1]
-        section.pieces.append(Piece(node, lines))
-    return sections
+    lines, titles = text.split("\n"), [""]
+    for line in lines:
+        banner = line[:6] == "# -- ["
+        titles.append(line.strip("# -").partition("] ")[2] if banner else titles[-1])
+    return [Piece(node, lines, titles[node.lineno]) for node in ast.parse(text).body]
 
 
-def mark_left_out(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> Any:
-    """Mark the pieces that a copy lacks; return the names of the formats and parts it lacks."""
+def mark_left_out(pieces: "List[Piece]", words: "List[str]") -> None:
+    """Mark the pieces that a copy without some formats and parts lacks."""
     import re
-    others = [kind for kind in FORMATS if kind not in kinds]
-    others += [kind for kind in LATER if BY_NAME[kind.FAMILY] in others]
-    words = [(kind.NAME, kind.NAME) for kind in others]
-    words += [(part, COPY_PARTS[part]) for part in COPY_PARTS if part not in parts]
-
-    def lacking(*titles: str) -> str:
-        return "".join([word for word, pattern in words for title in titles
-                        if re.fullmatch(pattern, title)][:1])
-    for section in sections:
-        for piece in section.pieces:
-            names = [f"{section.title}.{name}" for name in piece.defines]
-            piece.lacks = lacking(section.title, *names)
-            for one in piece.members:
-                one.lacks = lacking(*[f"{owner}.{name}" for owner in piece.defines
-                                      for name in one.defines])
-    gone = {name: piece.lacks for section in sections for piece in section.pieces
-            if piece.lacks and piece.is_code for name in piece.defines}
-    for one in [one for section in sections for piece in section.pieces for one in piece.members]:
-        one.lacks = one.lacks or gone.get(one.calls, "")
-    return sorted({word for word, _ in words})
+    for piece in pieces:
+        titles = [piece.title] + ["." + name for name in piece.defines]
+        piece.lacks = ([word for word in words for title in titles
+                        if re.fullmatch(COPY_PARTS.get(word, word), title)] + [""])[0]
+        mark_left_out(piece.members, words)
 
 
-def find_kept(sections: "List[Section]", wanted: "List[str]") -> Any:
-    """Return the pieces that are reached from the names that are wanted."""
-    pieces = [piece for section in sections for piece in section.pieces]
-    gone = {name for piece in pieces if piece.lacks and piece.is_code for name in piece.defines}
+def find_kept(pieces: "List[Piece]", names: Any) -> Any:
+    """Return the pieces that are reached from some names; adds the names that these use."""
+    gone = {name for piece in pieces if piece.stub() for name in piece.defines}
     kept: Any = set()
-    names, attributes = set(wanted), set(wanted)
-    waiting = [(piece, names) for piece in pieces
-               if not piece.lacks or piece.is_code or piece.is_constant]
+    waiting = [one for one in pieces if not one.lacks or one.is_code or one.is_constant]
     found = waiting
     while found:
-        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
-        waiting = [pair for pair in waiting if pair not in found]
-        for piece, _ in found:
-            if not piece.defines and gone.intersection(piece.names):
-                continue  # it registers something that was left out
-            kept.add(piece)
-            if not (piece.lacks and piece.is_code):
-                table = TABLES.intersection(piece.defines)
+        found = [piece for piece in waiting if piece.is_reached(names)]
+        kept.update(found)
+        waiting = [piece for piece in waiting if piece not in found]
+        for piece in found:
+            if not piece.stub():
+                table = piece.defines in (["FORMATS"], ["LATER"])  # of which a copy has some
                 names.update(piece.names.difference(gone if table else ()))
-                attributes.update(piece.attributes, piece.names)
-                waiting += [(member, attributes) for member in piece.members]
+                waiting += piece.members
     return kept
 
 
-def make_copy(sections: "List[Section]", kinds: "List[Format]", parts: "List[str]") -> str:
-    """Return the text of a copy with some formats and parts."""
+def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
+    """Return the text of what is kept, with a line for each name that was left out."""
+    import re
+    lines, stubs = dict(enumerate(text.split("\n"), 1)), ["\n\n"]
+    for piece in pieces + [member for one in pieces for member in one.members]:
+        stub = piece.stub()
+        if piece not in kept or stub:
+            for at in range(piece.first, piece.last + 1):
+                lines.pop(at, None)
+        if piece in kept and stub:
+            if piece.inner:
+                lines[piece.last] = "    " + stub
+            else:
+                stubs.append(stub)
+    place = [piece.last for piece in pieces if piece.title == "left out"][0]
+    lines[place] += "\n".join(stubs)
+    text = "\n".join([lines[at] for at in sorted(lines)])
+    return re.sub(r"(?m)^# -- \[.*\n(?:(?:#(?! --).*)?\n)*(?=# -- |\Z)", "", text)  # empty sections
+
+
+def make_copy(text: str, pieces: "List[Piece]", kinds: "List[Format]", parts: "List[str]") -> str:
+    """Return a copy of this text, of these statements, with some formats and parts."""
     parts = parts + ["fast"] * ("save" in parts)  # of much data there are sums, too
-    lacks = mark_left_out(sections, kinds, parts)
-    kept = find_kept(sections, [
-        name for part in parts if part in CALLS for name in CALLS[part].split()])
-    pieces = [piece for section in sections for piece in section.pieces]
-    stubs = "".join([piece.stub() + "\n" for piece in pieces
-                     if piece in kept and piece.lacks and piece.is_code])
-    text = "".join([section.text(kept) + ("\n" + stubs + "\n\n") * (
-        section.title == "left out" and bool(stubs)) for section in sections])
+    lacks = [kind.NAME for kind in FORMATS if kind not in kinds]
+    lacks += [kind.NAME for kind in LATER if kind.FAMILY in lacks]
+    lacks += [part for part in COPY_PARTS if part not in parts + lacks]
+    names = {name for part in parts for name in CALLS.get(part, "").split()}
+    mark_left_out(pieces, lacks)
+    kept = find_kept(pieces, names)
+    text = cut_text(text, pieces, kept)
     known = [name for piece in pieces if piece in kept for name in piece.defines]
     others = [kind for kind in LATER + list(FORMATS) if kind.NAME in lacks]
     for kind in others:
-        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of TABLES
+        text = text.replace(f"    {type(kind).__name__}(),\n", "")  # of tables
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
             ("LEFT_OUT", {magic: kind.NAME for kind in others for magic in kind.MAGICS}),
-            ("WITHOUT", lacks)):
+            ("WITHOUT", sorted(lacks))):
         text = set_value(text, name, value)
     return describe_copy(text, kinds, parts)
 
@@ -8904,12 +8857,8 @@ def describe_copy(text: str, kinds: "List[Format]", parts: "List[str]") -> str:
     titles = ", ".join([kind.TITLE for kind in kinds])
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{kinds[0].SUFFIXES[0]}") as file:\n'
-             "        print(list(file.values()))\n\nContents")
-    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
-                  lambda found: about + found.group(1) + '"""', text, count=1)
-    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
-    text = re.sub(r"(?m)^    \[\w+\] (.*?)  .*\n", lambda found: found.group() * (
-        found.group(1) in sections), text)
+             '        print(list(file.values()))\n"""')
+    text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
     if "tools" not in parts:  # nobody runs what is for type checkers
         text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
                       lambda found: found.group(1).replace("    ", ""), text)
@@ -9012,11 +8961,6 @@ def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
         print(line)
 
 
-def in_colours(args: Any) -> bool:
-    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return args.color == "always" or args.color == "auto" and wanted
-
-
 def rounded(number: int) -> str:
     """Return a large number of bytes as people say it: 514.8 MB, 1.0 GB."""
     for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
@@ -9042,15 +8986,15 @@ def progress(parts: Any, nbytes: int, size: Any = len) -> Chunks:
         sys.stderr.write(wipe)
 
 
-def each_file(args: Any, call: Any) -> int:
-    """Call for each file, also after a bad one; write what it returns, if JSON is wanted."""
+def each_file(args: Any) -> int:
+    """Run a command for each file, also after a bad one; if wanted, write all results as JSON."""
     code = 0
 
     def results() -> Chunks:
         nonlocal code
         for path in args.files:
             try:
-                facts = call(path, args)
+                facts = args.call(path, args)
                 code = code or int(facts.get("valid") is False)
             except BrokenPipeError:
                 raise
@@ -9067,17 +9011,13 @@ def each_file(args: Any, call: Any) -> int:
     return code
 
 
-def show_ls(args: Any) -> int:
-    return each_file(args, list_file)
-
-
 ORDERS: Any = {  # of the rows of ls, by (name, tensor)
     "bytes": lambda pair: -pair[1].stored.nbytes,
     "name": lambda pair: pair[0],
     "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
 
 
-def list_file(path: str, args: Any) -> Facts:
+def show_ls(path: str, args: Any) -> Facts:
     with load(open_input(path), **args.options) as file:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
@@ -9110,22 +9050,19 @@ def tree_of(items: Items, depth: int) -> "List[Facts]":
 
     Depth 0 is the deepest that has at most MAX_TREE lines.
     """
-    rows: Any = None
+    from collections import Counter
+    found: Any = None
     for parts in range(depth or 1, (depth or 16) + 1):
-        sums: Any = Map()
+        groups: Any = Map()
         for name, item in items:
             steps = ["#" if step.isdigit() else step for step in name.split(".", parts)[:parts]]
-            row = sums.setdefault(".".join(steps), {
-                "name": ".".join(steps), "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
-            row["tensors"] += 1
-            row["elements"] += item.size
-            row["bytes"] += item.stored.nbytes
-            dtype = dtype_of(item)
-            row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
-        if rows is not None and len(sums) > MAX_TREE:
+            groups.setdefault(".".join(steps), []).append(item)
+        if found is not None and len(groups) > MAX_TREE:
             break
-        rows = sums.values()
-    return list(rows)
+        found = groups
+    return [{"name": name, "tensors": len(group), "elements": sum([item.size for item in group]),
+             "bytes": sum([item.stored.nbytes for item in group]),
+             "dtypes": Map(Counter(map(dtype_of, group)))} for name, group in found.items()]
 
 
 def print_file(facts: Facts, title: str) -> None:
@@ -9148,21 +9085,19 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
     nbytes = sum([item.stored.nbytes for _, item in items])
     size = sum([item.size for _, item in items])
-    lines: Any = []
     if "tree" in facts:
-        limit = MAX_TREE if limit is None else limit
-        rows = facts["tree"][:limit]
+        rows = facts["tree"][:MAX_TREE if limit is None else limit]
         more = len(facts["tree"]) - len(rows)
-        lines.append(["bytes", "elements", "tensors", "dtype", "name"])
+        lines: Any = [["bytes", "elements", "tensors", "dtype", "name"]]
         for row in rows:
-            kinds = [f"{dtype} {count}" for dtype, count in row["dtypes"].items()]
-            lines.append([row["bytes"], row["elements"], row["tensors"],
-                          list_names(kinds if kinds[1:] else list(row["dtypes"]), 3),
+            counts = list(row["dtypes"].items())
+            kinds = [f"{dtype} {count}" if counts[1:] else dtype for dtype, count in counts]
+            lines.append([row["bytes"], row["elements"], row["tensors"], list_names(kinds, 3),
                           plain(row["name"])])
         lines.append([nbytes, size, len(items), "", "total"])
     else:
         rows, more = facts["tensors"], len(items) - len(facts["tensors"])
-        lines.append(["bytes", "offset", "dtype", "shape", "name"])
+        lines = [["bytes", "offset", "dtype", "shape", "name"]]
         for row in rows:
             coding = "" if row["encoding"] == "raw" else " " + plain(row["encoding"])
             lines.append([row["bytes"], row["offset"], row["dtype"] + coding, show(row["shape"]),
@@ -9174,32 +9109,28 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
         print(f"not whole: {plain(name)}")
 
 
-def no_tensor(path: str, name: str, names: Any) -> ValueError:
-    hint = nearest(name, names) or " (`ls` lists them)"
-    return ValueError(f"{plain(path)}: no tensor {quote(name)}{hint}")
-
-
 def show_get(args: Any) -> int:
     with load(open_input(args.file), **args.options) as file:
         items, one = pick(file, args.name, args.file)
         if args.stats:
-            return show_stats(items, one and args.name is not None, args.json)
+            return show_stats(items, one, args.json)
         if args.name is None or args.raw and not one:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
                             + ("" if args.raw else ", or --stats"))
-        facts = [{"name": name, "dtype": item.dtype, "shape": item.shape, "values": item.tolist()}
-                 for name, item in items if args.json]
         if args.json:
+            facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
+                      "values": item.tolist()} for name, item in items]
             write_json(facts[0] if one else iter(facts))
-        for name, item in items if not args.json else ():
-            if args.raw:
-                write_raw(item)
-                continue
-            if not one:
-                print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
-            print(preview(item))
-            if item.size > MAX_SHOWN:
-                print(f"{count_of(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+        elif args.raw:
+            write_raw(items[0][1])
+        else:
+            for name, item in items:
+                if not one:
+                    print(f"{plain(name)}: {dtype_of(item)} {show(item.shape)}")
+                print(preview(item))
+                if item.size > MAX_SHOWN:
+                    print(f"{count_of(item.size, 'element')}: "
+                          "--json prints all, 'NAME[:9]' a part")
     return 0
 
 
@@ -9217,9 +9148,7 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
     found = [one for one in file if fnmatchcase(one, name)]
     if not found:
         whole = owner if keys.endswith("]") else name
-        if whole in file.attrs.get("missing", ()):
-            raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
-        raise no_tensor(path, whole, file)
+        raise ValueError(f"{plain(path)}: {file.say_missing(whole)}")
     return [(one, file[one]) for one in found], False  # shards of others are not opened
 
 
@@ -9244,27 +9173,25 @@ def write_raw(item: Tensor) -> None:
 def show_stats(items: Items, one: bool, json: bool) -> int:
     """Print statistics of tensors, a row each; a damaged one does not stop the others."""
     check_work(items)
+    rows: Any = []
     errors: "List[FormatError]" = []
-
-    def rows() -> Chunks:
-        for name, item in items:
-            row = {"name": name, "dtype": dtype_of(item), "shape": item.shape}
-            try:
-                row.update(stats_of(item))
-            except FormatError as error:
-                row["error"] = error.what
-                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
-            yield row
+    for name, item in items:
+        row = {"name": name, "dtype": dtype_of(item), "shape": item.shape}
+        try:
+            row.update(stats_of(item))
+        except FormatError as error:
+            row["error"] = error.what
+            errors += [] if isinstance(error, Unsupported) else [error]
+        rows.append(row)
     if json:
-        write_json(next(rows()) if one else rows())
+        write_json(rows[0] if one else rows)
     else:
         keys = "min", "max", "mean", "nan", "infinite"
-        lines: Any = [list(keys) + ["name"]]
-        lines += [[row.get(key) for key in keys] + [plain(row["name"]) + (
-            f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows()]
-        table(lines)
+        table([list(keys) + ["name"]] + [
+            [row.get(key) for key in keys] + [plain(row["name"]) + (
+                f" ({plain(row['error'], 80)})" if "error" in row else "")] for row in rows])
     if errors:
-        raise errors.pop()
+        raise errors[0]
     return 0
 
 
@@ -9283,20 +9210,20 @@ def stats_of(item: Tensor) -> Facts:
 
 
 def show_explain(args: Any) -> None:
-    source = open_source(open_input(args.file), args.options.get("mmap", True))
+    source = open_source(open_input(args.file), args.mmap)
     try:
-        found = Explained(source, {}, args.tensor, getattr(args, "from"))
+        found = Explained(source, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            raise no_tensor(args.file, args.tensor, found.names)
+            hint = nearest(args.tensor, found.names)
+            raise ValueError(f"{plain(args.file)}: no tensor {quote(args.tensor)}{hint}")
         if args.html:
-            if found.error is not None:
-                found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
             write_json({key: getattr(row[0], key) for key in Field.__slots__}
                        for row in found.rows)
         else:
-            print_fields(found, in_colours(args))
+            usual = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            print_fields(found, args.color == "always" or args.color == "auto" and usual)
     finally:
         source.close()
     if found.error is not None:
@@ -9321,11 +9248,7 @@ def print_fields(found: Explained, coloured: bool) -> None:
             [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
 
 
-def show_verify(args: Any) -> int:
-    return each_file(args, verify_file)
-
-
-def verify_file(path: str, args: Any) -> Facts:
+def show_verify(path: str, args: Any) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
         print(shell_words(str(report)))
@@ -9399,7 +9322,7 @@ def show_demo(args: Any) -> None:
             with load(path, verify=True) as file:
                 if [name for name, item in file.items() if item != wanted[name]]:
                     raise FormatError(f"{plain(path)} does not come back as it was saved")
-                found = Explained(file._source, {})
+                found = Explained(file._source)
                 found.rows = found.rows[:3]
                 print_fields(found, False)
             print(str(verify(path)).split("\n")[-1].replace(path, os.path.basename(path)) + "\n")
@@ -9413,26 +9336,25 @@ def show_vendor(args: Any) -> None:
         source = stream.read()
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{plain(args.out)}: the copy would replace its own source")
-    formats, parts = args.formats, getattr(args, "with")
+    formats, parts = args.formats, args.parts
     for word in parts:
         if word not in COPY_PARTS:
             raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {show(word)}")
-    text = source.decode()
+    text, made_by = source.decode(), "tensorfmt vendor OUT.py"
     if formats or parts:
         wanted = [find_format(name) for name in formats] or list(FORMATS)
         wanted += [find_format(name) for kind in wanted for name in kind.NEEDS]
-        text = make_copy(split_source(text), [kind for kind in FORMATS if kind in wanted],
+        text = make_copy(text, split_source(text), [kind for kind in FORMATS if kind in wanted],
                          ["load"] + parts if parts else list(COPY_PARTS))
-    options = ["--formats " + ",".join(formats)] * bool(formats)
-    options += ["--with " + ",".join(parts)] * bool(parts)
+    for option, words in ("--formats", formats), ("--with", parts):
+        made_by += f" {option} {','.join(words)}" if words else ""
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
-            f"# {sha256(source).hexdigest()}\n"
-            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+            f"# {sha256(source).hexdigest()}\n# made by: {made_by}\n")
     text = text.replace("\n", made, 1)
     write_text(args.out, text, count_of(text.count("\n"), "line"))
 
 
-def words(text: str) -> "List[str]":
+def comma_list(text: str) -> "List[str]":
     return [word for word in text.split(",") if word]
 
 
@@ -9494,7 +9416,8 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--quiet": {"help": "only what is bad"},
     "--deep": {"help": "XXH3 of large files, too (slow)"},
     "--partial": {"help": "the tensors that are whole in a file that was cut short"},
-    "--no-mmap": {"help": "read files, do not map them: of network disks, or that may shrink"},
+    "--no-mmap": {"action": "store_false", "dest": "mmap",
+                  "help": "read files, do not map them: of network disks, or that may shrink"},
     "--rtol": {"metavar": "X", "type": float, "default": 0.0,
                "help": "values are the same up to atol + rtol * |b|"},
     "--atol": {"metavar": "X", "type": float, "default": 0.0},
@@ -9510,8 +9433,8 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
     "--dense": {"help": "write sparse tensors with their zeros"},
     "--drop": {"help": "leave out what has no place"},
-    "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
-    "--with": {"metavar": "PART,...", "type": words, "default": [],
+    "--formats": {"metavar": "NAME,...", "type": comma_list, "default": [], "help": "only these"},
+    "--with": {"metavar": "PART,...", "dest": "parts", "type": comma_list, "default": [],
                "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
@@ -9544,6 +9467,7 @@ def make_parser() -> Any:
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
+    parser.set_defaults(call=lambda args: parser.print_help())
     commands = parser.add_subparsers(metavar="COMMAND")
     for call, does, arguments in COMMANDS:
         one = commands.add_parser(call.__name__[5:], help=does, description=does,
@@ -9575,14 +9499,9 @@ def main(argv: "Optional[List[str]]" = None) -> int:
     """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
     sys.stdout, sys.stderr = escaping(sys.stdout), escaping(sys.stderr)
     try:
-        parser = make_parser()
-        args = parser.parse_args(argv)
-        if not hasattr(args, "call"):
-            parser.print_help()
-            return 0
-        given = ("partial", "partial", True), ("no_mmap", "mmap", False)
-        args.options = {key: value for name, key, value in given if getattr(args, name, False)}
-        code = int(args.call(args) or 0)
+        args = make_parser().parse_args(argv)
+        args.options = {key: getattr(args, key) for key in ("partial", "mmap") if key in args}
+        code = each_file(args) if "files" in args else int(args.call(args) or 0)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `| head`; the flush at exit must not fail, too

@@ -6240,15 +6240,15 @@ class FloorsTest(TestCase):
 # -- [13] copies ---------------------------------------------------------------------------------
 
 REFUSES = "this copy was made without "
-SOURCE = {}  # the module as sections, made once; answers of the whole; copies by their text
+SOURCE = {}  # the statements of the module, made once; answers of the whole; copies by their text
 
 
 def make_copy(formats, parts):
     """Return (text, module) of a copy with some formats and parts."""
     if not SOURCE:
-        SOURCE["sections"] = tensorfmt.split_source(text_of("tensorfmt.py"))
+        SOURCE["pieces"] = tensorfmt.split_source(text_of("tensorfmt.py"))
     kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in formats]
-    text = tensorfmt.make_copy(SOURCE["sections"], kinds, parts)
+    text = tensorfmt.make_copy(text_of("tensorfmt.py"), SOURCE["pieces"], kinds, parts)
     if text not in SOURCE:
         SOURCE[text] = module_of(text)
     return text, SOURCE[text]
@@ -6328,9 +6328,9 @@ class CopyTest(TestCase):
         lines = text.split("\n")
         if "tools" not in parts:
             self.assertEqual([line for line in lines if len(line) > 100], [])
-        listed = [line.split("]")[0].strip(" [") for line in text.split('"""')[1].split("\n")
-                  if line.startswith("    [")]
-        self.assertEqual([line.split("]")[0][6:] for line in lines if line[:6] == "# -- ["], listed)
+        banners = [number for number, line in enumerate(lines) if line[:6] == "# -- ["]
+        for start, end in zip(banners, banners[1:] + [len(lines)]):  # no section is empty
+            self.assertTrue([line for line in lines[start + 1:end] if line[:1] not in ("", "#")])
         if not PYPY and len(parts) < 3:
             self.assertEqual(undefined_names(text), [])
 
@@ -6383,8 +6383,8 @@ class CopyTest(TestCase):
             self.assertEqual(repr(item)[:8], "<Tensor ")
 
     def test_what_is_kept_and_what_stands_for_the_rest(self):
-        sections = tensorfmt.split_source(SMALL_SOURCE)
-        rest = tensorfmt.make_copy(sections, tensorfmt.FORMATS[:1], ["load"])
+        pieces = tensorfmt.split_source(SMALL_SOURCE)
+        rest = tensorfmt.make_copy(SMALL_SOURCE, pieces, tensorfmt.FORMATS[:1], ["load"])
         self.assertEqual(rest.split('"""', 2)[2], SMALL_COPY)
 
     def test_what_stands_for_the_rest_raises(self):
@@ -6522,7 +6522,6 @@ import sys
 
 ENCODINGS = {}
 ENCODINGS["zstd"] = MOST
-ENCODINGS.update(zstd=Frames())
 
 
 class File:
@@ -6550,6 +6549,8 @@ class Reader:
 
 
 class Empty(Reader):
+    """Nobody names what it has."""
+
     LEFT = 1
 
 
@@ -6562,8 +6563,8 @@ def load(source, sys=None):
 
     >>> load(b"")
     """
-    unused = Frames(source)  # a name of its own
-    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+    frames = Frames(source)  # a name of its own
+    return frames, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
 '''.replace('#: -', '# --')
 SMALL_COPY = '''
 __version__ = "1"
@@ -6581,8 +6582,12 @@ Frames = left_out("zstd")
 
 
 #: - [6e] zstd -----------------------------------------------------------------------------------
+#
+# What is said of it.
 
 MOST = 5
+
+
 FORMATS = (
     Mag(),
 )
@@ -6615,13 +6620,13 @@ class Reader:
 
 
 class Empty(Reader):
-    pass
+    """Nobody names what it has."""
 
 
 def load(source, sys=None):
     """Return something."""
-    unused = Frames(source)  # a name of its own
-    return unused, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
+    frames = Frames(source)  # a name of its own
+    return frames, Reader().read(), Empty(), getattr(source, "LEFT_OUT"), ENCODINGS
 '''.replace('#: -', '# --')
 
 
