@@ -8679,7 +8679,7 @@ style="--d:{field.depth}">{to_html(name)}</td><td>{to_html(value)}</td><td>{doc}
 # class that was left out, one line stands in its place: a call of it raises Unsupported.
 
 COPY_PARTS = {  # what `--with` takes: sections, or names in them, that only copies with it have
-    "load": "", "fast": r"strided blocks\.gather_(quickly|block)",
+    "load": "", "fast": r"\.gather_(quickly|block)",
     "save": r"values|save|work|\.write", "casts": r"casts|\.astype", "float8": "float8",
     "zstd": "zstd", "sparse": r"sparse|\.open_sparse", "quantized": r"quantized|\.BurnSchemes",
     "arrays": r"arrays|\.__(array|dlpack|jax_array|buffer)__",
