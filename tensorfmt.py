@@ -8358,12 +8358,17 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     """
     if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
         raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
-    for one in (a, b):
-        if not isinstance(one, File):
-            with load(one, mmap=mmap) as file:
-                return diff(file if one is a else a, b if one is a else file, rtol=rtol,
-                            atol=atol, mmap=mmap, watch=watch)
-        check_work(list(one.items()))
+    from contextlib import ExitStack
+    with ExitStack() as stack:
+        files = [one if isinstance(one, File) else stack.enter_context(load(one, mmap=mmap))
+                 for one in (a, b)]
+        return diff_files(files[0], files[1], rtol, atol, watch)
+
+
+def diff_files(a: File, b: File, rtol: float, atol: float, watch: Any) -> Diff:
+    """Compare tensors, then metadata and scalars."""
+    for file in (a, b):
+        check_work(list(file.items()))
     found = Diff(a, b)
     idle = a.kind.IDLE_KEYS + b.kind.IDLE_KEYS if a.kind is not b.kind else ()
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
