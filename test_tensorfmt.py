@@ -121,7 +121,7 @@ def error_of(wanted, call, *args, **options):
         got = call(*args, **options)
     except Exception as error:
         if type(error) is wanted:
-            return error
+            return error.with_traceback(None)  # whose frames would keep what was opened
         raise
     raise AssertionError("no %s, but %r" % (wanted.__name__, got))
 
