@@ -919,6 +919,7 @@ class PageTest(Commands):
             anchors = set(re.findall('href="#(0x[0-9a-f]+)"', text))
             self.assertEqual(anchors - set(re.findall('id="(0x[0-9a-f]+)"', text)), set(), title)
 
+    @documented
     def test_where_the_drawn_layout_is_in_this_file(self):
         net = {"w": F32, "v": F32}
         for kind, places in (("mag", "0 24 end"), ("ztensor", "0 64 S end-8"),
