@@ -14,7 +14,7 @@ import unittest
 
 import tensorfmt
 from test_tensorfmt import (
-    Changed, check_page, dumps, environment, error_of, F32, FILES, folder_for, FolderCase, FORMATS,
+    Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for, FolderCase, FORMATS,
     full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN, NET, one_burnpack, PYTHON3,
     read_file, run, safetensors, scheme, tensor, TestCase, text_of, tohex, write_file,
     zstd_missing, ztensor)
