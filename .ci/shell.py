@@ -14,10 +14,10 @@ import unittest
 
 import tensorfmt
 from test_tensorfmt import (
-    Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for, FolderCase, FORMATS,
-    full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN, NET, one_burnpack, PYTHON3,
-    read_file, run, safetensors, scheme, tensor, TestCase, text_of, tohex, write_file,
-    zstd_missing, ztensor)
+    Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for,
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN, NET,
+    one_burnpack, PYTHON3, read_file, run, safetensors, scheme, tensor, TestCase, text_of, tohex,
+    write_file, zstd_missing, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
