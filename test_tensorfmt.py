@@ -4431,6 +4431,23 @@ class ShardTest(FolderCase):
             self.assertEqual([shard._file for shard in opened], [None] * 2)  # they are closed
             del opened[:]
 
+    def test_more_shards_than_may_be_open(self):
+        for most in 0, 1, 2:
+            with Changed(tensorfmt, "MAX_OPEN_SHARDS", most), load(self.write_model()) as file:
+                self.assertEqual([item.tolist() for item in file.values()],
+                                 [[ord(name), 1] if name != "c" else [99, 1] for name in file])
+                kinds = [type(part._source).__name__ for part in file.parts.values()]
+                self.assertEqual(kinds.count("Reopened"), 2 - most)
+                last = list(file.parts.values())[-1]
+                item = list(last.values())[0]
+                path = item.stored.source.path
+            error_of(ValueError, item.tolist)  # closed with it
+        with Changed(tensorfmt, "MAX_OPEN_SHARDS", 0), load(self.write_model()) as file:
+            item = file["a"]
+            write_file(path, read_file(item.stored.source.path) + b"x")
+            os.replace(path, item.stored.source.path)
+            self.assertIn("has changed", error_of(FormatError, item.tolist).what)
+
     def test_shards_of_ztensor_2(self):
         facts = {"size": 8232, "digest": "xxh3:" + "0" * 16}
         objects = {"far": one2("f32", 1, 8, 2, shard="s.1"), "near": one2("f32", 1, 8, 2)}
