@@ -1,0 +1,9878 @@
+# SPDX-License-Identifier: MIT
+#
+# MIT License
+#
+# Copyright (c) 2026 the tensorfmt developers
+#
+# Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+# and associated documentation files (the "Software"), to deal in the Software without
+# restriction, including without limitation the rights to use, copy, modify, merge, publish,
+# distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+# Software is furnished to do so, subject to the following conditions:
+#
+# The above copyright notice and this permission notice shall be included in all copies or
+# substantial portions of the Software.
+#
+# THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+# BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+# NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+# DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+# OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+# mypy: disable-error-code="var-annotated,no-any-return"
+# pyright: reportPossiblyUnboundVariable=false, reportIncompatibleMethodOverride=false
+"""Read, write and explain five tensor file formats, and safetensors: one file, nothing to install.
+
+.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
+
+    from tensorfmt import load, save, tensor
+    save("model.bpk", {"w": [[1.0, 2.0], [3.0, 4.0]], "steps": tensor(7, "int64")})
+    with load("model.bpk") as file:         # O(index): no tensor byte is touched
+        w = file["w"]                       # .name .dtype .shape .strides .raw .data .tolist()
+        print(w.dtype, w.shape, w[0, 1])    # float64 (2, 2) 2.0
+        array = numpy.asarray(w)            # zero-copy; numpy is not needed for anything else
+
+Contents (the banners of the sections below; search for a number)
+
+    [1] platform               what this Python offers; limits of no one format
+    [2] errors, text           FormatError, Unsupported; what messages are made of
+    [2b] left out              what stands in a copy for what it lacks
+    [3] dtypes                 element types, values <-> bytes, byte order
+    [4] sources                where bytes come from: a buffer, a mapped file, a stream
+    [5] load                   load(), detect(): from a path to a File
+    [5b] other files           what a file of no known format looks like
+    [6a] CBOR                  RFC 8949
+    [6b] MessagePack           what primitiv and burnrecord are made of
+    [6c] FlatBuffers           tables, vectors and texts; a builder
+    [6d] JSON                  RFC 8259, by the standard library
+    [6e] checksums             CRC-32, CRC-32C, SHA-256
+    [6f] XXH3                  XXH3-64, also by numpy
+    [7a] Tensor, File          strided views, values, the mapping of names to tensors
+    [7b] Schema                what a map of an index holds
+    [7c] Reading, regions      Layout, Reading: what a format asks for; regions of a file
+    [7c2] places               where the fields of errors are
+    [7d] Format                what every format says
+    [8a] mag                   two layouts, header + records + data
+    [8a2] mag300               snapshot 300: header + JSON + data
+    [8b] ztensor               data + CBOR index + its size
+    [8b2] ztensor2             the same, deterministic, with digests
+    [8c] primitiv              a run of MessagePack values, column-major
+    [8d] burnpack, quantized   header + CBOR + data; few bits for each value
+    [8e] tensorbuffers         data + one FlatBuffer + its size
+    [8f] safetensors           the bridge: JSON header + data
+    [8g] burnrecord            one MessagePack map, read only
+    [8h] shards                a model in several safetensors files, read only
+    [8i] the formats           FORMATS and later generations
+    [9a] casts, float8         other dtypes, 8-bit floats
+    [9b] zstd                  through whichever module is there
+    [9c] sparse                stored elements and where they are
+    [9d] strided blocks        elements with gaps between them, large ones quickly
+    [9e] values: tensor()      lists, numbers, buffers
+    [9f] arrays                what numpy, torch and jax ask for
+    [9g] pickles               by reference where there is a path
+    [9h] repr and previews     repr(), the notebook's table, did you mean
+    [10a] save                 what writes files
+    [10b] work                 how much a file may make us do
+    [11a] explain              every byte of a file, named
+    [11b] verify               checksums, padding, canonical form
+    [11c] convert              what changes is told; what would be lost is refused
+    [11d] diff                 values, custom attributes, metadata
+    [12a] page                 what explain shows; the page of `explain --html`
+    [12b] vendor               copies of this file with some formats and parts
+    [13] command line          python3 tensorfmt.py COMMAND ...
+
+`nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
+shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
+
+How load("model.bpk") runs, from function to function:
+
+    load -> open_source          a Buffer: the bytes of the file, mapped
+         -> detect_format        Burnpack's object in FORMATS, by the leading bytes
+         -> read_file -> Burnpack.read(reading)      straight code, in numbered steps
+              reading.record(0, HEADER)              one unpack: magic, version, metadata_size
+              reading.cbor(10, size, INDEX)          a dict, checked by the Schema INDEX
+              reading.entries(...)                   for each entry of the index:
+                   Burnpack.open_entry               makes a Tensor: dtype, shape, where it lies
+                   reading.add_tensor                checks its name, size and place
+         <- File                 a mapping of names to Tensors; no byte of them was read
+
+The order of the sections is the order of what needs what: all that load() needs stands first, then
+optional parts, then what saves, then the tools. A lower section names no higher one, but for an
+optional part that it needs at that moment.
+
+Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
+3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
+0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
+"""
+__version__ = "0.4.0.dev0"
+__all__ = [
+    "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain", "diff",
+    "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
+    "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "flat_loads", "FlatBuilder",
+    "crc32c",
+]
+
+
+# -- [1] platform ----------------------------------------------------------------------------------
+
+import sys
+from struct import calcsize, pack, unpack_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
+                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
+
+    from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
+    Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
+    Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
+    Target = Union[str, os.PathLike[str], SupportsWrite[Any]]
+    Shape = Tuple[int, ...]  # dimensions, or strides in bytes
+    Facts = Dict[str, Any]
+    Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
+    Blocks = Iterator[Any]  # bytes-like objects in order
+    TensorMap = Mapping[str, "Tensor"]
+    Fields = Iterator[Tuple[int, int, Path, Any, int, str]]  # of a region
+else:  # annotations name them
+    Any = Path = Shape = Facts = Items = Blocks = TensorMap = Source = Target = Fields = object
+BOARD = sys.implementation.name == "micropython"
+if BOARD:  # its dict has no order, and there are no threads
+    import collections
+    Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
+    StructError: Any = ValueError
+    try:
+        import os
+    except ImportError:  # a board without files
+        globals()["os"] = None
+
+    class RLock:
+        def __enter__(self, *error: Any) -> None:
+            pass
+        __exit__ = __enter__
+else:
+    import os
+    from _thread import RLock  # type: ignore[assignment]
+    from struct import error as StructError
+    Map = dict
+NATIVE = "<" if sys.byteorder == "little" else ">"
+MISSING: Any = object()  # a key or a field that is absent
+ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by how they begin
+WITHOUT: "List[str]" = []  # and the optional parts
+
+# Limits of no one format. An error names its limit; set it before load() to change it.
+BLOCK = 1 << 20  # bytes decoded or swapped at a time
+PART = 1 << 15  # bytes cast at a time; not to be changed
+WINDOW = 1 << 12  # bytes of index that small reads of a stream take at once
+MAX_DEPTH = 128  # arrays, maps and tags around an item of an index
+MAX_ITEMS = 1 << 23  # arrays and maps of an index
+MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can be chosen to make a dict slow
+MAX_INDEX = 256 << 20  # bytes of an index that is read whole
+MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
+MAX_KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
+MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
+MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
+MAX_ERRORS = 1000  # that verify() notes
+MAX_PATH = 400  # characters of the path of a field
+MAX_TEXT = 300  # characters of one text of a file in a message or a table
+MAX_LINE = 2000  # characters of a line of a message, and of a repr
+MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
+if BOARD:  # which has little memory
+    BLOCK, PART, WINDOW, MAX_KEPT = 1 << 10, 1 << 10, 1 << 9, 0
+
+
+# -- [2] errors, text ------------------------------------------------------------------------------
+
+
+class FormatError(ValueError):
+    """The bytes break a rule of the format: at `offset` of the file, in `field`, a path.
+
+    >>> print(verify(b"MAG!").errors[0])
+    version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
+    """
+
+    steps: Any = None  # the field's path as a tuple, None: not known yet
+
+    def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
+                 tensor: Any = None, path: Any = None, check: str = "index") -> None:
+        super().__init__(what, offset, field, tensor, path, check)
+        self.what, self.offset, self.field = what, offset, field
+        self.tensor, self.path, self.check = tensor, path, check
+
+    def __str__(self, code: str = "ascii") -> str:  # which any log takes
+        path = "" if self.path is None else safe_str(self.path) + ": "
+        name = "" if self.tensor is None else f"tensor {safe_repr(self.tensor)}: "
+        place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
+        place += [] if self.field is None else [self.field]
+        text = path + name + truncate(self.what, 800) + (f" ({', '.join(place)})" if place else "")
+        text = text.encode(code, "backslashreplace").decode(code)
+        return truncate(text, MAX_LINE)
+
+
+class Unsupported(FormatError):
+    """The bytes may be right; tensorfmt does not read what the message names.
+
+    >>> issubclass(Unsupported, FormatError)
+    True
+    """
+
+
+def plural(number: int, noun: str) -> str:
+    """Return "1 tensor" or "3 tensors"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return a text; of one that is longer than the limit, its beginning and its end."""
+    if len(text) <= limit:
+        return text
+    return text[:limit - limit // 4 - 3] + "..." + text[len(text) - limit // 4:]
+
+
+def safe_repr(value: Any) -> str:
+    """Return a text for people, quoted, cut; in its letters: only what is not printable is escaped.
+
+    All texts of a file leave by it, safe_str(), short_repr() and html_escape().
+    """
+    text = truncate(value, MAX_TEXT) if isinstance(value, str) else value
+    return truncate(repr(text), MAX_TEXT)
+
+
+def safe_str(text: str, limit: int = MAX_TEXT) -> str:
+    """Return a text for a listing: unquoted if printable, without blanks at its ends."""
+    text = truncate(text, limit)
+    fine = text and text == text.strip() and set(text).issubset(repr(text))
+    return text if fine else safe_repr(text)
+
+
+def html_escape(value: Any, limit: int = MAX_TEXT) -> str:
+    """Return a value as text for a page: printable, without marks of HTML."""
+    from html import escape
+    text = truncate(str(value), limit)
+    return escape(text if set(text).issubset(repr(text)) else safe_repr(text))
+
+
+def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
+    """Return a value for a message: escaped; lists cut short, four levels deep."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return safe_repr(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
+    if depth > 3 and type(value) in (list, tuple, dict, Map):
+        return "..."
+    if type(value) in (list, tuple):  # Simple has words of its own
+        most = 8 if len(value) > 20 else 20
+        items = [short_repr(item, limit, depth + 1) for item in value[:most]]
+        items += [f"... {len(value)} items"] if most < len(value) else []
+        return f"[{', '.join(items)}]"
+    if type(value) is int and not -(1 << 128) < value < 1 << 128:  # str() is slow, or an error
+        return "an integer of more than 128 bits"
+    if isinstance(value, dict):
+        items = [f"{short_repr(key, limit, depth + 1)}: {short_repr(item, limit, depth + 1)}"
+                 for _, (key, item) in zip(range(8), value.items())]
+        text = "{%s}" % ", ".join(items + ["..."] * (len(items) < len(value)))
+    else:
+        text = safe_repr(value[:limit] if isinstance(value, str) else value)
+    return text if len(text) <= limit or depth else text[:limit - 3] + "..."
+
+
+def join_lines(lines: "List[str]") -> str:
+    """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
+    shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be a heading
+    while sum([len(line) + 3 for line in shown]) > MAX_MESSAGE:
+        shown.pop()
+    if len(shown) < len(lines):
+        shown.append(f"{len(lines) - len(shown)} more")
+    return "\n  ".join(shown)
+
+
+def join_names(names: Any, most: int = 100) -> str:
+    """Return names in one line, and how many others there are."""
+    text = truncate(", ".join(map(safe_str, names[:most])), MAX_LINE // 2)
+    return text + (f", {len(names) - most} more" if len(names) > most else "")
+
+
+def format_path(keys: Any) -> str:
+    """Return a field's path as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
+    path = ""
+    for key in keys:
+        if isinstance(key, str) and len(key) > 2 * MAX_PATH:  # its ends are all that is shown
+            key = key[:MAX_PATH] + key[-MAX_PATH:]
+        word = isinstance(key, str) and key.replace("_", "").isalpha()
+        text = (f".{key}" if path else key) if word else f"[{short_repr(key, MAX_PATH)}]"
+        path = truncate(path + text, MAX_PATH)
+    return path
+
+
+def encode_text(text: str, errors: str = "strict") -> bytes:
+    """Return text as UTF-8; plain ValueError for a lone surrogate."""
+    try:
+        return text.encode("utf-8", errors)
+    except UnicodeError:
+        raise ValueError(f"{short_repr(text)} is not Unicode text (a lone surrogate)")
+
+
+def is_text(text: Any) -> bool:
+    """Return whether this is a str that UTF-8 can hold."""
+    try:
+        return isinstance(text, str) and encode_text(text) is not None
+    except ValueError:
+        return False
+
+
+def decode_text(data: Any) -> "Optional[str]":
+    """Return bytes as text, or None where they are not UTF-8."""
+    try:
+        return str(data, "utf-8")
+    except UnicodeError:
+        return None
+
+
+def round_up(n: int, multiple: int) -> int:
+    return -(-n // multiple) * multiple
+
+
+def iter_parts(blocks: Any, nbytes: int) -> Blocks:
+    """Yield what blocks hold, at most so many bytes at a time."""
+    return (block[i:i + nbytes] for block in blocks for i in range(0, len(block), nbytes))
+
+
+def without_gc(function: Any) -> Any:
+    """Decorate a function that makes no cycles: to look for them would take a third of its time."""
+    def quick(*args: Any, **options: Any) -> Any:
+        import gc
+        if not gc.isenabled():
+            return function(*args, **options)
+        try:
+            try:
+                gc.disable()
+                return function(*args, **options)
+            finally:
+                gc.enable()
+        finally:
+            gc.enable()  # again: Ctrl-C may have come before the other
+    return quick
+
+
+# -- [2b] left out ---------------------------------------------------------------------------------
+
+
+def left_out(part: str) -> Any:
+    """Return what stands in a copy for a name that it was made without: a call of it raises.
+
+    It is a class: isinstance() may ask for it.
+    """
+    class LeftOut:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise Unsupported(f"this copy was made without {part}")
+    return LeftOut
+
+
+# -- [3] dtypes ------------------------------------------------------------------------------------
+
+NUMBERS = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 and float8 have none
+    "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
+    "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:? float8_e4m3fn:1: float8_e5m2:1: "
+    "float8_e4m3fnuz:1: float8_e5m2fnuz:1: float8_e8m0fnu:1:").split()]
+ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in NUMBERS])
+STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in NUMBERS if code])
+WIDTH = dict([(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])  # bytes of a code
+BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
+INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
+                 + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
+INFINITY = float("inf")
+FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
+FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
+
+
+def count_elements(shape: "Iterable[int]") -> int:
+    """Return the product of the dimensions; beyond 2**64 it is only some larger number."""
+    size = 1
+    for n in shape:
+        if size <= 1 << 64 or n == 0:  # thousands of 2**64-1: the product would take minutes
+            size *= n
+    return size
+
+
+def until_0(shape: Any) -> "List[int]":
+    """Return the dimensions before the first 0: some readers refuse their product if too large."""
+    return list(shape)[:(list(shape) + [0]).index(0)]
+
+
+def row_major(shape: Shape, itemsize: int) -> Shape:
+    """Return strides in bytes, without gaps; the last index runs fastest."""
+    strides = []
+    for n in reversed(shape):
+        strides.append(itemsize)
+        if itemsize < 1 << 64:  # beyond, some dimension is 0: no stride is used
+            itemsize *= n or 1
+    return tuple(reversed(strides))
+
+
+def swap(data: Any, itemsize: int) -> Any:
+    """Return a copy of the bytes with the byte order of each element reversed."""
+    try:
+        from array import array  # 10 GB/s, but it drags in nine modules
+        items = array(BITS_CODE[itemsize])
+        items.frombytes(data)
+        items.byteswap()
+        return memoryview(items).cast("B")
+    except (ImportError, AttributeError):  # that of MicroPython cannot swap
+        return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
+
+
+def unpack_values(dtype: str, data: Any, byteorder: str = "<") -> Any:
+    """Return the elements in `data`, of this byte order, as Python numbers."""
+    if dtype == "bool":
+        return [byte != 0 for byte in data]
+    if dtype == "bfloat16":
+        return unpack_values("float32", widen_bfloat16(data, byteorder), byteorder)
+    if dtype not in STRUCT_CODE:
+        return float8_of(dtype).unpack(data)
+    byteorder = "@" if byteorder == NATIVE else byteorder  # 1.6 times as fast
+    return unpack_from(f"{byteorder}{len(data) // ITEMSIZE[dtype]}{STRUCT_CODE[dtype]}", data, 0)
+
+
+def widen_bfloat16(data: Any, byteorder: str) -> bytearray:
+    """Return bfloat16 bytes as float32 bytes: two zero bytes at each low end."""
+    data, out = bytes(data), bytearray(2 * len(data))
+    low = 2 if byteorder == "<" else 0  # where the two stored bytes go
+    if not BOARD:
+        out[low::4], out[low + 1::4] = data[0::2], data[1::2]
+        return out
+    for i in range(0, len(data), 2):  # no slices with steps there
+        out[2 * i + low:2 * i + low + 2] = data[i:i + 2]
+    return out
+
+
+def pack_values(dtype: str, values: Any) -> bytes:
+    """Return numbers as little-endian bytes; floats are rounded to nearest even, or to infinity."""
+    if dtype == "bool":
+        return bytes([1 if value else 0 for value in values])
+    if dtype in INT_RANGE:
+        values = [whole_number(value, dtype) for value in values]
+    elif dtype != "float64":
+        values = [value if type(value) is not int else to_odd(value) if abs(value) >> 53 else
+                  float(value) for value in values]
+    if dtype == "bfloat16":
+        return narrow_bfloat16(values)
+    if dtype not in STRUCT_CODE:
+        return float8_of(dtype).pack(values)
+    code = STRUCT_CODE[dtype]
+    try:
+        return pack(f"<{len(values)}{code}", *values)
+    except OverflowError:
+        limit = {"e": 65520.0, "f": FLOAT32_LIMIT, "d": FLOAT64_LIMIT}[code]
+        return b"".join([pack("<" + code, to_inf(value, limit)) for value in values])
+
+
+def whole_number(value: Any, dtype: str) -> int:
+    """Return a number as an int; ValueError if the dtype cannot hold it."""
+    low, high = INT_RANGE[dtype]
+    number: Any = int(value) if abs(value) < INFINITY else None
+    if number == value and low <= number <= high:
+        return int(number)
+    raise ValueError(f"{short_repr(value)} does not fit {dtype}")
+
+
+def to_inf(value: Any, limit: float) -> float:
+    """Return the number as a float, or an infinity from the limit on."""
+    if value != value or -limit < value < limit:
+        return float(value)
+    return INFINITY if value >= limit else -INFINITY
+
+
+def to_odd(value: int) -> float:
+    """Return an integer as float64, rounded to odd: one more rounding stays right."""
+    shift = 0
+    while abs(value) >> shift + 53:
+        shift += 8
+    rest = value & (1 << shift) - 1
+    return to_inf(value - rest | (1 << shift if rest else 0), FLOAT64_LIMIT)
+
+
+def narrow_bfloat16(values: Any) -> bytes:
+    """Return numbers as little-endian bfloat16 bytes, rounded once, to nearest even."""
+    words = []
+    for value in values:
+        number = to_inf(value, FLOAT32_LIMIT)
+        bits, = unpack_from("<I", pack("<f", number))
+        rounded, = unpack_from("<f", pack("<I", bits))
+        if number != number:
+            bits = bits & 1 << 31 | 0x7FC << 20  # one NaN of each sign
+        elif rounded != number:  # float32 is a step on the way: round it to odd
+            bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
+        words.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    return pack("<%dH" % len(words), *words)
+
+
+# -- [4] sources -----------------------------------------------------------------------------------
+#
+# A source is where bytes come from. It has .nbytes and .path (or None); view(offset, nbytes) for
+# tensors, which copies nothing if .mapping; read(offset, nbytes) for the index, in bytes; close().
+# Both give fewer bytes where the source ends. `has_offsets`: offsets are those of a file. `file_id`
+# (absolute path, mapped, time of change) names the file that was opened, for pickles.
+
+
+class AnySource:
+    """What all sources have: they never change, and pickle by reference if they can."""
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> Any:
+        return pickle_source(self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class Buffer(AnySource):
+    """Bytes in memory, or a mapped file. Views cost nothing and stay valid after close()."""
+
+    mapping = True
+
+    def __init__(self, data: Any, has_offsets: bool = False, path: Any = None,
+                 file_id: Any = None) -> None:
+        view: Any = memoryview(data)
+        if not BOARD:
+            try:
+                view = view.cast("B")
+            except (TypeError, ValueError):  # it has gaps, no elements, or a format like ">H"
+                view = memoryview(view.tobytes())
+        self._view: Any = view.toreadonly() if hasattr(view, "toreadonly") else view  # from 3.8 on
+        self.nbytes, self.has_offsets = len(view), has_offsets
+        self.path, self.file_id = path, file_id
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        view = self._view  # once: another thread may close() now
+        if view is None:
+            raise ValueError("the File is closed")
+        return view[offset:offset + nbytes]
+
+    def close(self) -> None:
+        self._view = None  # never release() nor mmap.close(): views are in use
+
+
+class Stream(AnySource):
+    """A seekable binary stream. Each read puts the position back, one thread at a time."""
+
+    mapping = False
+    has_offsets = True
+
+    def __init__(self, stream: Any, path: Any = None, file_id: Any = None) -> None:
+        self._stream, self._lock, self._window = stream, RLock(), (0, b"")
+        self.path, self.file_id = path, file_id  # the latter only if it was opened here
+        here = stream.tell()
+        self.nbytes: int = stream.seek(0, 2) or stream.tell()
+        stream.seek(here)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        if BOARD and offset > sys.maxsize:
+            raise Unsupported("an offset in the file is too large for this device")
+        with self._lock:
+            if self._stream is None:
+                raise ValueError("the File is closed")
+            here = self._stream.tell()
+            try:
+                self._stream.seek(offset)
+                return self._read_parts(offset, max(0, min(nbytes, self.nbytes - offset)))
+            finally:
+                self._stream.seek(here)
+
+    def _read_parts(self, offset: int, nbytes: int) -> bytes:
+        parts = []
+        while nbytes > 0:  # read() may give fewer bytes than it is asked for
+            part = self._stream.read(nbytes) or b""
+            if not isinstance(part, (bytes, bytearray, memoryview)):
+                raise TypeError("the stream does not give bytes; open it in binary mode")
+            parts.append(bytes(part))
+            nbytes -= len(parts[-1])
+            offset += len(parts[-1])
+            if not parts[-1]:
+                what = f"the stream ended {nbytes} bytes early: it has shrunk"
+                raise FormatError(what, offset, path=self.path)
+        if nbytes < 0:
+            raise OSError("the stream gives more than it was asked for")
+        return b"".join(parts)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return bytes; where few are asked for, WINDOW of them are read at once."""
+        start, window = self._window
+        if not start <= offset <= offset + nbytes <= start + len(window):
+            if nbytes > WINDOW // 2:
+                return bytes(self.view(offset, nbytes))
+            self._window = start, window = offset, bytes(self.view(offset, WINDOW))
+        return window[offset - start:offset - start + nbytes]
+
+    def close(self) -> None:
+        with self._lock:
+            stream, self._stream, self._window = self._stream, None, (0, b"")
+        if self.file_id and stream is not None:
+            stream.close()
+
+
+def open_source(source: Any, mmap: bool = True) -> Any:
+    """Return the source for a path, bytes or a stream."""
+    if isinstance(source, str) or hasattr(source, "__fspath__"):
+        return open_path(os.fsdecode(source) if hasattr(os, "fsdecode") else source, mmap)
+    try:
+        return Buffer(source, has_offsets=True)
+    except TypeError:
+        lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
+    if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
+        with source.open("rb") as stream:  # zipfile.Path: to seek in a deflated member takes long
+            return Buffer(stream.read(), True, getattr(source, "name", None))
+    if lacks or hasattr(source, "encoding"):
+        raise TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
+                        f'"rb")), not {type(source).__name__}')
+    path = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's streams
+    return Stream(source, path if isinstance(path, str) else None)
+
+
+def open_path(path: str, mmap: bool) -> Any:
+    """Return the source for the file of a path: mapped, or a stream."""
+    try:
+        about = os.stat(path)
+    except OSError as error:
+        link = "" if "tools" in WITHOUT else dangling_link(path)
+        raise OSError(error.errno, link, path) if link else error
+    if about[0] >> 12 == 4:
+        return open_path(find_in_folder(path), mmap)
+    if about[0] >> 12 == 1:  # to open one may wait for ever
+        raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read())")
+    where = path if BOARD else os.path.abspath(path)  # chdir() may come
+    file_id = where, mmap, getattr(about, "st_mtime", 0)
+    file = open(path, "rb")
+    mapped = map_file(file) if mmap else None
+    if mapped is None:
+        return Stream(file, path, file_id)
+    file.close()
+    return Buffer(mapped, True, path, file_id)
+
+
+def map_file(file: Any) -> Any:
+    """Return the mapped file, or None where it cannot be mapped (it is empty, say).
+
+    Copy on write, since torch writes into any array. The system may not promise so much memory:
+    then without a promise, or for reading only.
+    """
+    private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+    ways: Any = [{"access": 3, "trackfd": False}, {"access": 3}, {"flags": private}, {"access": 1}]
+    for way in ways[sys.version_info[:2] < (3, 13):]:  # trackfd is new there
+        try:
+            from mmap import mmap
+            return mmap(file.fileno(), 0, **way)
+        except (ImportError, OSError, TypeError, ValueError):
+            pass
+    return None
+
+
+# -- [5] load --------------------------------------------------------------------------------------
+
+
+def find_format(name: Any) -> "Format":
+    """Return the format with this name, or this suffix."""
+    for fmt in FORMATS + GENERATIONS:
+        if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
+            return fmt
+    names = ", ".join([fmt.NAME for fmt in FORMATS])
+    raise ValueError(f"no format {short_repr(name)}; there are {names}")
+
+
+def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
+    """Return the format by name, else by the leading bytes, never by the suffix.
+
+    Later generations are asked first, and those without a magic last: `00 01 00` in the size of a
+    safetensors header is a version in other files.
+    """
+    head = source.read(0, 64)
+    for magic, lacks in ABSENT.items():
+        if head.startswith(magic):
+            what = f"this copy was made without {lacks}"
+            raise Unsupported(what, 0, "magic", None, source.path)
+    wanted = None if name is None else find_format(name)
+    for fmt in GENERATIONS + tuple(reversed(FORMATS)):
+        if fmt.detect(head) and (wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY)):
+            return fmt
+    if wanted is not None:
+        return wanted
+    raise unknown_format(source)
+
+
+def unknown_format(source: Any) -> FormatError:
+    """Return the error of a source of no known format, with what it looks like."""
+    head = source.read(0, min(512, source.nbytes))
+    looks = "" if "tools" in WITHOUT else looks_like(head)
+    first = " ".join(["%02x" % byte for byte in head[:8]])
+    what = "not a tensor file known here"
+    what += f"; {looks}" if looks else f" (it begins with {first})"
+    error_class = Unsupported if ".open(path)" in looks else FormatError  # it may be right inside
+    return error_class(what if head else "the file is empty", 0, "magic", None, source.path,
+                       "magic")
+
+
+def detect(source: Source) -> "Optional[str]":
+    """Return the name of the format that the leading bytes tell, or None.
+
+    >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
+    'ztensor'
+    """
+    opened = open_source(source, False)
+    try:
+        return detect_format(opened).FAMILY
+    except FormatError:
+        return None
+    finally:
+        opened.close()
+
+
+def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, partial: bool = False) -> "File":
+    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
+
+    `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
+    `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
+    asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
+    `verify`: raise the first error that verify() finds. `partial`: take what is whole of a file
+    that was cut short; the names of the other tensors are attrs["missing"]. Raises FormatError (or
+    its subclass Unsupported) for the bytes, OSError for the file.
+
+    >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
+    ('ztensor', ['w'], 'float64', [1.0, 2.0])
+    """
+    opened = open_source(source, mmap)
+    try:
+        fmt = detect_format(opened, format)
+        file: "File" = read_file(opened, fmt, partial)
+        for error in check_file(opened, fmt, deep=True).errors if verify else ():
+            raise error
+        return file
+    except BaseException as error:
+        opened.close()
+        if isinstance(error, FormatError):
+            error.path = error.path or opened.path
+            error.__traceback__ = error.__context__ = None  # they keep what was parsed
+        raise error
+
+
+@without_gc
+def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
+    """Return the File that a format reads. Of one that is broken, raise the error with its place.
+
+    A good file is read once, and nothing is noted. A broken one is read once more: then the regions
+    of the file are noted, and walked to find the place of the error (complete).
+    """
+    if partial and not fmt.INDEX_FIRST:
+        what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
+        raise Unsupported("partial=True: " + what)
+    try:
+        reading = Reading(source, partial=partial)
+        attrs, metadata = fmt.read(reading)
+    except FormatError:
+        reading = Reading(source, regions=[], partial=partial)
+        try:
+            attrs, metadata = fmt.read(reading)
+        except FormatError as error:
+            if "tools" in WITHOUT:
+                reading.place(error)
+            else:
+                complete(reading, [error])
+            raise
+    if reading.missing or reading.unnamed:
+        attrs["missing"] = list(reading.missing) + reading.unnamed
+    if fmt.NAME == "shards":
+        return ShardedFile(source, attrs, partial)
+    return File(fmt, source, attrs, metadata, reading.tensors)
+
+
+# -- [5b] other files ------------------------------------------------------------------------------
+
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
+    noun = "JSON" if text[:1] in ("{", "[") else "the text"
+    shown = safe_repr(truncate(text, 100))
+    return f"it is {noun} {shown}" if text and text.isprintable() else ""
+
+
+def dangling_link(path: str) -> str:
+    """Return what a symbolic link is whose target is gone; "" of other paths."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    return f"a symbolic link to {safe_str(os.readlink(path))}, which is not there"
+
+
+# -- [6a] CBOR -------------------------------------------------------------------------------------
+#
+# Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
+# 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
+
+
+class Simple(tuple):  # type: ignore[type-arg]
+    """A CBOR simple value without a meaning here: simple(99)."""
+
+    def __repr__(self) -> str:
+        return f"simple({self[0]})"
+
+
+CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
+CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32, 31: 0}  # that needs a head of this code
+
+
+class Cbor:
+    """Reads an item of CBOR (RFC 8949): read() gives its value, walk() each of its fields.
+
+    Tags are dropped. `bignums`: tags 2 and 3 make an int of bytes, and simple values without a
+    meaning are values; without it they are errors, and tags mean nothing (serde_cbor). `strict`:
+    deterministic (RFC 8949, 4.2.1), without tags, at most 32 levels. Errors count from `base`;
+    `path` is that of the field which walk() reads.
+    """
+
+    path: Path = ()
+
+    def __init__(self, data: bytes, base: int = 0, bignums: bool = True,
+                 strict: bool = False) -> None:
+        self.data, self.base, self.end = data, base, len(data)
+        self.bignums, self.strict = bignums and not strict, strict
+        self.deepest = 32 if strict else MAX_DEPTH
+        self.texts: "Dict[bytes, str]" = {}  # field names and dtypes come again and again
+        self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
+
+    def read(self, at: int = 0) -> "Tuple[Any, int]":
+        """Return (value, where it ends)."""
+        try:
+            return self.item(at, 0)
+        except RuntimeError:  # RecursionError
+            raise self.error("nested deeper than this Python can read", at)
+
+    def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
+        return error_class("CBOR: " + what, self.base + at)
+
+    def not_strict(self, at: int) -> Any:
+        what = "not deterministic (no tags; 32 levels; shortest heads; sorted keys)"
+        return self.error(what, at)
+
+    def head(self, at: int) -> "Tuple[int, int, int]":
+        """Return (major type, argument or -1 for an indefinite length, where that ends)."""
+        if at >= self.end:
+            raise self.error("the data end inside an item", at)
+        major, code = self.data[at] >> 5, self.data[at] & 31
+        if code < 24:
+            return major, code, at + 1
+        if code == 31 and major not in (0, 1, 6):
+            if self.strict and major < 7:
+                raise self.not_strict(at)
+            return major, -1, at + 1
+        if code > 27:
+            raise self.error(f"reserved head {self.data[at]:02x}", at)
+        stop = at + 1 + (1 << code - 24)
+        if stop > self.end:
+            raise self.error("the data end inside a head", at)
+        size = int.from_bytes(self.data[at + 1:stop], "big")
+        if self.strict and major < 7 and size < CBOR_LEAST[code]:
+            raise self.not_strict(at)
+        return major, size, stop
+
+    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
+        """Return (value, end) of an item with `depth` arrays, maps and tags around it."""
+        start, (major, size, at) = at, self.head(at)
+        if major < 2:
+            return (size if major == 0 else -1 - size), at
+        if major < 4:
+            data, at = self.string(start, major, size, at)
+            return data if major == 2 else self.texts.get(data) or self.text(data, start), at
+        if major == 7:
+            return self.simple(start, size, at)
+        if major == 6:
+            return self.tagged(start, size, at, depth, is_key)
+        if is_key:
+            error_class = FormatError if self.bignums else Unsupported
+            raise self.error("a map key is an array or a map", start, error_class)
+        return (self.array if major == 4 else self.map)(start, size, at, depth)
+
+    def enter(self, start: int, nbytes: int, at: int, depth: int) -> None:
+        """Raise unless there can be one more array, map or tag, of so many bytes at least."""
+        self.items_left -= 1
+        if depth >= self.deepest:
+            if not self.strict:
+                raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
+            if nbytes:  # what lies inside of it is too deep
+                raise self.not_strict(at)
+        if nbytes > self.end - at:
+            what = f"{nbytes} bytes at least, {self.end - at} left"
+            raise self.error("an array or a map of " + what, start)
+        if self.items_left < 0:
+            what = f"more arrays and maps than MAX_ITEMS = {MAX_ITEMS}"
+            raise self.error(what, start, Unsupported)
+
+    def array(self, start: int, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return the items of an array, and its end; most are small numbers."""
+        self.enter(start, size, at, depth)
+        data, strict, out = self.data, self.strict, []
+        try:
+            while size:
+                start, head = at, data[at]
+                if head < 24:
+                    value, at = head, at + 1
+                elif head < 28 and not strict:  # a number in 1, 2, 4 or 8 bytes
+                    at += 1 + (1 << head - 24)
+                    value = int.from_bytes(data[start + 1:at], "big")
+                elif head == 0xFF and size < 0:
+                    break
+                else:
+                    value, at = self.item(at, depth + 1)
+                out.append(value)
+                size -= 1
+        except IndexError:
+            raise self.cut(start, at)
+        return out, self.checked_end(start, at + (size < 0))
+
+    def map(self, start: int, size: int, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return the pairs of a map, and its end; most keys and many values are short texts."""
+        self.enter(start, 2 * size, at, depth)
+        data, texts, strict, out, last = self.data, self.texts, self.strict, Map(), b""
+        try:
+            while size:
+                start, head = at, data[at]
+                if 0x60 < head < 0x78:  # a text of up to 23 bytes
+                    at += head - 0x5F
+                    raw = data[start + 1:at]
+                    key = texts.get(raw) or self.text(raw, start)
+                elif head == 0xFF and size < 0:
+                    break
+                else:
+                    key, at = self.item(at, depth + 1, True)
+                if key in out or type(key) is not str:
+                    self.check_key(out, key, start)
+                if strict:
+                    raw = data[start:at]
+                    if raw <= last:
+                        raise self.not_strict(start)
+                    last = raw
+                start, head = at, data[at]
+                if head < 24:
+                    out[key], at = head, at + 1
+                elif 0x60 < head < 0x78:
+                    at += head - 0x5F
+                    raw = data[start + 1:at]
+                    out[key] = texts.get(raw) or self.text(raw, start)
+                elif head < 28 and not strict:
+                    at += 1 + (1 << head - 24)
+                    out[key] = int.from_bytes(data[start + 1:at], "big")
+                elif 0x80 <= head < 0x98:
+                    out[key], at = self.array(at, head - 0x80, at + 1, depth + 1)
+                else:
+                    out[key], at = self.item(at, depth + 1)
+                size -= 1
+        except IndexError:
+            raise self.cut(start, at)
+        return out, self.checked_end(start, at + (size < 0))
+
+    def checked_end(self, start: int, at: int) -> int:
+        """Return where an array or a map ends; the last item inside of it begins at `start`."""
+        if at > self.end:
+            raise self.cut(start, at)
+        return at
+
+    def cut(self, start: int, at: int) -> Any:
+        """Return the error of data that end: in the item at `start`, or after it."""
+        return self.error("the data end inside an item", start if at > self.end else at)
+
+    def check_key(self, out: Any, key: Any, start: int) -> None:
+        """Raise for a key that is in the map, or one more that is no text."""
+        if key in out or key != key and [k for k in out if k != k]:
+            raise self.error(f"key {short_repr(key)} twice", start)
+        self.other_keys_left -= 1
+        if self.other_keys_left < 0:
+            what = f"more map keys are no text than MAX_OTHER_KEYS = {MAX_OTHER_KEYS}"
+            raise self.error(what, start, Unsupported)
+
+    def tagged(self, start: int, tag: int, at: int, depth: int,
+               is_key: bool) -> "Tuple[Any, int]":
+        """Return what a tag is put before; with `bignums` an integer of bytes."""
+        if self.strict:
+            raise self.not_strict(start)
+        self.enter(start, 0, at, depth)
+        value, end = self.item(at, depth + 1, is_key)
+        if self.bignums and tag in (2, 3) and type(value) is bytes and self.data[at] >> 5 == 2:
+            number = int.from_bytes(value, "big")
+            value = number if tag == 2 else -1 - number
+        return value, end
+
+    def string(self, start: int, major: int, size: int, at: int) -> "Tuple[bytes, int]":
+        """Return the bytes of a string of bytes or text, and its end."""
+        stop = at + size
+        if size >= 0:
+            if stop > self.end:
+                raise self.error(f"a string of {size} bytes, {self.end - at} left", start)
+            return self.data[at:stop], stop
+        chunks = []
+        while self.data[at:at + 1] != b"\xff":
+            start, (chunk_major, size, at) = at, self.head(at)
+            if chunk_major != major or size < 0:
+                raise self.error("a chunk of another type in a chunked string", start)
+            data, at = self.string(start, major, size, at)
+            if major == 3:
+                self.text(data, start)  # each is UTF-8 by itself
+            chunks.append(data)
+        return b"".join(chunks), at + 1
+
+    def text(self, data: bytes, start: int) -> str:
+        """Return bytes as text; short ones are kept."""
+        try:
+            text = data.decode()
+        except UnicodeError:
+            raise self.error("text is not UTF-8", start)
+        if len(data) < 64 and len(self.texts) < 4096:
+            self.texts[data] = text
+        return text
+
+    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
+        """Return false, true, null, a float, or a simple value without a meaning."""
+        code = self.data[start] & 31
+        if code == 31:
+            raise self.error("a break outside an indefinite-length item", start)
+        if code > 24:  # half, single or double precision
+            number, = unpack_from(">" + "efd"[code - 25], self.data, start + 1)
+            if self.strict and self.data[start:at] != cbor_float(number):
+                raise self.not_strict(start)
+            return number, at
+        if code == 24 and size < 32:
+            raise self.error(f"simple value {size} in two bytes", start)
+        if size not in CBOR_SIMPLE and not self.bignums:
+            raise self.error(f"simple value {size}", start)
+        if self.strict and size == 23:
+            raise self.not_strict(start)
+        return CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple((size,)), at
+
+    def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
+             doc: str = "", depth: int = 0) -> Any:
+        """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
+
+        A key and its value are one field, as is a list of plain values; of an array or a map, its
+        head is one. `schema` and `doc` explain them; `depth` arrays, maps and tags are around. An
+        error is that of read().
+        """
+        self.path, begin, plain = path, at if begin is None else begin, None
+        major, size, inside = self.head(at)
+        while major == 6:
+            self.enter(at, 0, inside, depth)
+            at, depth = inside, depth + 1
+            major, size, inside = self.head(at)
+        if major not in (4, 5):
+            plain = self.item(at, depth)
+        else:
+            self.enter(at, size != 0, inside, depth)
+            if major == 4 and schema is None:
+                plain = self.plain_list(size, inside, depth)
+        if plain is not None:
+            yield begin, plain[1], path, plain[0], at, doc
+            return plain[1]
+        empty: Any = [] if major == 4 else Map()
+        yield begin, inside, path, None if size < 0 else size or empty, at, doc
+        return (yield from self.walk_items(schema, path, major, size, inside, doc, depth + 1))
+
+    def plain_list(self, size: int, at: int, depth: int) -> Any:
+        """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
+        values: "List[Any]" = []
+        try:
+            while len(values) != size and not (size < 0 and self.data[at:at + 1] == b"\xff"):
+                if b"\x80" <= self.data[at:at + 1] < b"\xc0":
+                    return None
+                value, at = self.item(at, depth + 1)
+                if isinstance(value, (list, Map)):  # after a tag
+                    return None
+                values.append(value)
+        except FormatError:
+            return None  # the walk into it finds its broken item
+        return values, at + (size < 0)
+
+    def walk_items(self, schema: Any, path: Path, major: int, size: int, at: int, doc: str,
+                   depth: int) -> Any:
+        """Yield the fields of the items of an array or a map; return the end."""
+        count = 0
+        while count != size and not (size < 0 and self.data[at:at + 1] == b"\xff"):
+            start, key, about = at, count, (None, doc)
+            if major == 5:
+                self.path = path
+                key, at = self.item(at, depth, True)
+            if schema is not None:
+                about = schema.about(key)
+            at = yield from self.walk(about[0], path + (key,), at, start, about[1], depth)
+            count += 1
+        if size < 0:
+            yield at, at + 1, path, None, at, "break: the end of it"
+        return at + (size < 0)
+
+
+def cbor_loads(data: Any) -> Any:
+    """Return the value of one CBOR item; bytes after it are a FormatError.
+
+    Tags are dropped (2 and 3 make big integers); undefined is None. A map key twice is an error.
+
+    >>> cbor_loads(bytes.fromhex("a26161016162820203"))
+    {'a': 1, 'b': [2, 3]}
+    """
+    data = bytes(memoryview(data))
+    value, end = Cbor(data).read()
+    if end != len(data):
+        raise FormatError(f"CBOR: {len(data) - end} bytes after the item", end)
+    return value
+
+
+def cbor_head(major: int, count: int) -> bytes:
+    """Return the shortest head: 17 -> 17, 18 18, 19 0100 ..."""
+    if count < 24:
+        return pack(">B", major << 5 | count)
+    for i, code in enumerate((">BB", ">BH", ">BI", ">BQ")):
+        if not count >> (8 << i):
+            return pack(code, major << 5 | 24 + i, count)
+    raise ValueError(f"{short_repr(count)} does not fit 64 bits")
+
+
+def cbor_float(value: float) -> bytes:
+    """Return a float in the shortest of the three precisions that holds it."""
+    if value != value:
+        return b"\xf9\x7e\x00"
+    for head, code in ((b"\xf9", "e"), (b"\xfa", "f")):
+        try:
+            data: bytes = pack(">" + code, value)
+        except OverflowError:
+            continue
+        if unpack_from(">" + code, data)[0] == value:
+            return head + data
+    return b"\xfb" + pack(">d", value)
+
+
+def cbor_scalar(value: Any) -> bytes:
+    """Return what is no array and no map as CBOR; integers over 64 bits are bignums."""
+    if value is None or value is True or value is False:
+        return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
+    if isinstance(value, int):
+        major, value = (0, value) if value >= 0 else (1, -1 - value)
+        if not value >> 64:
+            return cbor_head(major, value)
+        data = value.to_bytes((len("%x" % value) + 1) // 2, "big")
+        return cbor_head(6, 2 + major) + cbor_head(2, len(data)) + data  # tag 2 or 3
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        data = encode_text(value) if isinstance(value, str) else bytes(value)
+        return cbor_head(3 if isinstance(value, str) else 2, len(data)) + data
+    if isinstance(value, float):
+        return cbor_float(value)
+    if isinstance(value, Simple):
+        return cbor_head(7, value[0])
+    raise TypeError(f"CBOR cannot hold {type(value).__name__}")
+
+
+SMALL = [bytes([n]) for n in range(24)]  # numbers, in CBOR
+
+
+def cbor_dumps(value: Any, *, sort: Any = False) -> bytes:
+    """Return a value as one CBOR item: shortest heads and floats, definite strings and arrays.
+
+    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys (as in
+    serde_cbor), with sort="bytes" by bytes (RFC 8949, 4.2.1). Integers over 64 bits are bignums.
+    ValueError or TypeError for what CBOR cannot hold.
+
+    >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
+    'a2657368617065820219012c6178f93e00'
+    """
+    writer = CborWriter(sort)
+    writer.put(value, 0)
+    return b"".join(writer.out)
+
+
+class CborWriter:
+    """Collects what cbor_dumps() returns; texts, which come again, are made once."""
+
+    def __init__(self, sort: Any) -> None:
+        self.sort = sort
+        self.out: "List[bytes]" = []
+        self.texts: "Dict[str, bytes]" = {}
+
+    def put(self, value: Any, depth: int) -> None:
+        """Add a value, which has so many arrays and maps around it."""
+        python = type(value)
+        if python is int and 0 <= value < 24:
+            self.out.append(SMALL[value])
+        elif python is str:
+            self.out.append(self.texts.get(value) or self.text(value))
+        elif python is Simple or not (
+                isinstance(value, (list, tuple)) or hasattr(value, "items")):
+            self.out.append(cbor_scalar(value))
+        elif depth >= MAX_DEPTH:
+            raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
+        elif hasattr(value, "items"):
+            self.put_map(value, depth + 1)
+        else:
+            self.out.append(cbor_head(4, len(value)))
+            for item in value:
+                self.put(item, depth + 1)
+
+    def text(self, value: str) -> bytes:
+        self.texts[value] = data = cbor_scalar(value)
+        return data
+
+    def put_map(self, items: Any, depth: int) -> None:
+        self.out.append(cbor_head(5, len(items)))
+        pairs = [(self.key(key), item) for key, item in items.items()]
+        if self.sort:
+            by_length = self.sort != "bytes"
+            pairs.sort(key=lambda pair: (by_length and len(pair[0]), pair[0]))
+        for key, item in pairs:
+            self.out.append(key)
+            self.put(item, depth)
+
+    def key(self, key: Any) -> bytes:
+        if type(key) is str:
+            return self.texts.get(key) or self.text(key)
+        if isinstance(key, (list, tuple, dict)) and type(key) is not Simple:
+            raise TypeError("a CBOR map key cannot be an array or a map")
+        return cbor_scalar(key)
+
+
+# -- [6b] MessagePack ------------------------------------------------------------------------------
+#
+# A head is one byte. It holds a small value or length, or a number follows it, big-endian.
+
+TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
+
+
+def wide_heads(words: str) -> "List[Any]":
+    """Return rows of HEADS for words like "binB": the type, and the number that follows."""
+    return [(word[:-1], None, ">" + word[-1]) for word in words.split()]
+
+
+# By the first byte: (type, value or length, code of a number that follows).
+HEADS: "List[Any]" = [(kind, value, None) for kind, values in (
+    ("int", range(128)), ("map", range(16)), ("array", range(16)), ("str", range(32)),
+    ("nil", [None]), ("unused", [None]), ("bool", [False, True])) for value in values]
+HEADS += wide_heads("binB binH binI extB extH extI floatf floatd intB intH intI intQ intb inth "
+                    "inti intq") + [("ext", 1 << n, None) for n in range(5)]
+HEADS += wide_heads("strB strH strI arrayH arrayI mapH mapI")
+HEADS += [("int", n, None) for n in range(-32, 0)]
+SHORT_HEADS = {row[:2]: bytes([first]) for first, row in enumerate(HEADS) if row[2] is None}
+LEAST_BYTES = {"str": 1, "array": 1, "map": 2}  # for each that is counted
+ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of its head
+
+
+class MessagePack:
+    """Reads MessagePack of a source: `at` is where the next value begins.
+
+    read() gives a value of any type, read_rows() a run of values that are known, walk() the fields
+    of a value. `lazy`: bytes stay in the file, as their range; keys are text, text is UTF-8. The
+    source is read through a window: what lies in the bytes of tensors is not read.
+    """
+
+    def __init__(self, source: Any, at: int = 0, lazy: bool = False) -> None:
+        self.source, self.end, self.at, self.start, self.lazy = source, source.nbytes, at, at, lazy
+        self.window, self.window_at, self.window_size = b"", at, WINDOW // 2
+        self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
+        self.texts: "Dict[bytes, str]" = {}  # short texts come again
+
+    def error(self, what: str, start: "Optional[int]" = None, error_class: Any = FormatError,
+              check: str = "index") -> FormatError:
+        what += " (cut short?)" if check == "bounds" else ""
+        return error_class("MessagePack: " + what, self.start if start is None else start, None,
+                           None, self.source.path, check)
+
+    def look(self, nbytes: int) -> int:
+        """Return where `at` is in the window, which has so many bytes from there, or all left."""
+        place = self.at - self.window_at
+        if not 0 <= place <= len(self.window) - nbytes:
+            near = place <= len(self.window)  # a run of small values: a larger window
+            self.window_size = min(2 * self.window_size, 16 * WINDOW) if near else WINDOW
+            size = min(max(nbytes, self.window_size), self.end - self.at)
+            self.window, self.window_at = self.source.read(self.at, max(0, size)), self.at
+            place = 0
+        return place
+
+    def head(self) -> Any:
+        """Return (type, value or length) of the next head, and move after it."""
+        place, self.start = self.look(9), self.at
+        left = len(self.window) - place - 1
+        if left < 0:
+            raise self.error("the data end where a value should begin", check="bounds")
+        kind, value, code = HEADS[self.window[place]]
+        self.at += 1
+        if code is not None:
+            if calcsize(code) > left:
+                what = f"{kind} needs {calcsize(code)} bytes, {left} left"
+                raise self.error(what, check="bounds")
+            value, = unpack_from(code, self.window, place + 1)
+            self.at += calcsize(code)
+        elif kind == "unused":
+            raise self.error("byte c1 is never used in MessagePack")
+        if kind in LEAST_BYTES:
+            self.check_left(kind, value, LEAST_BYTES[kind] * value)
+        return kind, value
+
+    def check_left(self, kind: str, count: int, nbytes: int) -> None:
+        """Raise unless so many bytes are left."""
+        if nbytes > self.end - self.at:
+            what = f"{kind} of {count}, {plural(self.end - self.at, 'byte')} left"
+            raise self.error(what, check="bounds")
+
+    def read(self) -> Any:
+        """Return the next value."""
+        try:
+            return self.item(0)
+        except RuntimeError:  # RecursionError
+            pass
+        raise self.error("nested deeper than this Python can read")
+
+    def item(self, depth: int, is_key: bool = False) -> Any:
+        """Return the next value, which has so many arrays and maps around it."""
+        kind, value = self.head()
+        if kind == "str":
+            return self.text(value)
+        if is_key and (kind == "array" or kind == "map" or self.lazy):
+            raise self.error(f"a map key has the type {kind}", None,
+                             FormatError if self.lazy else Unsupported)
+        if kind == "array" or kind == "map":
+            self.enter(depth)
+            return (self.array if kind == "array" else self.map)(value, depth + 1)
+        return self.binary(kind, value) if kind == "bin" or kind == "ext" else value
+
+    def enter(self, depth: int) -> None:
+        """Raise unless there can be one more array or map."""
+        self.items_left -= 1
+        if depth >= MAX_DEPTH:
+            raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
+        if self.items_left < 0:
+            what = f"more arrays and maps than MAX_ITEMS = {MAX_ITEMS}"
+            raise self.error(what, None, Unsupported)
+
+    def array(self, count: int, depth: int) -> "List[Any]":
+        items = []
+        for _ in range(count):
+            items.append(self.item(depth))
+        return items
+
+    def map(self, count: int, depth: int) -> Facts:
+        pairs: Facts = Map()
+        for _ in range(count):
+            start, key = self.at, self.item(depth, True)
+            if type(key) is not str or key in pairs:
+                key = self.check_key(pairs, key, start)
+            pairs[key] = self.item(depth)
+        return pairs
+
+    def check_key(self, pairs: Facts, key: Any, start: int) -> Any:
+        """Return a key of a map; raise for one that is there, or one more that is not text."""
+        key = bytes(key) if type(key) is memoryview else key
+        if key in pairs or key != key and [old for old in pairs if old != old]:
+            raise self.error(f"key {short_repr(key)} twice", start)
+        self.other_keys_left -= 1
+        if self.other_keys_left < 0:
+            what = f"more keys that are not text than MAX_OTHER_KEYS = {MAX_OTHER_KEYS}"
+            raise self.error(what, start, Unsupported)
+        return key
+
+    def text(self, nbytes: int) -> str:
+        """Return the text of so many bytes, and move after it."""
+        data = self.read_bytes(nbytes)
+        text = self.texts.get(data)
+        if text is None:
+            try:
+                text = str(data, "utf-8", "strict" if self.lazy else TEXT_ERRORS)
+            except UnicodeError:
+                raise self.error("text is not UTF-8")
+            if nbytes < 32 and len(self.texts) < 4096:
+                self.texts[data] = text
+        return text
+
+    def read_bytes(self, nbytes: int) -> bytes:
+        """Return so many bytes, and move after them."""
+        if nbytes > 2 * WINDOW:
+            data = self.source.read(self.at, nbytes)
+        else:
+            place = self.look(nbytes)
+            data = self.window[place:place + nbytes]
+        self.at += nbytes
+        return data
+
+    def binary(self, kind: str, nbytes: int) -> Any:
+        """Return the value of bytes or of an extension, and move after it."""
+        self.check_left(kind, nbytes, nbytes + (kind == "ext"))
+        start, self.at = self.at, self.at + nbytes + (kind == "ext")
+        if self.lazy:
+            return range(start, self.at)
+        data = self.source.view(start, self.at - start)
+        if kind == "bin":
+            return data
+        code, data = unpack_from(">b", data)[0], bytes(data[1:])
+        if code != -1 or nbytes not in (4, 8, 12):
+            return code, data
+        seconds, nanoseconds = int.from_bytes(data[-8:], "big"), 0  # a timestamp
+        if nbytes == 8:
+            seconds, nanoseconds = seconds & (1 << 34) - 1, seconds >> 34
+        elif nbytes == 12:
+            nanoseconds, seconds = unpack_from(">Iq", data)
+        if nanoseconds > 999999999:
+            raise self.error(f"timestamp with {nanoseconds} nanoseconds")
+        return seconds, nanoseconds
+
+    def read_rows(self, at: int, rows: Any) -> "Tuple[List[Any], int]":
+        """Return (the value of each row (name, type, doc[, doc of items, most items]), end).
+
+        Types are uint32, float, str (its bytes), bin (the range where its bytes lie), map (its
+        length); "[uint32" and "[str" are arrays. Usual forms are read here, others by take().
+        """
+        out, value = [], None  # type: List[Any], Any
+        window, base = self.window, self.window_at
+        place, near = at - base, len(window) - 40 if at >= base else 0
+        for row in rows:
+            kind, items, left = row[1], out, 1
+            while left:
+                first = window[place] if place < near else 0xC1
+                if 0xA0 <= first < 0xC0 and kind == "str":
+                    place += first - 0x9F
+                    value = window[place - first + 0xA0:place]
+                elif first == 0xCE and kind == "uint32":
+                    value, = unpack_from(">I", window, place + 1)
+                    place += 5
+                elif 0x90 <= first < 0xA0 and kind[0] == "[":
+                    items, kind, left, place = [], kind[1:], first & 15, place + 1
+                    out.append(items)
+                    continue
+                elif 0xC4 <= first <= 0xC6 and kind == "bin":
+                    start = place + 1 + (1 << first - 0xC4)
+                    place = start + int.from_bytes(window[place + 1:start], "big")
+                    value = range(base + start, base + place)
+                else:
+                    self.at = base + place
+                    value = self.take(kind)
+                    window, base, place, near = self.locate()
+                    if kind[0] == "[":
+                        self.check_count(value, row)
+                        items, kind, left = [], kind[1:], value
+                        out.append(items)
+                        continue
+                items.append(value)
+                left -= 1
+        return out, base + place
+
+    def locate(self) -> Any:
+        """Return (window, where it begins, where `at` is in it, up to where no value is cut)."""
+        place = self.at - self.window_at
+        return self.window, self.window_at, place, len(self.window) - 40 if place >= 0 else 0
+
+    def check_count(self, count: int, row: Any) -> None:
+        if count > row[4]:
+            raise self.error(f"{count} {row[2]}, {row[4]} is the limit", None, Unsupported)
+
+    def take(self, wanted: str) -> Any:
+        """Return the next value, which has the type of a row; of an array its length."""
+        kind, value = self.head()
+        kinds = ROW_TYPES.get(wanted) or ("array" if wanted[0] == "[" else wanted,)
+        if kind not in kinds:
+            raise self.error(f"it has the type {kind}, not {kinds[0]}")
+        if wanted == "uint32" and not 0 <= value < 1 << 32:
+            raise self.error(f"it is {value}, expected 0 to {(1 << 32) - 1}")
+        if kind == "str":
+            return self.read_bytes(value)
+        if kind == "bin":
+            self.at += value
+            return range(self.at - value, self.at)
+        return value
+
+    def walk(self, schema: Any = None, path: Any = (), at: int = 0, begin: "Optional[int]" = None,
+             doc: str = "") -> Any:
+        """Yield (begin, end, path, value, where that begins, doc) of each field of a value.
+
+        A key and its value are one field, as is a list of plain values; of bytes it is their head.
+        Returns the end. An error has the path of its field as .steps.
+        """
+        self.at = at
+        try:
+            kind, value = self.head()
+            inside, begin = self.at, at if begin is None else begin
+            if kind == "array" or kind == "map":
+                self.enter(len(path))
+            items = None if schema and value or kind != "array" else self.plain_items(value, path)
+            if items is not None:
+                inside, value = self.at, items
+            elif kind == "str":
+                value = self.text(value)
+                inside = self.at
+            elif kind == "bin" or kind == "ext":
+                self.check_left(kind, value, value + (kind == "ext"))
+                self.at += value + (kind == "ext")
+            elif kind == "array" or kind == "map":
+                yield begin, inside, path, value or {}, at, doc
+                return (yield from self.walk_items(kind, value, schema, path, inside, doc))
+        except FormatError as error:
+            error.steps = error.steps or path
+            raise
+        yield begin, inside, path, value, at, doc
+        return self.at
+
+    def walk_items(self, kind: str, count: int, schema: Any, path: Any, at: int, doc: str) -> Any:
+        """Yield the fields of the items of an array or a map; return their end."""
+        for i in range(count):
+            begin, key, about = at, i, (None, doc)  # type: int, Any, Any
+            if kind == "map":
+                self.at = at
+                key = self.item(len(path) + 1, True)
+                key, at = bytes(key) if type(key) is memoryview else key, self.at
+            if schema is not None:
+                about = schema.about(key)
+            at = yield from self.walk(about[0], path + (key,), at, begin, about[1])
+        return at
+
+    def plain_items(self, count: int, path: Any) -> "Optional[List[Any]]":
+        """Return the items of an array; None if there is an array or a map among them."""
+        items: "List[Any]" = []
+        try:
+            for _ in range(count):
+                kind = HEADS[self.window[self.look(1)]][0] if self.at < self.end else ""
+                if kind == "array" or kind == "map":
+                    return None
+                items.append(self.item(len(path) + 1))
+        except FormatError as error:
+            error.steps = path + (len(items),)
+            raise
+        return items
+
+
+class Values:
+    """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
+
+    __slots__ = ("source", "at", "rows", "path")
+
+    def __init__(self, source: Any, at: int, rows: Any, path: Any) -> None:
+        self.source, self.at, self.rows, self.path = source, at, rows, path
+
+    def fields(self) -> Any:
+        """Yield (begin, end, path, value, where that begins, doc) of each field."""
+        reader = MessagePack(self.source, self.at)
+        for name, kind, doc, *items in self.rows:
+            path = self.path + (name,)
+            begin, value = reader.at, self.take(reader, kind, path)  # type: int, Any
+            end = reader.at
+            if kind == "bin":  # its head is the field, and says how many bytes follow
+                value, end = len(value), value.start
+            yield begin, end, path, value, begin, doc
+            for i in range(min(value, items[1]) if items else 0):
+                begin, inner = reader.at, self.take(reader, kind[1:], path + (i,))
+                yield begin, reader.at, path + (i,), inner, begin, items[0]
+
+    @staticmethod
+    def take(reader: MessagePack, kind: str, path: Any) -> Any:
+        """Return the value of a field; an error has the path of the field as .steps."""
+        try:
+            value = reader.take(kind)
+        except FormatError as error:
+            error.steps = path
+            raise
+        return str_of_bytes(value) if kind == "str" else value
+
+
+class PackedTree:
+    """A region: a MessagePack value, which a Schema explains; bytes in it are not read."""
+
+    def __init__(self, source: Any, schema: Any) -> None:
+        self.source, self.schema, self.path, self.at = source, schema, (), 0
+
+    def fields(self) -> Any:
+        return MessagePack(self.source, lazy=True).walk(self.schema, doc=self.schema.doc)
+
+
+def str_of_bytes(data: bytes) -> str:
+    """Return the bytes of a name as text; other bytes than UTF-8 survive as surrogates."""
+    try:
+        return str(data, "utf-8", TEXT_ERRORS)
+    except UnicodeError:  # on a board
+        raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
+
+
+def msgpack_loads(data: "ReadableBuffer") -> Any:
+    """Return one MessagePack value; bytes after it are a FormatError.
+
+    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds);
+    an array or map as a map key is Unsupported, a key twice a FormatError.
+
+    >>> msgpack_loads(b"\\x92\\x01\\xa1a")
+    [1, 'a']
+    """
+    reader = MessagePack(Buffer(data))
+    value = reader.read()
+    if reader.at != reader.end:
+        what = f"MessagePack: {plural(reader.end - reader.at, 'byte')} after the value"
+        raise FormatError(what, reader.at)
+    return value
+
+
+def msgpack_head(kind: str, count: int) -> bytes:
+    """Return the shortest head of that count, or of an int."""
+    if (kind, count) in SHORT_HEADS:
+        return SHORT_HEADS[kind, count]
+    for first, (name, _, code) in enumerate(HEADS):
+        if name == kind and code is not None:
+            bits = 8 * calcsize(code) - code.islower()
+            if (-(1 << bits) if code.islower() else 0) <= count < 1 << bits:
+                return bytes([first]) + pack(code, count)
+    raise ValueError(f"{short_repr(count)} does not fit {64 if kind == 'int' else 32} bits")
+
+
+def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
+    """Return a value as MessagePack in the shortest forms; `typed`: int is uint32, float float32.
+
+    `depth` containers are around it already; ValueError for what does not fit.
+
+    >>> msgpack_dumps([1, "a"]).hex(), msgpack_dumps(1, typed=True).hex()
+    ('9201a161', 'ce00000001')
+    """
+    if value is None or value is True or value is False:
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
+    if isinstance(value, int):
+        if not typed:
+            return msgpack_head("int", value)
+        if not 0 <= value < 1 << 32:
+            raise ValueError(f"{short_repr(value)} does not fit uint32")
+        return pack(">BI", 0xCE, value)
+    if isinstance(value, float):
+        if not typed:
+            return pack(">Bd", 0xCB, value)
+        if to_inf(value, FLOAT32_LIMIT) != value and value == value:
+            raise ValueError(f"{value!r} does not fit float32")
+        return pack(">Bf", 0xCA, value)
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        data = encode_text(value, TEXT_ERRORS) if isinstance(value, str) else bytes(value)
+        return msgpack_head("str" if isinstance(value, str) else "bin", len(data)) + data
+    if depth >= MAX_DEPTH:
+        raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
+    kind = "array" if isinstance(value, (list, tuple)) else "map"
+    if kind == "map" and not hasattr(value, "items"):
+        raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
+    items = value if kind == "array" else [item for pair in value.items() for item in pair]
+    return msgpack_head(kind, len(value)) + b"".join(
+        [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
+
+
+# -- [6c] FlatBuffers ------------------------------------------------------------------------------
+#
+# Positions count from the first byte. A table begins with an i32 s; at table - s lies its vtable:
+# u16 lengths of the vtable and of the table, then for each slot a u16, where it is in the table
+# (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
+#
+# Rows (name, type, default, doc), one per slot, say what a table holds. Types: a struct code,
+# "string", rows (a table), or a list of one of these (a vector); None is not read. The default
+# MISSING: it must be there.
+
+def unpacker(code: str) -> Any:
+    """Return a function of (data, offset) that unpacks a struct code, without looking it up."""
+    if BOARD:
+        return lambda data, offset: unpack_from(code, data, offset)
+    from struct import Struct
+    return Struct(code).unpack_from
+
+
+READ_UINT32, READ_INT32 = unpacker("<I"), unpacker("<i")
+
+
+def struct_code(kind: Any) -> str:
+    """Return the code of what lies in a table or a vector: a number, or else an offset."""
+    if not isinstance(kind, str) or kind == "string":
+        return "I"
+    if kind not in WIDTH:
+        raise ValueError(f"no value has the type {short_repr(kind)}")
+    return kind
+
+
+class TableLayout:
+    """How the fields lie in the tables that have one vtable; slots: where they are, 0: absent."""
+
+    def __init__(self, rows: Any, slots: Any) -> None:
+        self.slots, self.nbytes = slots, 4
+        self.cost = 4 + 4 * len(rows)  # of a table, in bytes: what reading it takes, absent or not
+        self.defaults = dict([(row[0], row[2]) for row in rows])
+        absent = [row for step, row in zip(slots, rows) if not step]
+        self.missing = [row[0] for row in absent if row[2] is MISSING]
+        self.empty = [row[0] for row in absent if row[2] == []]
+        self.offsets: "List[Any]" = []  # (name, where, its kind)
+        self.runs: "List[Any]" = []  # (names, unpack) of fields, one after the other
+        names, code, end = [], "<", 0
+        fields = [(step, row[0], row[1]) for step, row in zip(slots, rows)
+                  if step and row[1] is not None]
+        for step, name, kind in sorted(fields, key=lambda field: field[0]):
+            if step < end:  # it overlaps the one before, which no writer makes
+                self.runs.append((names, unpacker(code)))
+                names, code, end = [], "<", 0
+            names.append(name)
+            code += f"{step - end}x{struct_code(kind)}"
+            end = step + WIDTH[struct_code(kind)]
+            self.nbytes = max(end, self.nbytes)
+            if struct_code(kind) != kind:
+                self.offsets.append((name, step, kind))
+        self.runs.append((names, unpacker(code)))
+
+
+class Flat:
+    """A FlatBuffer: read() gives the root table as a dict with all that its rows name.
+
+    What many offsets share is read for each of them: all that is read may be at most 3 times the
+    data, where texts count 3 times, since real files share their vtables and little besides. Errors
+    count from `base`. A region: see [7c]; `path` is that of the field which walk() reads.
+    """
+
+    def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
+        self.data, self.rows, self.base, self.size = data, rows, base, len(data)
+        self.at, self.path = base, ()  # type: int, Path
+        self.start()
+
+    def start(self) -> None:
+        self.vtables: "Dict[Any, Any]" = {}  # (place, rows) -> slots
+        self.layouts: "Dict[Any, TableLayout]" = {}  # (slots, rows) -> TableLayout
+        self.left = 3 * self.size
+
+    def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
+        return error_class("FlatBuffers: " + what, self.base + at)
+
+    def spend(self, nbytes: int, at: int) -> None:
+        """Count bytes that are read."""
+        self.left -= nbytes
+        if self.left < 0:
+            what = f"objects overlap: more than 3 times the {self.size} bytes are read"
+            raise self.error(what, at, Unsupported)
+
+    def read(self) -> Facts:
+        """Return the root table."""
+        return self.table(self.rows, self.root())
+
+    def root(self) -> int:
+        if self.size < 4:
+            raise self.error("the data end inside an offset", 0)
+        return self.follow(0, READ_UINT32(self.data, 0)[0])
+
+    def follow(self, at: int, step: int) -> int:
+        """Return where the offset `step` at a position leads."""
+        if step == 0 or at + step + 4 > self.size:
+            raise self.error(f"offset {step} leads out of the data", at)
+        return at + step
+
+    def table(self, rows: Any, at: int) -> Facts:
+        """Return the fields of a table by name; absent ones have their defaults."""
+        layout = self.layout(rows, at)
+        values: Facts = layout.defaults.copy()
+        for names, unpack in layout.runs:
+            values.update(zip(names, unpack(self.data, at)))
+        for name in layout.empty:
+            values[name] = []
+        for name, step, kind in layout.offsets:
+            values[name] = self.target(kind, self.follow(at + step, values[name]))
+        return values
+
+    def target(self, kind: Any, at: int) -> Any:
+        """Return what is at a position: a text, a table, or a vector."""
+        if kind == "string":
+            return self.string(at)
+        if not isinstance(kind, list):
+            return self.table(kind, at)
+        inner = kind[0]
+        if struct_code(inner) == inner:
+            return self.numbers(inner, at)
+        return [self.target(inner, self.follow(at + 4 + 4 * i, step))
+                for i, step in enumerate(self.steps(inner, at))]
+
+    def steps(self, kind: Any, at: int) -> "List[int]":
+        """Return the vector at a position, of offsets to texts or tables of their own."""
+        steps = self.numbers("I", at)
+        required = [] if kind == "string" else [row for row in kind if row[2] is MISSING]
+        if len(steps) * (8 + 4 * len(required)) > self.size:
+            raise self.error(f"{len(steps)} objects in {self.size} bytes: they overlap", at)
+        return steps
+
+    def layout(self, rows: Any, at: int) -> TableLayout:
+        """Return how the table at a position is laid out."""
+        vtable = at - READ_INT32(self.data, at)[0]
+        slots = self.vtables.get((vtable, id(rows)))
+        if slots is None:
+            slots = self.vtables[vtable, id(rows)] = self.read_slots(rows, vtable, at)
+        layout = self.layouts.get((slots, id(rows)))
+        if layout is None:
+            if len(self.layouts) > 256:  # no file has so many
+                self.layouts.clear()
+            layout = self.layouts[slots, id(rows)] = TableLayout(rows, slots)
+        self.spend(layout.cost, at)
+        for name in layout.missing:
+            raise self.error(f"the required field {name} is missing", at)
+        if at + layout.nbytes > self.size:
+            raise self.error("field out of bounds", at)
+        return layout
+
+    def read_slots(self, rows: Any, vtable: int, at: int) -> "Tuple[int, ...]":
+        """Return where the fields of a table are, by its vtable."""
+        if vtable < 0 or vtable + 4 > self.size:
+            raise self.error("vtable out of bounds", at)
+        nbytes, = unpack_from("<H", self.data, vtable)
+        if nbytes < 4 or nbytes & 1 or vtable + nbytes > self.size:
+            raise self.error(f"vtable of {nbytes} bytes", vtable)
+        self.spend(nbytes, vtable)
+        count = min(nbytes // 2 - 2, len(rows))
+        slots = unpack_from(f"<{count}H", self.data, vtable + 4)
+        return tuple(slots) + (0,) * (len(rows) - count)
+
+    def string(self, at: int) -> str:
+        """Return the text at a position: u32 length, UTF-8, NUL."""
+        size, = READ_UINT32(self.data, at)
+        stop = at + 4 + size
+        if stop >= self.size:
+            raise self.error(f"string of {size} bytes, {self.size - at - 4} left", at)
+        if self.data[stop]:
+            raise self.error("no NUL after the string", at)
+        self.spend(3 * (5 + size), at)
+        try:
+            return self.data[at + 4:stop].decode()
+        except UnicodeError:
+            raise self.error("text is not UTF-8", at)
+
+    def numbers(self, code: str, at: int) -> "List[Any]":
+        """Return the vector at a position: u32 count, elements."""
+        count, = READ_UINT32(self.data, at)
+        nbytes = count * WIDTH[code]
+        if nbytes > self.size - at - 4:
+            what = f"vector of {count} elements, {self.size - at - 4} bytes left"
+            raise self.error(what, at)
+        self.spend(4 + nbytes, at)
+        return list(unpack_from(f"<{count}{code}", self.data, at + 4))
+
+    def fields(self) -> Fields:
+        """Yield the fields of all that the rows name, as a region."""
+        self.start()
+        self.path = ("root",)
+        base, root = self.base, self.root()
+        yield base, base + 4, ("root",), root, base + root, "root table"
+        for begin, end, path, value, value_at, doc in self.walk(self.rows, root, ()):
+            yield base + begin, base + end, path, value, base + value_at, doc
+
+    def walk(self, rows: Any, at: int, path: Path) -> Any:
+        """Yield (begin, end, path, value, where it is, doc): fields of a table and what is in it.
+
+        The value of an offset is where it leads. An absent field has no bytes.
+        """
+        vtable, offsets = at - READ_INT32(self.data, at)[0], []
+        is_new = (vtable, id(rows)) not in self.vtables
+        self.path = path + ("table",)
+        slots = self.layout(rows, at).slots
+        if is_new:
+            nbytes, size = unpack_from("<HH", self.data, vtable)
+            steps = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, vtable + 4))
+            doc = f"{nbytes} bytes, table {size}"
+            yield vtable, vtable + nbytes, path + ("vtable",), steps, vtable, doc
+        yield at, at + 4, path + ("table",), at - vtable, vtable, "vtable"
+        for (name, kind, _, doc), step in zip(rows, slots):
+            if not step or kind is None:
+                yield at, at, path + (name,), None, at, doc
+                continue
+            place, code = at + step, struct_code(kind)
+            value, = unpack_from("<" + code, self.data, place)
+            leads = place if code == kind else place + value
+            yield place, place + WIDTH[code], path + (name,), value, leads, doc
+            if code != kind:
+                offsets.append((kind, place, value, path + (name,), doc))
+        for offset in offsets:
+            yield from self.walk_target(*offset)
+
+    def walk_target(self, kind: Any, at: int, step: int, path: Path, doc: str) -> Any:
+        """Yield the fields of what an offset leads to."""
+        self.path = path
+        at, inner = self.follow(at, step), kind[0] if isinstance(kind, list) else kind
+        if not isinstance(kind, list) and kind != "string":
+            yield from self.walk(kind, at, path)
+        elif kind == "string" or struct_code(inner) == inner:
+            value, (count,) = self.target(kind, at), READ_UINT32(self.data, at)
+            nbytes = count + 1 if kind == "string" else count * WIDTH[inner]
+            yield at, at + 4 + nbytes, path, value, at, doc
+        else:
+            steps = self.steps(inner, at)
+            yield at, at + 4, path, len(steps), at, "number of elements"
+            for i, step in enumerate(steps):
+                place = at + 4 + 4 * i
+                yield place, place + 4, path + (i,), step, place + step, "element"
+                yield from self.walk_target(inner, place, step, path + (i,), doc)
+
+
+def flat_loads(data: Any, rows: Any) -> Facts:
+    """Return the root table of any FlatBuffer as a dict, by rows (name, type, default, doc).
+
+    >>> flat_loads(bytes.fromhex("0c00000006000800040000000800000002000000"), (("x", "h", 0, ""),))
+    {'x': 2}
+    """
+    return Flat(bytes(memoryview(data)), rows).read()
+
+
+class FlatBuilder:
+    """Builds a FlatBuffer from its end to its front, byte for byte as the Rust builder.
+
+    string(), numbers(), offsets() and table() return a place, the distance from the buffer's end to
+    the object. Children come before the tables that point to them, and the order of the calls is
+    the order of the bytes. Equal vtables are one.
+
+    >>> rows = (("x", "h", 0, "a number"),)
+    >>> flat = FlatBuilder()
+    >>> flat_loads(flat.finish(flat.table(rows, x=2)), rows)
+    {'x': 2}
+    """
+
+    def __init__(self) -> None:
+        self.parts: "List[bytes]" = []  # the last one first
+        self.used, self.align = 0, 4
+        self.vtables: "Dict[bytes, int]" = {}
+        self.layouts: "Dict[Any, Any]" = {}
+
+    def put(self, data: bytes, size: int = 1) -> int:
+        """Add data, zeros after them so that `size` divides the place 4 bytes into them."""
+        zeros = -(self.used + len(data) - 4) % size
+        self.parts.append(data + bytes(zeros))
+        self.used += len(data) + zeros
+        return self.used
+
+    def string(self, text: str) -> int:
+        """Add a text."""
+        data = encode_text(text)
+        return self.put(pack("<I", len(data)) + data + b"\0", 4)
+
+    def numbers(self, code: str, values: Any) -> int:
+        """Add a vector of numbers, aligned to the element size even if empty."""
+        size = max(4, WIDTH[code])
+        self.align = max(size, self.align)
+        return self.put(pack(f"<I{len(values)}{code}", len(values), *values), size)
+
+    def offsets(self, places: Any) -> int:
+        """Add a vector of strings or tables by their places."""
+        top = round_up(self.used, 4) + 4 * len(places)
+        return self.numbers("I", [top - 4 * i - place for i, place in enumerate(places)])
+
+    def table(self, rows: Any, **values: Any) -> int:
+        """Add a table: numbers, and places of what offsets lead to; no None and no default."""
+        fields = [None if values.get(row[0], row[2]) == row[2] else values[row[0]] for row in rows]
+        key = id(rows), self.used & 7, tuple([value is None for value in fields])
+        if key not in self.layouts:
+            self.layouts[key] = self.lay_out(rows, key[1], key[2])
+        code, nbytes, steps, vtable = self.layouts[key]
+        place = self.used + nbytes
+        row = [place - distance - fields[slot] if distance else fields[slot]
+               for slot, distance in steps]
+        self.put(pack(code, self.vtables.get(vtable, place + len(vtable)) - place, *row))
+        if vtable not in self.vtables:
+            self.vtables[vtable] = self.put(vtable)
+        return place
+
+    def lay_out(self, rows: Any, at: int, absent: Any) -> Any:
+        """Return (struct code, bytes, (slot, distance if it is an offset) of each field, vtable).
+
+        Long fields come first, of equal ones later slots; `at`: bytes after the table, modulo 8.
+        """
+        codes = [struct_code(row[1]) for row in rows]
+        slots = sorted([slot for slot, gone in enumerate(absent) if not gone],
+                       key=lambda slot: (WIDTH[codes[slot]], slot))
+        start, text = at, ""
+        ends: "Dict[int, int]" = {}
+        for slot in reversed(slots):
+            nbytes = WIDTH[codes[slot]]
+            ends[slot] = round_up(at + nbytes, nbytes)
+            text = f"{codes[slot]}{ends[slot] - nbytes - at}x{text}"  # and zeros after the field
+            at, self.align = ends[slot], max(nbytes, self.align)
+        text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
+        fields = [(slot, 0 if codes[slot] == rows[slot][1] else at - ends[slot]) for slot in slots]
+        vtable = [at - start] + [at - ends.get(i, at) for i in range(max(ends, default=-1) + 1)]
+        count = len(vtable) + 1
+        return text, at - start, fields, pack(f"<{count}H", 2 * count, *vtable)
+
+    def finish(self, root: int) -> bytes:
+        """Return the buffer whose root table is at this place."""
+        zeros = -(self.used + 4) % self.align
+        self.put(pack("<I", self.used + zeros + 4 - root) + bytes(zeros))
+        return b"".join(reversed(self.parts))
+
+
+# -- [6d] JSON -------------------------------------------------------------------------------------
+
+JSON_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+JSON_PATTERNS: "Dict[str, bytes]" = {
+    "token": rb"[ \t\r\n]*(%s|[][{}:,]|[^][{}:,\" \t\r\n]+)" % JSON_TEXT,
+    "plain list": rb'\[[^][{}"]*(?:%s[^][{}"]*)*\]' % JSON_TEXT,  # without lists and maps in it
+    "after": rb"[ \t\r\n,:\]}]*"}
+
+
+class Json:
+    """Reads JSON in UTF-8 (RFC 8259) by the module json: read() gives its value, walk() each field.
+
+    Only blanks may follow. A key twice is an error; so are NaN and numbers beyond float64, unless
+    `nan`: then numbers are as for Python. Errors count from `base`.
+    """
+
+    def __init__(self, data: bytes, base: int = 0, nan: bool = False,
+                 depth: int = MAX_DEPTH) -> None:
+        self.data, self.base, self.nan, self.depth = data, base, nan, depth
+        self.end = len(data.rstrip(b" \t\r\n"))
+        self.items_left: float = MAX_ITEMS
+        self.other_keys_left: float = 0
+        self.path: Path = ()  # of errors of walk(): the whole text
+
+    def error(self, what: str, at: int = 0, error_class: Any = FormatError) -> Any:
+        return error_class("JSON: " + what, self.base + at)
+
+    def read(self) -> "Tuple[Any, int]":
+        """Return (value, where it ends)."""
+        import json
+        text = ""
+        try:
+            text = self.data.decode()
+            if text.count("{") + text.count("[") > self.items_left:
+                what = f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects"
+                raise self.error(what, 0, Unsupported)
+            limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
+            value = json.loads(text, object_pairs_hook=self.make_map, parse_float=self.make_float,
+                               parse_constant=self.make_float,
+                               parse_int=self.make_int if "-0" in text or not limit else None)
+            self.check_depth(value)
+            if "\\u" in text:  # an escape may be half a letter
+                json.dumps(value, ensure_ascii=False).encode()
+            return value, self.end
+        except FormatError:
+            raise
+        except UnicodeDecodeError as error:
+            wrong = self.error("text is not UTF-8", error.start)
+        except UnicodeError:
+            wrong = self.error("a lone surrogate is not Unicode text")
+        except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
+            at = len(text[:getattr(error, "pos", 0)].encode())
+            wrong = self.error(getattr(error, "msg", "not a number"), at)
+        except RecursionError:
+            wrong = self.error("nested deeper than this Python can read")
+        raise wrong
+
+    def check_depth(self, value: Any) -> None:
+        """Raise for arrays and objects that are nested deeper than `depth`."""
+        level, left = [value], self.depth  # type: List[Any], int
+        while level:
+            boxes: Any = [box if type(box) is list else box.values() for box in level
+                          if type(box) in (list, Map)]
+            level = [item for box in boxes for item in box if type(item) in (list, Map)]
+            left -= 1
+            if level and not left:
+                raise self.error(f"nested deeper than {self.depth}")
+
+    def make_map(self, pairs: Any) -> Facts:
+        """Return the map of pairs, whose keys must differ."""
+        values = Map(pairs)
+        if len(values) < len(pairs):
+            for key, _ in pairs:
+                if key not in values:
+                    raise self.error(f"key {short_repr(key)} twice")
+                del values[key]
+        return values
+
+    def make_int(self, text: str) -> Any:
+        """Return an integer; as for serde_json -0 is a float, and one beyond float64 an error."""
+        if text == "-0" and not self.nan:
+            return -0.0
+        if len(text) > 310:
+            raise self.error("NaN, or a number beyond float64")
+        return int(text)
+
+    def make_float(self, text: str) -> float:
+        value = float(text)
+        if not self.nan and not -INFINITY < value < INFINITY:
+            raise self.error("NaN, or a number beyond float64")
+        return value
+
+    def match(self, pattern: str, at: int) -> Any:
+        import re
+        return re.compile(JSON_PATTERNS[pattern]).match(self.data, at)
+
+    def token(self, at: int) -> "Tuple[int, int]":
+        """Return where the next token begins and ends."""
+        found = self.match("token", at)
+        if not found:
+            raise self.error("broken here", at)
+        start, end = found.span(1)
+        return start, end
+
+    def token_value(self, start: int, end: int) -> Any:
+        """Return the value of a token that is no bracket."""
+        import json
+        try:
+            return json.loads(self.data[start:end].decode())
+        except ValueError:
+            raise self.error("broken here", start)
+
+    def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
+             doc: str = "") -> Any:
+        """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
+
+        As that of Cbor; a field ends where a token begins that is no closing bracket.
+        """
+        if len(path) > self.depth:
+            raise self.error(f"nested deeper than {self.depth}", at)
+        at, end = self.token(at)
+        begin, mark = at if begin is None else begin, self.data[at:end]
+        plain = self.match("plain list", at) if mark == b"[" and schema is None else None
+        if plain:
+            end, mark = plain.end(), plain.group()
+        empty: Any = {b"{": Map(), b"[": []}.get(mark)
+        close = {b"{": b"}", b"[": b"]"}.get(mark)
+        is_open = empty is not None and self.data[slice(*self.token(end))] != close
+        value = self.token_value(at, at + len(mark)) if empty is None else empty
+        stop = min(self.match("after", end).end(), self.end)
+        yield begin, stop, path, None if is_open else value, at, doc
+        if is_open:
+            end = yield from self.walk_items(schema, path, mark, end, doc)
+        return self.token(end)[1] if empty is not None else end
+
+    def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
+        """Yield the fields of what is in an array or an object; return where the last one ends."""
+        count, is_open = 0, True
+        while is_open:
+            key, key_at, inner, about = count, None, None, doc
+            if mark == b"{":
+                key_at, end = self.token(end)
+                if self.data[key_at:key_at + 1] != b'"':
+                    raise self.error("broken here", key_at)
+                key, end = self.token_value(key_at, end), self.token(end)[1]
+            if schema is not None:
+                inner, about = schema.about(key)
+            end = yield from self.walk(inner, path + (key,), end, key_at, about)
+            count += 1
+            start, stop = self.token(end)
+            is_open = self.data[start:stop] == b","
+            end = stop if is_open else end
+        return end
+
+
+def json_dumps(value: Any) -> bytes:
+    """Return a value as JSON without blanks, in the order of its dicts."""
+    import json
+    return encode_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def json_problem(value: Any, depth: int) -> "Optional[str]":
+    """Return why JSON cannot hold a value and give it back, or None."""
+    if depth < 0:
+        return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
+    if isinstance(value, int):
+        try:
+            str(value)
+        except ValueError:
+            return "an integer of more digits than Python writes"
+    if value is None or isinstance(value, (int, float)) or is_text(value):
+        return None
+    if isinstance(value, str):
+        return "a lone surrogate is not Unicode text"
+    if isinstance(value, (list, tuple, dict)):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in pairs:
+            if isinstance(value, dict) and not is_text(key):
+                return f"the key {short_repr(key)} is not text"
+            problem = json_problem(item, depth - 1)
+            if problem:
+                return problem
+        return None
+    return f"JSON cannot hold {type(value).__name__}"
+
+
+# -- [6e] checksums --------------------------------------------------------------------------------
+
+
+def crc32(data: Any, crc: int = 0) -> int:
+    """Return the CRC-32 of zip and zlib, going on from `crc`."""
+    from binascii import crc32 as function
+    return function(data, crc)
+
+
+def crc32c_table() -> "List[int]":
+    """Return the register after each byte; that of a xor b is the xor of theirs."""
+    rows, crc = [0] * 256, 1
+    for i in (128, 64, 32, 16, 8, 4, 2, 1):
+        crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        for j in range(0, 256, 2 * i):
+            rows[i + j] = crc ^ rows[j]
+    return rows
+
+
+CRC32C = crc32c_table()
+CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+# Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
+# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
+CRC32C_FOLDS = tuple(
+    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
+    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+
+
+def crc32c(data: Any, crc: int = 0) -> int:
+    """Return the CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, going on from `crc`.
+
+    About 700 MB/s: a block is one integer, its low bits the high powers of x; shifts fold them
+    onto lower powers, and the table takes the last bytes.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    crc ^= 0xFFFFFFFF
+    source = Buffer(data)
+    masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
+    for start in range(0, source.nbytes, CRC32C_BLOCK):
+        block = source.read(start, CRC32C_BLOCK)
+        if not (BOARD or "fast" in WITHOUT):
+            block, crc = fold_crc32c(block, crc, masks)
+        for byte in block:
+            crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+def fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
+    """Return a short block and the register from which its CRC is that of this one from `crc`."""
+    bits, number, is_number = 8 * len(block), 0, False
+    for powers in CRC32C_FOLDS:
+        a, b = powers[:2]
+        while bits > a + b:
+            d = min(bits - a, a - b) & ~7
+            if d not in masks:
+                masks[d] = (1 << d) - 1
+            if is_number:
+                low, number = number & masks[d], number >> d
+            else:  # the first time
+                low = int.from_bytes(block[:d // 8], "little") ^ crc
+                number, is_number = int.from_bytes(block[d // 8:], "little"), True
+            bits -= d
+            for power in powers[1:]:
+                number ^= low << a - d - power
+    return (number.to_bytes(bits // 8, "little"), 0) if is_number else (block, crc)
+
+
+class Digest:
+    """A running checksum, "crc32c" or "sha256"."""
+
+    def __init__(self, algorithm: str) -> None:
+        self._crc, self._sha = 0, None  # type: Any, Any
+        if algorithm == "sha256":
+            try:
+                self._sha = __import__("hashlib").sha256()
+            except (ImportError, AttributeError):
+                raise Unsupported("sha256 needs the module hashlib, which is missing here")
+
+    def update(self, data: Any) -> None:
+        if self._sha:
+            self._sha.update(data)
+        else:
+            self._crc = crc32c(data, self._crc)
+
+    def text(self) -> str:
+        """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
+        return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
+
+
+# -- [6f] XXH3 -------------------------------------------------------------------------------------
+
+XXH3_SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff"
+    "7221b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46"
+    "a9deacd8a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581"
+    "a0fffa1363eb170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428"
+    "afd7fbcabb4b407e")
+XXH3_START = (0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+              0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1)
+XXH3_KEYS = b"".join([XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)])  # of 16 stripes
+MASK64 = (1 << 64) - 1
+FAST_XXH3: Facts = {}  # filled by the first call: an import that fails is slow
+
+
+def fast_xxh3() -> Any:
+    """Return the class xxh3_64 of the module xxhash, or None where that is missing."""
+    if not FAST_XXH3:
+        try:
+            FAST_XXH3["class"] = __import__("xxhash").xxh3_64
+        except (ImportError, AttributeError):  # the latter before xxhash 2.0
+            FAST_XXH3["class"] = None
+    return FAST_XXH3["class"]
+
+
+def xxh3_64(blocks: Any) -> int:
+    """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes that come in blocks.
+
+    40 MB/s, or 250 where numpy was imported; with the module xxhash as fast as memory. From 241
+    bytes on, stripes of 64 bytes are added to eight lanes, scrambled after every 16 stripes.
+    """
+    fast = fast_xxh3()
+    if fast is not None:
+        state = fast()
+        for block in blocks:
+            state.update(block)
+        return int(state.intdigest())
+    lanes, nbytes, data = list(XXH3_START), 0, b""
+    for part in iter_parts(blocks, PART):
+        nbytes, data = nbytes + len(part), data + bytes(part)
+        whole = (len(data) - 65) & -1024 if nbytes > 240 else 0  # 64 stay for the last stripe
+        if whole > 0:
+            for numbers in xxh3_sums(data[:whole]):
+                lanes = xxh3_scramble([lane + number for lane, number in zip(lanes, numbers)])
+            data = data[whole:]
+    if nbytes <= 240:
+        return xxh3_short(data)
+    end = (len(data) - 1) & -64
+    for at in range(0, end, 1024):
+        numbers = xxh3_stripes(data[at:min(at + 1024, end)], XXH3_KEYS)
+        lanes = [lane + number for lane, number in zip(lanes, numbers)]
+        lanes = xxh3_scramble(lanes) if at + 1024 <= end else lanes
+    last = zip(lanes, xxh3_stripes(data[-64:], XXH3_SECRET[121:]),
+               unpack_from("<8Q", XXH3_SECRET, 11))
+    keyed = [(lane + number) & MASK64 ^ key for lane, number, key in last]
+    return xxh3_mix(nbytes * XXH3_START[1]
+                    + sum([fold_product(keyed[i], keyed[i + 1]) for i in (0, 2, 4, 6)]))
+
+
+def xxh3_sums(data: bytes) -> Any:
+    """Return the eight numbers that are added to the lanes, for each 16 stripes."""
+    numpy: Any = sys.modules.get("numpy")
+    if not hasattr(numpy, "frombuffer"):
+        return [xxh3_stripes(data[at:at + 1024], XXH3_KEYS) for at in range(0, len(data), 1024)]
+    words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
+    mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
+    sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
+    return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).tolist()
+
+
+def xxh3_stripes(data: bytes, keys: bytes) -> "List[int]":
+    """Return the eight numbers that up to 16 stripes add to the lanes."""
+    nbytes, numbers = len(data), []
+    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
+    halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"), 0)
+    words = unpack_from(f"<{nbytes // 8}Q", data, 0)
+    for j in range(8):
+        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
+        products = [low * high for low, high in zip(lows, highs)]
+        numbers.append(sum(products) + sum(every(words, j ^ 1, 8)))
+    return numbers
+
+
+def xxh3_scramble(lanes: "List[int]") -> "List[int]":
+    out = []
+    for lane, key in zip(lanes, unpack_from("<8Q", XXH3_SECRET, 128)):
+        lane &= MASK64
+        out.append((lane ^ lane >> 47 ^ key) * XXH3_START[7] & MASK64)
+    return out
+
+
+def every(items: Any, start: int, step: int) -> Any:
+    """Return items[start::step]; boards have no slices with steps."""
+    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
+
+
+def fold_product(a: int, b: int) -> int:
+    product = a * b
+    return product & MASK64 ^ product >> 64
+
+
+def xxh3_mix(h: int, shift: int = 37, factor: int = 0x165667919E3779F9, last: int = 32) -> int:
+    h = (h & MASK64 ^ (h & MASK64) >> shift) * factor & MASK64
+    return h ^ h >> last
+
+
+def xxh3_short(data: bytes) -> int:
+    """Return the XXH3-64 of at most 240 bytes."""
+    n = len(data)
+
+    def word(i: int, size: int = 8, of: bytes = data) -> int:
+        return int.from_bytes(of[i:i + size], "little")
+
+    def key(i: int, size: int = 8) -> int:
+        return word(i, size, XXH3_SECRET)
+
+    def pair(i: int, at: int) -> int:
+        a, b = unpack_from("<QQ", data, i)
+        key_a, key_b = unpack_from("<QQ", XXH3_SECRET, at)
+        return fold_product(a ^ key_a, b ^ key_b)
+    if n < 4:
+        h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
+        h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
+        h = xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3] & MASK64
+        return h ^ h >> 32
+    if n < 9:
+        h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8) ^ key(16)
+        h ^= (h << 49 | h >> 15) & MASK64 ^ (h << 24 | h >> 40) & MASK64
+        h = h * 0x9FB21C651E98DF25 & MASK64
+        h = (h ^ (h >> 35) + n) * 0x9FB21C651E98DF25 & MASK64
+        return h ^ h >> 28
+    if n < 17:
+        low, high = word(0) ^ key(24) ^ key(32), word(n - 8) ^ key(40) ^ key(48)
+        swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
+        return xxh3_mix(n + swapped + high + fold_product(low, high))
+    h = n * XXH3_START[1]
+    if n < 129:
+        return xxh3_mix(h + sum([pair(16 * i, 32 * i) + pair(n - 16 * i - 16, 32 * i + 16)
+                                 for i in range((n + 31) // 32)]))
+    h = xxh3_mix(h + sum([pair(i, i) for i in range(0, 128, 16)]))
+    h += sum([pair(i, i - 125) for i in range(128, n - 15, 16)])
+    return xxh3_mix(h + pair(n - 16, 119))
+
+
+# -- [7a] Tensor, File -----------------------------------------------------------------------------
+
+
+class Tensor:
+    """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
+
+    `.dtype` is None if unknown here; `.attrs` say how its `.format` stores it, `.custom` is what
+    the user put there. Bytes are read when asked for: Unsupported (dtype, encoding), FormatError
+    (damage) or ValueError (closed File).
+
+    >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
+    [3, 4]
+    """
+
+    # source, start, stored_nbytes: where the bytes are; start: of element 0, or of encoded bytes.
+    # _strides in bytes, None: row-major. byteorder "<" or ">". encoding "raw", "zstd" ...
+    # unreadable: why the values cannot be read. _kept: the decoded values.
+    __slots__ = ("name", "dtype", "shape", "source", "start", "stored_nbytes", "_strides",
+                 "byteorder", "encoding", "unreadable", "_attrs", "_custom", "format", "_kept")
+    components: Any = None  # Tensors by role, of a sparse one
+    scheme: Any = None  # of a quantized one
+
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, source: Any, start: int,
+                 stored_nbytes: int, strides: Any = None, byteorder: str = "<",
+                 encoding: str = "raw", unreadable: "Optional[str]" = None, attrs: Any = None,
+                 custom: Any = None, format: "Optional[str]" = None) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+        self.source, self.start, self.stored_nbytes = source, start, stored_nbytes
+        self._strides, self.byteorder, self.encoding = strides, byteorder, encoding
+        self.unreadable, self.format = unreadable, format
+        self._kept: Any = None
+        self._attrs, self._custom = attrs, custom
+
+    @property
+    def attrs(self) -> Facts:
+        """How its format stores it: a dict, made of pairs (key, value) when it is asked for."""
+        if type(self._attrs) is not Map:
+            self._attrs = Map(self._attrs or ())
+        return self._attrs
+
+    @property
+    def custom(self) -> Facts:
+        """What the user put there: a dict."""
+        if self._custom is None:
+            self._custom = Map()
+        return self._custom
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return count_elements(self.shape)
+
+    @property
+    def itemsize(self) -> "Optional[int]":
+        """Bytes of an element; None where the dtype has no fixed size."""
+        return ITEMSIZE.get(self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """size x itemsize, or what is stored where values have no size or cannot be read."""
+        if self.itemsize is None or self.unreadable and self.encoding == "raw":
+            return self.stored_nbytes
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> Shape:
+        return self._strides or row_major(self.shape, self.itemsize or 1)
+
+    @property
+    def offset(self) -> "Optional[int]":
+        """Offset in the file of the first element (if encoded: of the bytes), or None."""
+        return self.start if self.source.has_offsets else None
+
+    def ranges(self) -> "List[Tuple[int, int, str]]":
+        """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
+        return [(self.start, self.stored_nbytes, "")]
+
+    def __repr__(self) -> str:
+        text = f"<Tensor {safe_repr(self.name)} {self.dtype} {short_repr(self.shape)}>"
+        return text if "tools" in WITHOUT else describe_tensor(self)
+
+    def error(self, what: str, error_class: Any = FormatError, field: str = "data") -> Any:
+        """Return an error of its values."""
+        return error_class(what, self.offset, field, self.name, self.source.path, "sizes")
+
+    def check_readable(self) -> int:
+        """Return the itemsize; raise Unsupported where the elements cannot be read."""
+        itemsize = self.itemsize
+        if self.unreadable or itemsize is None:
+            what = self.unreadable or f"{self.dtype} cannot be read element by element"
+            raise self.error(what, Unsupported)
+        return itemsize
+
+    def byte_extent(self) -> "Tuple[int, int]":
+        """Return (start, nbytes) of the stored bytes, relative to the first element."""
+        if self._strides is None or 0 in self.shape:
+            return 0, self.stored_nbytes
+        ends = [(n - 1) * stride for n, stride in zip(self.shape, self._strides)]
+        return sum([min(end, 0) for end in ends]), sum(map(abs, ends)) + (self.itemsize or 1)
+
+    @property
+    def raw(self) -> memoryview:
+        """The stored bytes, read-only; of a part of a tensor from its first to its last."""
+        start, nbytes = self.byte_extent()
+        return memoryview(self.source.view(self.start + start, nbytes))
+
+    def is_contiguous(self, byteorder: str) -> bool:
+        """Return whether its elements are stored as they are, side by side, in this byte order."""
+        return (self.encoding == "raw" and not self.unreadable and self.itemsize is not None
+                and self.byte_extent() == (0, self.nbytes)
+                and (self.byteorder == byteorder or self.itemsize == 1))
+
+    @property
+    def zero_copy(self) -> bool:
+        """Whether `.data` shows the stored bytes themselves."""
+        return bool(self.source.mapping and self.is_contiguous(NATIVE))
+
+    @property
+    def data(self) -> memoryview:
+        """The elements as a flat typed memoryview; a copy at each call unless `.zero_copy`.
+
+        In storage order (of a part with gaps row-major), native byte order, 16-bit floats as 'H'.
+        """
+        itemsize, byteorder = self.check_readable(), self.byteorder
+        if self.is_contiguous(byteorder):
+            raw: Any = self.raw
+        else:
+            raw, byteorder = memoryview(self.tobytes()), "<"
+        if byteorder != NATIVE and itemsize > 1:
+            raw = swap(raw, itemsize)
+        code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", BITS_CODE[itemsize])
+        if not BOARD:
+            return memoryview(raw).cast(code)
+        from array import array
+        flat: Any = array("B" if code == "?" else code, bytes(raw))  # not of a memoryview
+        return flat
+
+    def iter_bytes(self) -> Blocks:
+        """Return an iterator over its row-major little-endian bytes, or those stored if opaque.
+
+        It decodes, gathers and swaps: the one way to the elements, in one view or in blocks.
+        """
+        if self.unreadable and self.itemsize:
+            self.check_readable()
+        if self.encoding != "raw" and not self.unreadable:
+            blocks = self.iter_decoded()
+        else:
+            blocks = self.iter_stored() if self._strides is None else iter_strided(self)
+        if self.byteorder == "<" or self.itemsize in (None, 1):
+            return blocks
+        return (swap(part, self.check_readable()) for part in iter_parts(blocks, BLOCK))
+
+    def iter_stored(self) -> Blocks:
+        """Yield the stored bytes: in one view if there is one, or in blocks."""
+        size = self.stored_nbytes if self.source.mapping else BLOCK
+        for start in range(0, self.stored_nbytes, size or 1) if self.stored_nbytes else [0]:
+            yield self.source.view(self.start + start, min(size, self.stored_nbytes - start))
+
+    def iter_decoded(self) -> Blocks:
+        """Yield the bytes that are stored in another encoding."""
+        try:
+            decode = zstd_decode if self.encoding == "zstd" else seekable_decode
+            yield from decode(self.source, self.start, self.stored_nbytes, self.nbytes)
+        except FormatError as error:
+            what, error_class = error.what, type(error)
+        else:
+            return
+        raise self.error(what, error_class)
+
+    def tobytes(self) -> bytes:
+        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
+        if BOARD:
+            return b"".join([bytes(block) for block in self.iter_bytes()])
+        from io import BytesIO
+        out = BytesIO()  # unlike join() it copies each block while that is in the cache
+        out.writelines(self.iter_bytes())
+        return out.getvalue()
+
+    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
+
+    @property
+    def flat(self) -> Blocks:
+        """Iterate over the elements, row-major, as Python numbers, in constant memory."""
+        self.check_readable()
+        return (value for part in iter_parts(self.iter_bytes(), PART)
+                for value in unpack_values(str(self.dtype), part))
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists; of a scalar, the number."""
+        shape = self.shape
+        lists = [count_elements(shape[:i]) for i in range(1, min(len(shape), 65))]
+        if len(shape) > 64 or sum(lists) > max(self.size * len(shape), 1 << 17):
+            raise ValueError(f"tolist() of {short_repr(shape)} makes too many lists")
+        values = list(self.flat)
+        for n, count in zip(reversed(shape), reversed(lists)):
+            values = [values[i * n:(i + 1) * n] for i in range(count)]
+        return values if shape else values[0]
+
+    def item(self) -> Any:
+        """Return the only element as a Python number; ValueError if there are others."""
+        if self.size != 1:
+            raise ValueError(f"a tensor of one element is a number, this one has {self.size}")
+        return next(self.flat)
+
+    def copy(self, **changes: Any) -> "Tensor":
+        """Return it with some of the constructor's arguments changed."""
+        args: Facts = dict([(key.lstrip("_"), getattr(self, key))
+                            for key in Tensor.__slots__ if key != "_kept"])
+        args.update(attrs=Map(self.attrs.items()), custom=Map(self.custom.items()))
+        args.update(changes)
+        return type(self)(**args)
+
+    def contiguous(self) -> "Tensor":
+        """Return a row-major little-endian copy in memory."""
+        data = self.tobytes()
+        return self.copy(source=Buffer(data), start=0, stored_nbytes=len(data), strides=None,
+                         byteorder="<", encoding="raw")
+
+    def decoded(self) -> "Tensor":
+        """Return one whose elements are stored as they are: of an encoded one in memory.
+
+        Up to MAX_KEPT bytes are kept while the tensor lives.
+        """
+        if self.encoding == "raw":
+            return self
+        kept: "Optional[Tensor]" = self._kept
+        if kept is None:
+            kept = self.contiguous()
+            if kept.nbytes <= MAX_KEPT:
+                self._kept = kept
+        self.source.view(self.start, 0)  # raises if the File is closed
+        return kept
+
+    def astype(self, dtype: Any) -> "Tensor":
+        """Return a copy in memory with another dtype, without attrs.
+
+        Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
+        NaN or a number out of range.
+        """
+        self.check_readable()
+        return cast_tensor(self, as_dtype(dtype)).contiguous()
+
+    def todense(self) -> "Tensor":
+        """Return a sparse tensor with its zeros, in memory; another as it is."""
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
+        itemsize = self.check_readable()
+        if self.encoding != "raw":
+            return self.decoded()[key]
+        keys = key if isinstance(key, tuple) else (key,)
+        start, shape, strides = self.start, [], []
+        for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
+            if k is Ellipsis or isinstance(k, slice):
+                places = range(n) if k is Ellipsis else range(n)[k]
+                shape.append(max(0, -((places.start - places.stop) // places.step)))
+                strides.append(stride * (places.step if shape[-1] > 1 else 1))
+                start += places.start * stride if shape[-1] else 0
+            elif -n <= as_index(k) < n:
+                start += as_index(k) % n * stride
+            else:
+                raise IndexError(f"index {short_repr(k)} is out of range for dimension {axis} of "
+                                 f"shape {short_repr(self.shape)}")
+        if not shape and Ellipsis not in keys:
+            data = self.source.view(start, itemsize)
+            return unpack_values(str(self.dtype), data, self.byteorder)[0]
+        return self.part(start, tuple(shape), tuple(strides))
+
+    def full_key(self, keys: Any) -> Any:
+        """Return an index, a slice or `...` for each axis, for those given and one `...`."""
+        dots = [i for i, k in enumerate(keys) if k is Ellipsis]
+        count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
+        if len(dots) > 1 or count > self.ndim:
+            raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
+        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]
+
+    def part(self, start: int, shape: Shape, strides: Shape) -> "Tensor":
+        """Return some of its elements, without copying them."""
+        itemsize, nbytes = self.check_readable(), self.stored_nbytes
+        gaps: Any = strides
+        if 0 in shape or strides == row_major(shape, itemsize):
+            gaps, nbytes = None, count_elements(shape) * itemsize
+        return Tensor(self.name, self.dtype, shape, self.source, start, nbytes, gaps,
+                      self.byteorder, format=self.format)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a scalar tensor has no length")
+        self.check_dims(self.shape[:1])
+        return self.shape[0]
+
+    def check_dims(self, shape: Shape) -> None:
+        """Raise ValueError for a dimension that no sequence can have."""
+        if [n for n in shape if n > sys.maxsize]:
+            what = f"a dimension of {short_repr(self.shape)} is over sys.maxsize; use .shape"
+            raise ValueError(what)
+
+    def __iter__(self) -> Blocks:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    def __eq__(self, other: Any) -> Any:
+        """Return whether dtype, shape, bytes and custom attributes are the same."""
+        return is_equal(self, other) if isinstance(other, Tensor) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
+    def __reduce__(self) -> Any:
+        return pickle_tensor(self)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
+        return to_numpy(self, dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        return to_dlpack(self, options)
+
+    def __dlpack_device__(self) -> "Tuple[int, int]":
+        return 1, 0  # memory of the CPU
+
+    def __jax_array__(self) -> Any:
+        array = self.__array__()
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return sys.modules["jax"].numpy.asarray(native)
+
+    def __buffer__(self, flags: int) -> Any:
+        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
+        code: Any = STRUCT_CODE.get(str(self.dtype))
+        if not code or not self.is_contiguous(NATIVE) or self._strides or 0 in self.shape or (
+                self.ndim > 64):
+            raise BufferError("not a plain native array with elements: take .contiguous().data")
+        return self.data.cast("B").cast(code, self.shape)
+
+    @property
+    def __array_interface__(self) -> Facts:
+        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
+        itemsize = self.check_readable()
+        if self.encoding != "raw" or self.dtype not in STRUCT_CODE:  # it asks for __array__ then
+            raise AttributeError(f"numpy cannot take {self.encoding} {self.dtype} as it is")
+        self.check_dims(self.shape)
+        code = f"{'|' if itemsize == 1 else self.byteorder}{str(self.dtype)[0]}{itemsize}"
+        return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
+                "strides": self._strides, "offset": -self.byte_extent()[0]}
+
+
+def new_tensor(dtype: Any, shape: Shape, data: Any, byteorder: str = "<", name: str = "",
+               format: Any = None) -> Tensor:
+    """Return a Tensor of bytes in memory."""
+    source = Buffer(data)
+    return Tensor(name, dtype, shape, source, 0, source.nbytes, None, byteorder, format=format)
+
+
+def as_index(key: Any) -> int:
+    """Return an index, an int or what has __index__ (numpy integers), as an int."""
+    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
+        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
+    return int(key)
+
+
+class File(TensorMap):
+    """A mapping from names to Tensors in the order of the index; also a context manager.
+
+    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
+    Any number of threads may read it and its Tensors.
+
+    >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    <File ztensor: 1 tensor 'w'>
+    """
+
+    WHY_MISSING = "does not lie whole in the file, which is cut short"
+
+    def __init__(self, fmt: "Format", source: Any, attrs: Facts, metadata: Facts,
+                 tensors: "Dict[str, Tensor]") -> None:
+        self.fmt, self.format, self.source = fmt, fmt.FAMILY, source
+        self.path: "Optional[str]" = source.path
+        self.nbytes: int = source.nbytes
+        self.attrs, self.metadata, self._tensors = attrs, metadata, tensors
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._tensors:
+            raise KeyError(name if "tools" in WITHOUT else missing_message(self, name))
+        return self._tensors[name]
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def keys(self) -> "KeysView[str]":
+        return self._tensors.keys()
+
+    def values(self) -> "ValuesView[Tensor]":
+        return self._tensors.values()
+
+    def items(self) -> "ItemsView[str, Tensor]":
+        return self._tensors.items()
+
+    if not TYPE_CHECKING:  # that of Mapping has more precise types
+        def get(self, name: str, default: Any = None) -> Any:
+            return self[name] if name in self else default
+
+    def __repr__(self) -> str:
+        path = "" if self.path is None else " " + safe_repr(self.path)
+        names = ", ".join([safe_repr(name) for name in list(self)[:4]])
+        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
+        return f"<File {self.format}{path}: {plural(len(self), 'tensor')}{names}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a table of the tensors."""
+        return html_table(self)
+
+    def _ipython_key_completions_(self) -> "List[str]":
+        return list(self)
+
+    def __reduce__(self) -> Any:
+        if self.source.file_id is None:
+            raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
+        return load_again, (self.fmt.NAME, self.source.file_id + (self.source.nbytes,),
+                            "missing" in self.attrs)
+
+    def __copy__(self) -> "File":
+        """Return another File over the same open source, which either of them closes."""
+        made: File = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: Any) -> "File":
+        """Return another File over the same open source, with attrs and Tensors of its own."""
+        from copy import deepcopy
+        made = memo[id(self)] = self.__copy__()
+        for key in ("attrs", "metadata", "_tensors"):
+            made.__dict__[key] = deepcopy(self.__dict__[key], memo)
+        return made
+
+    def close(self) -> None:
+        """Close the file. Views stay valid; a Tensor asked later raises."""
+        self.source.close()
+
+    def __enter__(self) -> "File":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+# -- [7b] Schema -----------------------------------------------------------------------------------
+
+
+class Typed:
+    """What a value of an index may be: words for it, and fits(value).
+
+    `python`: a type of which any value fits, or None.
+    """
+
+    def __init__(self, words: str, fits: Any, python: Any = None) -> None:
+        self.words, self.fits, self.python = words, fits, python
+
+    def iter_errors(self, value: Any, *path: Any) -> Any:
+        """Yield (path, what) if a value does not fit."""
+        if not self.fits(value):
+            name = safe_str(path[-1]) if isinstance(path[-1], str) else short_repr(path[-1])
+            yield path, f"{name} is {short_repr(value)}, expected {self.words}"
+
+
+def typed(python: type, words: str, fits: Any = None) -> Typed:
+    """Return what values of a Python type are, for which fits(value) is true."""
+    if fits is None:
+        return Typed(words, lambda value: type(value) is python, python)
+    return Typed(words, lambda value: type(value) is python and fits(value))
+
+
+def choice(*texts: str) -> Typed:
+    """Return what values are that are one of some texts."""
+    return typed(str, " or ".join(texts), frozenset(texts).__contains__)
+
+
+def is_uint64(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 64
+
+
+def are_uint64(values: Any) -> bool:
+    if type(values) is not list:
+        return False
+    for n in values:
+        if type(n) is not int or not 0 <= n < 1 << 64:
+            return False
+    return True
+
+
+def is_start_end(pair: Any) -> bool:
+    return (type(pair) is list and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
+            and 0 <= pair[0] <= pair[1] < 1 << 64)
+
+
+def is_offset_length(pair: Any) -> bool:
+    return are_uint64(pair) and len(pair) == 2
+
+
+ANY = Typed("anything", lambda value: True)
+TEXT = typed(str, "text")
+MAP = typed(dict if Map is dict else Map, "a map")
+UINT64 = Typed("an integer 0 to 2**64-1", is_uint64)
+UINT64_LIST = Typed("an array of integers 0 to 2**64-1", are_uint64)
+OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1", is_offset_length)
+START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
+
+
+class Schema:
+    """What a map (or with container=list an array) of an index holds.
+
+    Rows (key, kind, required, doc[, items]) check what is read and what will be written, and
+    explain each field. A kind is Typed, or the Schema of what lies there. `required`: True, False,
+    or None where null does for absent. `items`: a Schema that explains what lies in a value whose
+    kind is Typed, and does not check it. `additional`: (kind, doc[, items]) of all other keys.
+    `key_type`: the kind of these keys.
+    """
+
+    def __init__(self, *rows: Any, additional: Any = (ANY, "unknown here"), key_type: Any = ANY,
+                 container: Any = Map, doc: str = "") -> None:
+        self.rows = dict([(row[0], (row[1],) + row[3:]) for row in rows])  # as `additional`
+        self.additional, self.key_type, self.doc = additional, key_type, doc
+        self.container = container
+        self.required = [row[0] for row in rows if row[2]]
+        self.nullable = [row[0] for row in rows if row[2] is None]
+        self.checks = dict([(key, (getattr(row[0], "python", None), row[0].fits))
+                            for key, row in self.rows.items()])
+        self.free = not rows and key_type is additional[0] is ANY  # anything is right in it
+
+    def fits(self, value: Any) -> bool:
+        """Return whether nothing is wrong in a map; iter_errors() says what is."""
+        if type(value) is not self.container:
+            return False
+        if self.free:
+            return True
+        checks, key_fits, other_fits = self.checks, self.key_type.fits, self.additional[0].fits
+        for key, item in value.items() if self.container is Map else enumerate(value):
+            if key in checks:
+                python, fits = checks[key]
+                if type(item) is not python and not fits(item) and (
+                        item is not None or key not in self.nullable):
+                    return False
+            elif not key_fits(key) or not other_fits(item):
+                return False
+        for key in self.required:
+            if key not in value:
+                return False
+        return True
+
+    def iter_errors(self, value: Any, *path: Any) -> Any:
+        """Yield (path, what) of all that is wrong in a map, and in the maps inside of it."""
+        if type(value) is not self.container:
+            wanted = "a map" if self.container is Map else "an array"
+            name = f"{safe_str(path[-1])} is " if path and isinstance(path[-1], str) else ""
+            yield path, f"{name}{short_repr(value)}, expected {wanted}"
+            return
+        for key, item in value.items() if self.container is Map else enumerate(value):
+            if key not in self.rows and not self.key_type.fits(key):
+                yield path + (key,), f"the key {short_repr(key)} is not {self.key_type.words}"
+            elif item is not None or key not in self.nullable:
+                yield from self.rows.get(key, self.additional)[0].iter_errors(item, *path + (key,))
+        for key in self.required:
+            if key not in value:
+                yield path, f"the entry lacks {key!r}"
+
+    def about(self, key: Any) -> Any:
+        """Return (Schema or None, doc) of what lies at a key."""
+        kind, doc, *items = self.rows.get(key, self.additional)
+        return kind if isinstance(kind, Schema) else items[0] if items else None, doc
+
+
+# -- [7c] Reading, regions -------------------------------------------------------------------------
+#
+# A format's read(reading) is straight code: it asks the Reading for records and trees, and gives it
+# the tensors that it finds. What was asked for is a region of the file. Regions are kept only where
+# somebody wants to walk over their fields afterwards: explain() and verify(), and load() once more
+# after an error. fields() of a region yields (begin, end, path, value, where that begins, doc) of
+# each field: ("tensors", 3, "shape") is the path of the field tensors[3].shape.
+
+
+class Layout:
+    """Little-endian fields, one after the other: rows (name, code, doc).
+
+    A code is one of struct ("6q" are six values, "8s" are bytes), "text" (as many bytes as the
+    value before says), or a function of the values before, which returns a code.
+    """
+
+    def __init__(self, *rows: Any) -> None:
+        self.rows = rows
+        self.parts: "List[Any]" = []  # (code, bytes): fields of a fixed size that follow each other
+        fixed = "<"
+        for _, code, _ in rows + (("end", "text", ""),):
+            if code == "text" or callable(code):
+                self.parts += [(fixed, calcsize(fixed)), (code, 0)]
+                fixed = "<"
+            else:
+                fixed += code
+        self.parts.pop()  # that of the end
+
+    def pack(self, *values: Any) -> bytes:
+        """Return the bytes of a record whose fields have a fixed size."""
+        return pack(self.parts[0][0], *values)
+
+    def unpack(self, source: Any, at: int) -> "Tuple[Any, int]":
+        """Return (values, end); StructError where the source ends before."""
+        values: Any = ()
+        for code, nbytes in self.parts:
+            if callable(code):
+                code = "<" + code(values)
+                nbytes = calcsize(code)
+            elif code == "text":
+                nbytes = values[-1]
+            data = source.read(at, nbytes)
+            if len(data) < nbytes:
+                raise StructError
+            values += (data,) if code == "text" else unpack_from(code, data, 0)
+            at += nbytes
+        return values, at
+
+    def iter_fields(self, source: Any, at: int) -> Any:
+        """Yield (row, begin, end, values) of each field; values None: the source ends before."""
+        values: Any = ()
+        for row in self.rows:
+            code = row[1](values) if callable(row[1]) else row[1]
+            nbytes = values[-1] if code == "text" else calcsize("<" + code)
+            if at + nbytes > source.nbytes:
+                yield row, at, at + nbytes, None
+                return
+            data = source.read(at, nbytes)
+            new = (data,) if code == "text" else unpack_from("<" + code, data, 0)
+            values += new
+            yield row, at, at + nbytes, new
+            at += nbytes
+
+
+class Record:
+    """A region: fields by a Layout."""
+
+    __slots__ = ("source", "at", "layout", "path")
+
+    def __init__(self, source: Any, at: int, layout: Layout, path: Path) -> None:
+        self.source, self.at, self.layout, self.path = source, at, layout, path
+
+    def fields(self) -> Fields:
+        for row, begin, end, values in self.layout.iter_fields(self.source, self.at):
+            value = None if values is None else values[0] if len(values) == 1 else list(values)
+            if row[1] == "text" and value is not None:
+                text = decode_text(value)
+                value = value if text is None else text
+            if values is None:
+                end = begin  # the file ends in it
+            yield begin, end, self.path + (row[0],), value, begin, row[2]
+
+
+class Tree:
+    """A region: one item of CBOR or JSON, which a Schema explains."""
+
+    def __init__(self, codec: Any, schema: Schema, path: Path) -> None:
+        self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
+        self.trailing: Any = None  # (begin, end) of bytes after the item
+
+    def fields(self) -> Fields:
+        base, codec = self.codec.base, self.codec
+        codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
+        try:
+            for begin, end, path, value, value_at, doc in codec.walk(
+                    self.schema, self.path, doc=self.schema.doc):
+                yield base + begin, base + end, path, value, base + value_at, doc
+        except FormatError as error:
+            error.steps = codec.path
+            raise
+        if self.trailing is not None:
+            begin, end = self.trailing
+            yield begin, end, self.path + ("trailing",), None, begin, "bytes after the index"
+
+
+class Reading:
+    """One parse of a file: what a format's read() asks for its bytes, and gives its tensors to.
+
+    `regions`: None, or a list: what is read is kept there. `errors`: None, or a list: an error of
+    one tensor alone is put there, and reading goes on (verify). `partial`: tensors that do not lie
+    whole in the file may be left out.
+    """
+
+    def __init__(self, source: Any, regions: Any = None, errors: Any = None,
+                 partial: bool = False) -> None:
+        self.source, self.end = source, source.nbytes
+        self.regions, self.errors, self.partial = regions, errors, partial
+        self.root = "item"  # the field that all others lie in, for errors without a path
+        self.tensors: "Dict[str, Tensor]" = Map()
+        self.missing: "Dict[str, Tuple[Tensor, FormatError]]" = Map()  # not whole in the file
+        self.packed: Any = None  # the reader of MessagePack, with its window
+        self.names_left = MAX_NAMES + 4 * source.nbytes  # characters of names that repeat others
+        self.unnamed: "List[str]" = []  # what else is missing of a file that is cut short
+        self.sizes: "Dict[Any, Any]" = {}  # (dtype, shape) -> (bytes that it needs, the shape)
+        self.paths: "Dict[Path, str]" = {}  # path of an entry -> name, where regions are kept
+
+    # What a format asks for
+
+    def check_magic(self, fmt: "Format", magic: bytes) -> None:
+        """Raise unless the file begins with the bytes of its format, as far as it goes."""
+        head = self.source.read(0, 8)
+        for start, name in fmt.REFUSED.items():
+            if head[:len(start)] == start and not magic.startswith(head[:len(magic)]):
+                what = f"{name} is another format; only {fmt.TITLE} is read"
+                raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
+        head = head[:len(magic)]
+        if not head or not magic.startswith(head):
+            what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}"
+            raise self.error(what, "magic", offset=0, check="magic")
+
+    def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
+        """Return (values, end) of the fields of a Layout."""
+        if self.regions is not None:
+            self.regions.append(Record(self.source, at, layout, path))
+        try:
+            return layout.unpack(self.source, at)
+        except StructError:
+            pass
+        row, begin, end, _ = list(layout.iter_fields(self.source, at))[-1]
+        what = f"{row[0]} needs {end - begin} bytes, {max(0, self.end - begin)} left (cut short?)"
+        raise self.error(what, *path + (row[0],), offset=min(begin, self.end))
+
+    def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
+             **rules: Any) -> Any:
+        """Return the value of an item of CBOR that fits a Schema.
+
+        `rules` are those of Cbor. `whole`: bytes after the item are an error.
+        """
+        return self.tree(Cbor(self.source.read(at, nbytes), at, **rules), schema, path, whole)
+
+    def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
+        """Return the root table of a FlatBuffer as a dict, by nested rows."""
+        codec = Flat(self.source.read(at, nbytes), rows, at)
+        if self.regions is not None:
+            self.regions.append(codec)
+        return codec.read()
+
+    def json(self, at: int, nbytes: int, schema: Schema, *path: Any, **rules: Any) -> Any:
+        """Return the value of JSON that fits a Schema; `rules` are those of Json."""
+        return self.tree(Json(self.source.read(at, nbytes), at, **rules), schema, path, False)
+
+    def tree(self, codec: Any, schema: Schema, path: Path, whole: bool) -> Any:
+        """Return what a codec reads, if it fits a Schema."""
+        region = Tree(codec, schema, path)
+        if self.regions is not None:
+            self.regions.append(region)
+        value, end = codec.read()
+        if codec.data[end:].strip(b" \t\r\n"):
+            region.trailing = codec.base + end, codec.base + len(codec.data)
+        if whole and end < len(codec.data):
+            raise self.error("trailing bytes after the index", *path, offset=codec.base + end)
+        self.check_schema(schema, value, path)
+        return value
+
+    def messagepack(self, at: int, rows: Any, *path: Any) -> "Tuple[Any, int]":
+        """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
+        if self.regions is not None:
+            self.regions.append(Values(self.source, at, rows, path))
+        if self.packed is None:
+            self.packed = MessagePack(self.source)
+        found: "Tuple[Any, int]" = self.packed.read_rows(at, rows)
+        return found
+
+    def spend_name(self, name: str, *path: Any) -> None:
+        """Raise where names, which repeat those around them, are much longer than the file."""
+        self.names_left -= len(name)
+        if self.names_left < 0:
+            what = f"longer names than MAX_NAMES = {MAX_NAMES} in all"
+            raise self.error(what, *path, error_class=Unsupported)
+
+    def check_schema(self, schema: "Union[Schema, Typed]", value: Any, path: Path,
+                     tensor: "Optional[str]" = None) -> None:
+        """Raise what is first wrong in a value at a path, if something is."""
+        if not schema.fits(value):
+            for where, what in schema.iter_errors(value, *path):
+                raise self.error(what, *where, tensor=tensor)
+
+    def check_range(self, value: int, low: int, high: int, why: str, *path: Any,
+                    error_class: Any = FormatError) -> None:
+        """Raise unless the number at a path is from `low` to `high`."""
+        if not low <= value <= high:
+            what = f"{format_path(path)} is {value}, expected {low} to {high}: {why}"
+            raise self.error(what, *path, error_class=error_class)
+
+    # Tensors
+
+    def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
+        """Add the tensor that open_entry(path, entry) makes, for each (path, entry) of an index.
+
+        Its bytes must lie from `low` to `high`. `fields`: which fields of an entry are wrong if the
+        "name", the "size" or the "place" of its tensor is; "": the entry itself.
+        """
+        for path, entry in pairs:
+            try:
+                self.add_tensor(open_entry(path, entry), path, low, high, fields)
+            except FormatError as error:
+                if self.errors is None or len(self.errors) >= MAX_ERRORS:
+                    raise
+                self.errors.append(error)
+
+    def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
+        """Add a tensor, if its name is new, its size that of its shape, and its place inside."""
+        if self.regions is not None and path:
+            self.paths[path] = item.name
+        if item.name in self.tensors or item.name in self.missing:
+            raise self.entry_error("two tensors have this name", item, path, fields["name"])
+        self.check_size(item, path, fields["size"])
+        if self.is_whole(item, path, low, high, fields["place"]):
+            self.tensors[item.name] = item
+
+    def check_size(self, item: Tensor, path: Path, field: str) -> None:
+        """Raise unless as many bytes are stored as dtype and shape need; let equal shapes be one.
+        """
+        key = item.dtype, item.shape
+        if key not in self.sizes:
+            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
+                self.sizes.clear()
+            itemsize = ITEMSIZE.get(item.dtype)
+            need = itemsize and count_elements(item.shape) * itemsize
+            self.sizes[key] = need, item.shape
+        need, item.shape = self.sizes[key]
+        if need != item.stored_nbytes and need is not None and item.encoding == "raw" and (
+                not item.unreadable):
+            raise self.entry_error(size_message(item, need), item, path, field, "sizes")
+
+    def is_whole(self, item: Tensor, path: Path, low: int, high: Any, field: str) -> bool:
+        """Return whether a tensor lies in the file; raise if its place is wrong besides.
+
+        What ends after the end of the file is noted: the file may be cut short (check_whole).
+        """
+        end = item.start + item.stored_nbytes
+        if end <= high and (item.start >= low or not item.stored_nbytes):
+            return True
+        what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
+        error = self.entry_error(what, item, path, field, "bounds")
+        if end <= high or high < self.end:
+            raise error
+        self.missing[item.name] = item, error
+        return False
+
+    def check_whole(self) -> None:
+        """Raise an error that counts the tensors which are not whole, if some are."""
+        if not self.missing or self.partial:
+            return
+        whole, rows = len(self.tensors), list(self.missing.values())
+        ends, error = [item.start + item.stored_nbytes for item, _ in rows], rows[0][1]
+        error.tensor = None  # others may be missing, too
+        error.what = (f"cut short: {plural(self.end, 'byte')}, the index wants {max(ends)}; "
+                      f"{whole} of {whole + len(ends)} tensors are whole"
+                      + "; load(partial=True) takes the whole ones" * bool(whole))
+        raise error
+
+    # Errors
+
+    def error(self, what: str, *path: Any, offset: "Optional[int]" = None,
+              tensor: "Optional[str]" = None, check: str = "index",
+              error_class: Any = FormatError) -> Any:
+        """Return the error of a field; complete() knows where it is."""
+        field = format_path(path) or self.root
+        error = error_class(what, offset, field, tensor, self.source.path, check)
+        error.steps = path
+        return error
+
+    def entry_error(self, what: str, item: Tensor, path: Path, field: str,
+                    check: str = "index") -> Any:
+        """Return the error of a tensor at a field of its entry, or at the entry itself."""
+        where = path + (field,) if field else path
+        return self.error(what, *where, tensor=item.name, check=check)
+
+    def place(self, error: FormatError) -> None:
+        """Give an error the offset of the region read last: copies without tools walk over none."""
+        if error.steps is None:
+            error.field, error.path = self.root, self.source.path
+        elif error.offset is None:
+            error.offset = self.regions[-1].at if self.regions else 0
+
+
+def size_message(item: Tensor, need: int) -> str:
+    """Return that a tensor needs another number of bytes than are stored."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    what = f"{item.dtype} {short_repr(item.shape)}"
+    return f"{item.stored_nbytes} bytes stored, {what} needs {wanted}"
+
+
+# -- [7c2] places ----------------------------------------------------------------------------------
+
+BROKEN = "broken here"  # the doc of the last field of a region
+
+
+def fields_of(reading: Reading) -> Fields:
+    """Yield the fields of all regions. Of one that is broken, the last one has no bytes."""
+    for region in reading.regions:
+        try:
+            yield from region.fields()
+        except FormatError as error:
+            at: Any = error.offset
+            path = region.path if error.steps is None else error.steps
+            yield at, at, path, None, at, BROKEN
+
+
+def complete(reading: Reading, errors: "List[FormatError]") -> None:
+    """Give each error what it lacks: the offset of its path, or the path of its offset.
+
+    Of a path that no field has, the offset is that of the innermost field around it. All regions
+    are walked once; where no field begins at an offset, its path is that of the last region.
+    """
+    offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
+    paths: "Dict[Optional[int], Optional[Path]]" = {}  # of the offsets
+    for error in errors:
+        if error.steps is None:
+            paths[error.offset] = None
+        elif error.offset is None:
+            offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
+    for begin, _, path, _, value_at, doc in fields_of(reading) if offsets or paths else ():
+        if path in offsets and not doc.startswith("break:"):
+            offsets[path] = begin
+        for at in (begin, value_at):
+            if at in paths:
+                paths[at] = path
+    for error in errors:
+        if error.steps is None:
+            error.steps = paths[error.offset] or (  # the region that was read last is broken
+                reading.regions[-1].path if reading.regions else ())
+            error.field, error.path = format_path(error.steps) or reading.root, reading.source.path
+        elif error.offset is None:
+            found = [offsets[error.steps[:n]] for n in range(len(error.steps) + 1)]
+            error.offset = ([0] + [begin for begin in found if begin is not None])[-1]
+
+
+# -- [7d] Format -----------------------------------------------------------------------------------
+
+
+class Format:
+    """What every format says; its docstring draws the layout. FORMATS has one object of each.
+
+    >>> [fmt.NAME for fmt in FORMATS if "bfloat16" not in fmt.DTYPES]
+    ['mag', 'primitiv', 'tensorbuffers']
+    """
+
+    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
+    TITLE = ""  # as a person calls it
+    SUFFIXES: "Tuple[str, ...]" = ()
+    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused by name -> what they are
+    DTYPES: Any = ()  # that it can hold
+    HOLDS = ""  # what besides tensors
+    OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
+    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save takes
+    TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # Tensor.attrs that save takes; None: any
+    DTYPE_ATTRS: "Tuple[str, ...]" = ()  # those of them that describe the dtype
+    VERSION = ""  # the option version= of save that asks for this generation
+    MAX_RANK = 1 << 31  # dimensions of a tensor
+    DIM_BITS = 64  # that a dimension may have
+    ALIGN = 1  # tensors begin at multiples of it, with padding between
+    PAD_END: "Tuple[str, ...]" = ()  # after what the file may end with padding: "structure", "data"
+    TEXT_METADATA = False  # its metadata are any text to text
+    INDEX_FIRST = False  # what says where a tensor is stands in front of it: load(partial=True)
+    SPARSE = False  # can it hold sparse tensors?
+    SORTED = False  # is the index sorted? then a File is saved in the order of its data
+    READ_ONLY = ""  # why it is never written
+
+    def detect(self, head: bytes) -> bool:
+        """Return whether a file that begins so is of this format, of any generation."""
+        return bool([magic for magic in self.MAGICS + tuple(self.REFUSED)
+                     if head[:len(magic)] == magic])
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        """Return (attrs, metadata) of a file, and add its tensors; no byte of them is read."""
+        raise NotImplementedError
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        """Return the bytes of a file in blocks; what it cannot hold is a ValueError before."""
+        raise NotImplementedError
+
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        """Return (nbytes, byte) of what is padding at the beginning of a gap.
+
+        `before`, `after`: what the gap lies between, "structure", "data" or "end" (of the file).
+        """
+        if after != "data" and not (after == "end" and before in self.PAD_END):
+            return 0, 0
+        return min(stop - start, -start % self.ALIGN), 0
+
+    def checksums(self, item: Tensor) -> Any:
+        """Yield (label, Tensor, digest) of each checksum of a tensor, or of its components."""
+        return iter(())
+
+    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
+        """Return (status, text): has this Tensor of checksums() its digest?"""
+        raise NotImplementedError
+
+    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
+        """Return (position, why) of a byte that no value has, or None."""
+        return None
+
+    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+        """Yield which rules of the canonical form a file does not keep."""
+        return iter(())
+
+    # What write() needs
+
+    def native_attrs(self, item: Tensor) -> Facts:
+        """Return the attrs that count here: those of this format, or what a user gave."""
+        if item.format == self.NAME:
+            return item.attrs if item._attrs else {}
+        return item.custom if item.format is None and item._custom else {}
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        """Return whether a tensor of a dtype that is unknown here can be written as it is stored.
+        """
+        own = self.native_attrs(item)
+        return item.dtype in (None, "qfloat") and bool(
+            [key for key in self.DTYPE_ATTRS if key in own])
+
+    def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
+        """Return an option of save, else the attr of this name, else the default."""
+        value = attrs.get(key) if options.get(key) is None else options[key]
+        return default if value is None else value
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        """Return why the metadata cannot hold this, or None."""
+        if not self.TEXT_METADATA:
+            return "there is no place for metadata"
+        return None if is_text(key) and is_text(value) else f"{self.TITLE} holds text to text"
+
+    def no_metadata(self, options: Facts) -> "Optional[str]":
+        """Return why a file with these options and attrs has no place for metadata, or None."""
+        return None
+
+    def stored_number(self, value: Any) -> Any:
+        """Return a value of the metadata as it is read again."""
+        return value
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        """Return why a tensor cannot have this name, or None."""
+        return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        """Yield why a tensor cannot be written, but for its name and attrs."""
+        if item.encoding == "sparse" and not self.SPARSE:
+            yield "sparse; .todense() or convert(dense=True)"
+        if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
+            held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
+            way = "" if "casts" in WITHOUT else dtype_remedy(self, str(item.dtype))
+            yield item.unreadable or held + way
+        if item.ndim > self.MAX_RANK:
+            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
+        if [n for n in item.shape if n >> self.DIM_BITS]:
+            yield f"a dimension over 2**{self.DIM_BITS}-1"
+
+    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
+        """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
+        found, fine = [], {}  # fine: classes, dtypes, shapes that were looked at
+        for name, item in items:
+            key = type(item), item.dtype, item.shape
+            if key not in fine or item.unreadable or item.dtype == "bool":  # of any bytes
+                texts = list(self.tensor_problems(item))
+                found += [(name, why) for why in texts]
+                if not texts and item.dtype in self.DTYPES and len(fine) < 256:
+                    fine[key] = True
+            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
+                found += [(name, f"attribute {short_repr(key)} is not known here")
+                          for key in item.custom if key not in self.TENSOR_ATTRS]
+            why = self.name_problem(name)
+            if why:
+                found.append((name, why))
+        self.check_metadata(metadata)
+        return found
+
+    def check_metadata(self, metadata: Facts) -> None:
+        rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
+        texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
+                 for key, why in rows if why]
+        if texts:
+            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
+                             % (self.TITLE, ", ".join(texts)))
+
+    def raise_problems(self, problems: Any) -> None:
+        """Raise ValueError if there are problems; several: a line for each."""
+        lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
+        lines += [f"tensor {safe_repr(name)}: {text}" for name, text in problems]
+        if lines:
+            raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
+
+    @staticmethod
+    def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
+        """Return an iterator over a file: head, each tensor at its start, zeros between, tail."""
+        if [item for _, item in items if item.encoding == "zstd" and not item.unreadable]:
+            zstd_module()  # raises where there is none
+        return Format.iter_pieces(head, items, starts, end, tail)
+
+    @staticmethod
+    def iter_pieces(head: bytes, items: Items, starts: Any, end: int, tail: bytes) -> Blocks:
+        yield head
+        at = len(head)
+        for (_, item), start in zip(items, starts):
+            if start > at:
+                yield bytes(start - at)
+            yield from item.iter_stored() if item.unreadable else item.iter_bytes()
+            at = start + item.nbytes
+        yield bytes(end - at) + tail
+
+
+# -- [8a] mag --------------------------------------------------------------------------------------
+
+
+class Mag(Format):
+    """.mag, the file of magnetron, storage version 1 (its specification text; release 0.1.2).
+
+    0      magic "MAG!" 4 | version, checksum, num_tensors, num_meta_kv, aux: u32 each
+    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 | key
+           num_tensors x, in the layout of the specification text:
+             key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 | data_offset u64 |
+             aux u32
+           or in that of the real library 0.1.2:
+             dtype u8, rank u8, 0, 0 | numel u64 | data_offset u64 | shape u64[rank] |
+             key_length u32 | key
+    data   of each tensor, at a multiple of 64, with zeros before it and up to the next one
+
+    Only the checksum over all before the zeros tells the layouts apart. The specification's is
+    written, with CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with
+    metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not read.
+    """
+
+    NAME = FAMILY = TITLE = "mag"
+    VERSION = "1"
+    SUFFIXES = (".mag",)
+    HOLDS = "metadata: numbers; up to 6 dimensions"
+    MAGICS = (b"MAG!",)
+    REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
+    DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
+    FILE_ATTRS = ("version", "layout")
+    TENSOR_ATTRS = ("aux",)
+    MAX_RANK, DIM_BITS, ALIGN, PAD_END, INDEX_FIRST = 6, 63, 64, ("data",), True
+    HEADER = Layout(
+        ("magic", "4s", "mag"), ("version", "I", "storage version"),
+        ("checksum", "I", "CRC-32 of the index"), ("num_tensors", "I", "tensor records"),
+        ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
+    META = Layout(
+        ("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
+        ("key_length", "I", "bytes of the key"), ("key", "text", "name of the number"))
+    SPEC = Layout(
+        ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"),
+        ("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
+        ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
+        ("aux", "I", "reserved"))
+    M012 = Layout(
+        ("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
+        ("data_offset", "Q", "offset in the file"),
+        ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
+        ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"))
+    SPEC_FIELDS = dict(name="key", size="data_length", place="data_offset")
+    M012_FIELDS = dict(name="key", size="numel", place="data_offset")
+    PAYLOADS = ("<Q", "<q", "<d")
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header says how many records there are
+        reading.check_magic(self, b"MAG!")
+        (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
+        if version != 1:
+            error_class = Unsupported if version else FormatError
+            what = f"version {version} is not supported (only 1 and 300)"
+            what += "; tensorfmt 0.3.0 reads it" if version in (100, 200) else ""
+            raise reading.error(what, "version", error_class=error_class)
+        left = reading.end - at
+        reading.check_range(count, 0, left // 16, "as many as fit (cut short?)", "num_meta_kv")
+        reading.check_range(total, 0, (left - 16 * count) // 24, "as many as fit (cut short?)",
+                            "num_tensors")
+        # 2 records of metadata, then those of tensors, in one of two layouts
+        numbers = []
+        for i in range(count):
+            row, at = reading.record(at, self.META, "metadata", i)
+            numbers.append(row)
+        layout, rows, end = self.find_layout(reading, checksum, total, at)
+        if aux:
+            raise reading.error(f"header aux is {aux}, a version-1 file has 0", "aux",
+                                error_class=Unsupported)
+        metadata = self.read_numbers(reading, numbers)
+        # 3 each record of a tensor is a Tensor
+        is_spec = layout is self.SPEC
+        if not is_spec:
+            self.check_absolute(reading, rows)
+        open_entry, fields = ((self.open_spec, self.SPEC_FIELDS) if is_spec else
+                              (self.open_012, self.M012_FIELDS))
+        reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
+                        lambda path, row: open_entry(reading, path, row), end, reading.end, fields)
+        reading.check_whole()
+        # 4 of a file without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
+        if not rows:
+            is_spec = checksum != self.crc32c_of(reading, end) or 0 in [row[0] for row in numbers]
+        return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
+
+    def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
+        """Return (Layout, tensor records, their end): the one that the checksum agrees with."""
+        wrong: Any = None
+        count = len(reading.regions or ())
+        for layout in self.SPEC, self.M012:
+            try:
+                rows, end = [], at
+                for i in range(total):
+                    row, end = reading.record(end, layout, "tensors", i)
+                    rows.append(row)
+                self.check_checksum(reading, checksum, end)
+                return layout, rows, end
+            except FormatError as error:  # of the specification's layout, if none fits
+                error.__traceback__ = None  # a cycle with this frame
+                if wrong is None or error.check == "checksum" != wrong.check:
+                    wrong, regions = error, list(reading.regions or ())
+                del (reading.regions or [])[count:]
+        if reading.regions is not None:
+            reading.regions[:] = regions
+        raise wrong
+
+    def check_checksum(self, reading: Reading, checksum: int, end: int) -> None:
+        """Raise unless it is the CRC-32 of [0, end), itself taken as 0, or a CRC of [12, end)."""
+        tail = reading.source.read(12, end - 12)
+        whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
+        if checksum not in (whole, crc32(tail)) and checksum != crc32c(tail):
+            what = "checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X" % (
+                checksum, whole, crc32c(tail))
+            raise reading.error(what, "checksum", check="checksum")
+
+    @staticmethod
+    def crc32c_of(reading: Reading, end: int) -> int:
+        return crc32c(reading.source.read(12, end - 12))
+
+    @staticmethod
+    def check_absolute(reading: Reading, rows: Any) -> None:
+        """Raise for a file of an unreleased commit, whose offsets count from the end of the index.
+        """
+        if rows and rows[0][2] == rows[0][1] % 64 == 0:
+            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+            raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
+
+    def read_numbers(self, reading: Reading, rows: Any) -> Facts:
+        """Return the metadata: numbers by their keys."""
+        metadata: Facts = Map()
+        for i, (number_type, payload, _, raw) in enumerate(rows):
+            path = "metadata", i
+            key = self.key_text(reading, raw, path)
+            if key in metadata:
+                raise reading.error(f"metadata key {short_repr(key)} twice", *path + ("key",))
+            if number_type > 2:
+                what = f"metadata {short_repr(key)} has type {number_type}; 0, 1 and 2 are known"
+                raise reading.error(what, *path + ("type",), error_class=Unsupported)
+            metadata[key], = unpack_from(self.PAYLOADS[number_type], payload, 0)
+        return metadata
+
+    @staticmethod
+    def key_text(reading: Reading, raw: bytes, path: Path) -> str:
+        text = decode_text(raw)
+        if text is None:
+            raise reading.error("the key is not UTF-8", *path + ("key",))
+        return text
+
+    def open_spec(self, reading: Reading, path: Path, row: Any) -> Tensor:
+        """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
+        number, nbytes, offset, aux = row[8:]
+        name, places, rank = self.key_text(reading, row[1], path), row[2:8], 0
+        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+            rank += 1
+        shape, fill = places[:rank], places[rank:]
+        if min(places) < -1 or len(set(fill)) > 1:
+            what = f"shape {list(places)}: it is dimensions from 0 on, then all -1 or all 0"
+            raise reading.error(what, *path + ("shape",), tensor=name, check="sizes")
+        dtype = self.dtype_of(reading, number, path + ("dtype",), name)
+        start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset will do
+        return Tensor(name, dtype, shape, reading.source, start, nbytes,
+                      attrs={"aux": aux} if aux else None, format=self.NAME)
+
+    def open_012(self, reading: Reading, path: Path, row: Any) -> Tensor:
+        """Return a tensor in the layout of magnetron 0.1.2."""
+        aux, numel, offset = row[:3]
+        shape, what, field = row[3:-2], "", "aux"
+        name = self.key_text(reading, row[-1], path)
+        if not 1 <= len(shape) <= 6:
+            what = f"rank {len(shape)}; 1 to 6 exist"
+        elif aux >> 16:
+            what = "aux is 0x%x; its upper half must be 0" % aux
+        elif [n for n in shape if not 1 <= n < 1 << 63]:
+            what, field = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}", "shape"
+        elif numel != count_elements(shape):
+            need = count_elements(shape)
+            what, field = f"{numel} elements, the shape {short_repr(shape)} has {need}", "numel"
+        if what:
+            raise reading.error(what, *path + (field,), tensor=name, check="sizes")
+        dtype = self.dtype_of(reading, aux & 255, path + ("aux",), name)
+        return Tensor(name, dtype, shape, reading.source, offset, numel * ITEMSIZE[dtype],
+                      format=self.NAME)
+
+    def dtype_of(self, reading: Reading, number: int, path: Path, name: str) -> str:
+        if number < 4:
+            return self.DTYPES[number]
+        what = f"dtype {number} is not one of version 1 (0 to 3)"
+        raise reading.error(what, *path, tensor=name, error_class=Unsupported)
+
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        nbytes, _ = super().padding(start, stop, before, after, attrs)
+        if attrs["layout"] == "spec":
+            return nbytes, 0
+        if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
+            return stop - start, 0
+        return nbytes, 255
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
+            return "keys are text of 1 to 65535 bytes without NUL"
+        if isinstance(value, float) or isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+            return None
+        return "mag holds numbers only: u64, i64, float64"
+
+    def stored_number(self, value: Any) -> Any:
+        return int(value) if type(value) is bool else value
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        if not name or "\0" in name:
+            return "an empty name, or a NUL in it"
+        return super().name_problem(name)
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        # 1 records of metadata
+        records = []
+        for key, value in metadata.items():
+            number_type = 2 if isinstance(value, float) else int(value < 0)
+            raw = encode_text(key)
+            records += [pack("<I", number_type), pack(self.PAYLOADS[number_type], value),
+                        pack("<I", len(raw)), raw]
+        # 2 records of tensors, whose data begin after all records
+        names = [encode_text(name) for name, _ in items]
+        end = 24 + sum([len(record) for record in records]) + sum([73 + len(raw) for raw in names])
+        starts, offset = [], round_up(end, 64) if items else end
+        for raw, (_, item) in zip(names, items):
+            nbytes = item.nbytes
+            places = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
+            number = self.DTYPES.index(str(item.dtype))
+            fields = pack("<6qBQQI", *places + (number, nbytes, offset, 0))
+            records += [pack("<I", len(raw)), raw, fields]
+            starts.append(offset)
+            offset = round_up(offset + nbytes, 64)
+        # 3 the header, with the checksum of all of it
+        index, header = b"".join(records), [b"MAG!", 1, 0, len(items), len(metadata), 0]
+        header[2] = crc32(index, crc32(self.HEADER.pack(*header)))
+        return self.iter_file(self.HEADER.pack(*header) + index, items, starts, offset)
+
+
+# -- [8a2] mag300 ----------------------------------------------------------------------------------
+
+
+class Mag300(Format):
+    """.mag, snapshot 300 (magnetron 0.2.0 to 0.2.2), written as by 0.2.2.
+
+    0            magic "MAG!" 4 | version, aux (bit 0: the data are big-endian): u32 each |
+                 meta_offset, meta_span, blob_offset, blob_span: u64 each
+    meta_offset  JSON: manifest_ver 1, timestamp, magnetron_ver, snapshot_ver, usr_metadata {},
+                 tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
+    blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
+
+    dtype_id counts, not the name. Unknown numbers are listed, and kept.
+    """
+
+    NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
+    MAGICS = (b"MAG!\x2c\x01\0\0",)
+    HEADER = Layout(
+        ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
+        ("aux", "I", "1: the data are big-endian"), ("meta_offset", "Q", "where the JSON begins"),
+        ("meta_span", "Q", "its bytes"), ("blob_offset", "Q", "where the data begin"),
+        ("blob_span", "Q", "bytes of data"))
+    ENTRY = Schema(
+        ("shape", UINT64_LIST, True, "dimensions"), ("dtype", TEXT, True, "name of the type"),
+        ("dtype_id", UINT64, True, "its number, which counts"),
+        ("offset", UINT64, True, "from blob_offset"), ("nbytes", UINT64, True, "bytes"))
+    ROOT = Schema(  # entries of tensors are checked one by one, by open_entry
+        ("manifest_ver", UINT64, True, "1"), ("timestamp", TEXT, True, "of the writing"),
+        ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
+        ("usr_metadata", MAP, True, "of the user"),
+        ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
+    FIELDS = dict(name="", size="nbytes", place="offset")
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header says where the JSON and the data are
+        (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
+        self.check_header(reading, aux, meta, span, start, size)
+        # 2 the index is one JSON object
+        reading.root = "meta"
+        root = reading.json(meta, span, self.ROOT, nan=True)
+        if root["manifest_ver"] != 1:
+            what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
+            raise reading.error(what, "manifest_ver", error_class=Unsupported)
+        # 3 each entry of its tensor_map is a tensor, which lies in the data
+        byteorder = ">" if aux else "<"
+        reading.entries(((("tensor_map", name), entry)
+                         for name, entry in root["tensor_map"].items()),
+                        lambda path, entry: self.open_entry(reading, path, entry, start, byteorder),
+                        start, start + size, self.FIELDS)
+        if not reading.errors:
+            self.check_places(reading, start, size)
+        reading.check_whole()
+        if not reading.partial:
+            reading.check_range(start, 0, reading.end, "in the file", "blob_offset")
+            reading.check_range(size, 0, reading.end - start, "the file ends (cut short?)",
+                                "blob_span")
+        # 4 the rest belongs to the file
+        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
+        if aux:
+            attrs["byte_order"] = "big"
+        return attrs, root["usr_metadata"]
+
+    def check_header(self, reading: Reading, aux: int, meta: int, span: int, start: int,
+                     size: int) -> None:
+        """Raise unless the JSON lies in the file, and the data after it."""
+        end = reading.end
+        reading.check_range(aux, 0, 1, "whether data are big-endian", "aux",
+                            error_class=Unsupported)
+        reading.check_range(meta, 44, end, "after the header, in the file", "meta_offset")
+        reading.check_range(span, 0, end - meta, "the file ends (cut short?)", "meta_span")
+        if start % 4096 or start < meta + span:
+            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
+            raise reading.error(what, "blob_offset")
+        reading.check_range(span, 0, MAX_INDEX, "MAX_INDEX", "meta_span", error_class=Unsupported)
+
+    def open_entry(self, reading: Reading, path: Path, entry: Any, start: int,
+                   byteorder: str) -> Tensor:
+        """Return the tensor of an entry of the tensor_map."""
+        name = path[1]
+        reading.check_schema(self.ENTRY, entry, path, name)
+        text, number = entry["dtype"], entry["dtype_id"]
+        dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else None
+        attrs, unreadable = None, None
+        if dtype == "float8" and count_elements(entry["shape"]) != entry["nbytes"]:
+            what = f"{entry['nbytes']} bytes stored, {text} {short_repr(entry['shape'])} needs more"
+            raise reading.error(what, *path + ("nbytes",), tensor=name, check="sizes")
+        if dtype in (None, "float8"):
+            dtype = None
+            attrs = Map([("dtype", text), ("dtype_id", number)])
+            unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
+        elif text != self.DTYPES[dtype]:
+            attrs = Map([("dtype", text)])
+        return Tensor(name, dtype, tuple(entry["shape"]), reading.source, start + entry["offset"],
+                      entry["nbytes"], byteorder=byteorder, unreadable=unreadable, attrs=attrs,
+                      format=self.NAME)
+
+    def check_places(self, reading: Reading, start: int, size: int) -> None:
+        """Raise unless each tensor is at the next multiple of 4096."""
+        at = 0
+        for item in sorted(reading.tensors.values(), key=lambda item: item.start):
+            path = "tensor_map", item.name
+            offset = item.start - start
+            if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
+                what = f"its data begin at {offset}, not at the first multiple of 4096 from {at}"
+                raise reading.entry_error(what, item, path, "offset", "bounds")
+            if not reading.is_whole(item, path, 0, reading.end, "offset"):
+                del reading.tensors[item.name]
+            at = offset + item.stored_nbytes
+        if size - at >= 4096:
+            raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
+
+    NUMBERS = ("float32", "float16", "bfloat16", "float8", "bool", "uint8", "int8", "uint16",
+               "int16", "uint32", "int32", "uint64", "int64")  # which float8 no document says
+    DTYPES: Any = dict([(dtype, dtype.replace("bool", "boolean")) for dtype in NUMBERS
+                        if dtype != "float8"])
+    FACTS = Map([("timestamp", "1970-01-01T00:00:00+00:00"), ("magnetron_ver", "0.2.2"),
+                 ("snapshot_ver", "0.3.0")])  # written, unless a file of 300 has others
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
+               "timestamp": "text, else that of the file, or of 1970"}
+    FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
+    TENSOR_ATTRS, DTYPE_ATTRS = ("dtype", "dtype_id"), ("dtype", "dtype_id")
+    MAX_RANK, ALIGN, INDEX_FIRST = 16, 4096, True
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        # 1 an entry and a place for each tensor
+        entries, end = Map(), 0
+        for name, item in items:
+            start = round_up(end, 4096) if item.nbytes else end
+            end = start + item.nbytes
+            own = self.native_attrs(item)
+            text, number = own.get("dtype"), own.get("dtype_id")
+            if item.dtype is not None:
+                text, number = self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
+            entries[name] = Map([("shape", item.shape), ("dtype", text), ("dtype_id", number),
+                                 ("offset", start), ("nbytes", item.nbytes)])
+        if not end:
+            raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
+        # 2 the JSON
+        root = Map([("manifest_ver", 1)])
+        for key, text in self.FACTS.items():
+            root[key] = self.option(key, text, options, attrs)
+        root["usr_metadata"], root["tensor_map"] = Map(metadata.items()), entries
+        for _, what in self.ROOT.iter_errors(root):
+            raise ValueError(what)
+        data = json_dumps(root)
+        # 3 header, JSON, data
+        data_start = round_up(44 + len(data), 4096)
+        header = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), data_start, end)
+        starts = [data_start + entry["offset"] for entry in entries.values()]
+        return self.iter_file(header + data, items, starts, data_start + end)
+
+
+# -- [8b] ztensor ----------------------------------------------------------------------------------
+
+
+def hash_blocks(algorithm: str, blocks: Any) -> str:
+    """Return the digest of bytes, as zTensor writes it."""
+    if algorithm == "xxh3":
+        return "xxh3:%016x" % xxh3_64(blocks)
+    digest = Digest(algorithm)
+    for block in blocks:
+        digest.update(block)
+    return digest.text()
+
+
+def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple[str, str]":
+    """Return (status, why): do bytes have a digest? `digits`: how many, of each algorithm."""
+    algorithm, colon, text = stored.partition(":")
+    if not colon or algorithm not in digits:
+        return "-", f"{short_repr(stored)} is of an unknown algorithm"
+    text = text.lower()
+    plain, size = text[2:] if text[:2] == "0x" else text, digits[algorithm]
+    readable = plain and not plain.strip("0123456789abcdef")
+    if readable and size == 8 and plain != text:  # with any zeros in front
+        plain = "%08x" % int(plain, 16)
+    if not readable or len(plain) != size:
+        return "FAIL", f"{short_repr(stored)} cannot be read"
+    try:
+        found = hash_blocks(algorithm, blocks)
+    except FormatError as error:
+        return "-" if isinstance(error, Unsupported) else "FAIL", error.what
+    if found.lower().endswith(plain):
+        return "ok", algorithm + " agrees"
+    return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
+
+
+def has_wide_int(value: Any) -> bool:
+    """Return whether a value has an integer that the real library of zTensor 0.1 cannot read."""
+    if isinstance(value, dict):
+        return has_wide_int(list(value)) or has_wide_int(list(value.values()))
+    if isinstance(value, (list, tuple)):
+        return bool([True for item in value if has_wide_int(item)])
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
+
+
+def pack_pairs(found: Facts, keys: Any) -> bytes:
+    """Return the pairs of a map in CBOR, of those keys that it has."""
+    return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=True)
+                     for key in keys if key in found])
+
+
+class ZTensor(Format):
+    """zTensor 0.1 (specification 0.1.0; crate and wheels ztensor 0.1.0 to 0.1.4).
+
+    0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
+    64     blob of tensor 0 | zeros to a multiple of 64 | blob of tensor 1 | ...
+    index  CBOR array, one map per tensor (N bytes, right after the last blob, not aligned)
+    end-8  N u64
+
+    Real maps are of indefinite length, real zstd frames without content size. Tensors of another
+    layout, dtype or encoding are listed, with their bytes. Layout "sparse": sparse_format "csr"
+    (indptr, indices) or "coo" (coords), each an inline array or a map that places a blob; the
+    entry's blob: the values. "sparsecsr", "sparsecoo" of the real library: see split_blob().
+    """
+
+    NAME = FAMILY = "ztensor"
+    TITLE = "zTensor 0.1"
+    SUFFIXES = (".zt", ".ztensor")
+    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
+    MAGICS = (b"ZTEN",)
+    REFUSED = dict([(b"ZTEN%04d" % n, "another version of zTensor")
+                    for n in (0, 2, *range(2000, 10000, 1000))])
+    REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
+    DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
+              "uint64", "uint32", "uint16", "uint8", "bool")
+    LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
+    ENCODINGS = ("raw", "zstd")
+    ALIGN, VERSION, SPARSE = 64, "0.1", True
+    CHOICES = Schema(
+        ("encoding", choice(*ENCODINGS), None, "raw or zstd"),
+        ("level", typed(int, "-131072 to 22", lambda n: -131073 < n < 23), None,
+         "of zstd, 3 unless given"),
+        ("data_endianness", choice("little", "big"), None, "little or big"),
+        ("checksum", choice("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
+    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
+                   version="0.1, or 2 for ztensor 2")
+    FILE_ATTRS = ("version",)
+    MECHANICS = ("layout", "encoding", "data_endianness", "checksum")  # how bytes are stored
+    SPARSE_KEYS = ("sparse_format", "nnz", "indptr", "indices", "coords")
+    TENSOR_ATTRS = None  # fields of an entry that are none of these are the user's
+    DTYPE_ATTRS = ("dtype",)
+    DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
+    MAGIC_RECORD = Layout(("magic", "8s", "zTensor 0.1"))
+    TRAILER = Layout(("index_size", "Q", "bytes of CBOR before"))
+    COMPONENT = Schema(
+        ("offset", UINT64, True, "first stored byte"), ("size", UINT64, True, "bytes stored"),
+        ("dtype", ANY, False, "uint64 or uint32"), ("encoding", ANY, False, "raw or zstd"),
+        ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"), additional=(ANY, "custom field"))
+    ENTRY = Schema(
+        ("name", TEXT, True, "name of the tensor"), ("offset", UINT64, True, "first stored byte"),
+        ("size", UINT64, True, "bytes stored"), ("dtype", TEXT, True, "type of the elements"),
+        ("layout", TEXT, False, "dense, sparse ..."), ("shape", UINT64_LIST, True, "dimensions"),
+        ("encoding", TEXT, True, "raw or zstd"),
+        ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"),
+        ("sparse_format", ANY, False, "csr or coo"), ("nnz", ANY, False, "elements stored"),
+        ("indptr", ANY, False, "csr: row pointers", COMPONENT),
+        ("indices", ANY, False, "csr: columns", COMPONENT),
+        ("coords", ANY, False, "coo: coordinates", COMPONENT),
+        additional=(ANY, "custom field"), key_type=TEXT)
+    INDEX = Schema(additional=(ANY, "entry of a tensor", ENTRY), container=list,
+                   doc="one map per tensor")
+    KEYS = ("name", "offset", "size", "dtype", "shape")  # that become attributes of the Tensor
+    REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
+    FIELDS = dict(name="name", size="size", place="offset")
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the magic
+        reading.check_magic(self, b"ZTEN0001")
+        reading.record(0, self.MAGIC_RECORD)
+        # 2 the size of the index, at the end of the file
+        if reading.end < 17:
+            raise reading.error(f"{reading.end} bytes, at least 17 are needed", "index", offset=8)
+        (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
+        if not 1 <= nbytes <= reading.end - 16:
+            raise reading.error("truncated: no size of an index at the end", "index_size")
+        reading.check_range(nbytes, 1, MAX_INDEX, "MAX_INDEX", "index_size",
+                            error_class=Unsupported)
+        # 3 the index: one map per tensor
+        end = reading.end - 8 - nbytes
+        index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
+        # 4 their tensors
+        reading.entries(((("index", i), entry) for i, entry in enumerate(index)),
+                        lambda path, entry: self.open_entry(reading, end, path, entry),
+                        self.ALIGN, end, self.FIELDS)
+        return {"version": "0.1.0"}, Map()
+
+    def open_entry(self, reading: Reading, end: int, path: Path, entry: Facts) -> Tensor:
+        """Return the tensor of an entry; its data end at `end` at most."""
+        if not self.ENTRY.fits(entry):
+            name = entry.get("name") if type(entry) is Map else None
+            reading.check_schema(self.ENTRY, entry, path, name if is_text(name) else None)
+        name, start, nbytes, code, dims = [entry[key] for key in self.KEYS]
+        attrs, custom = self.split_entry(entry)
+        shape, encoding, layout = tuple(dims), entry["encoding"], entry.get("layout", "dense")
+        dtype, unreadable, order = code, None, "<"
+        if layout not in self.LAYOUTS:
+            unreadable = f"layout {short_repr(layout)} is not known"
+        if encoding not in self.ENCODINGS:
+            unreadable = f"encoding {short_repr(encoding)} is not known"
+        if code not in self.DTYPES:
+            attrs["dtype"], dtype = code, None
+            unreadable = f"dtype {short_repr(code)} is not known"
+        if not self.is_placed(start, nbytes, end):
+            raise self.place_error(reading, start, nbytes, end, *path + ("offset",), tensor=name)
+        need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
+        if encoding == "zstd" and (not nbytes or need > ZSTD_RATIO * nbytes):
+            what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
+            raise reading.error(what, *path + ("size",), tensor=name, check="sizes")
+        if encoding == "raw" and ITEMSIZE.get(dtype) != 1 and entry.get("data_endianness") == "big":
+            order = ">"
+        item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
+                      unreadable, attrs, custom, self.NAME)
+        if layout == "dense" or unreadable is not None:
+            return item
+        source = reading.source  # not the Reading, which has the tensors
+        return Sparse(item, name, shape, lambda: self.open_sparse(Reading(source), item, end),
+                      layout != "sparse", False, attrs, custom, self.NAME)
+
+    def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
+        """Return what an entry says of how a tensor is stored, and the fields of the user."""
+        keys: Any = self.MECHANICS
+        if entry.get("layout") == "sparse":
+            keys += self.SPARSE_KEYS
+        attrs = Map([(key, entry[key]) for key in keys if key in entry])
+        if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
+            return attrs, None
+        return attrs, Map([(key, entry[key]) for key in entry
+                           if key not in attrs and key not in self.KEYS])
+
+    @staticmethod
+    def is_placed(start: int, nbytes: int, end: int) -> bool:
+        """Return whether a blob begins at a multiple of 64, not at 0, and ends before `end`."""
+        return 64 <= start <= end - nbytes and start % 64 == 0
+
+    @staticmethod
+    def place_error(reading: Reading, start: int, nbytes: int, end: int, *path: Any,
+                    tensor: "Optional[str]" = None) -> FormatError:
+        what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
+        error: FormatError = reading.error(what, *path, tensor=tensor, check="bounds")
+        return error
+
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int) -> "Dict[str, Tensor]":
+        """Return the components of a sparse tensor, whose entry's blob is a Tensor."""
+        attrs, shape, components = blob.attrs, blob.shape, Map()
+        layout = attrs["layout"][6:] or attrs.get("sparse_format")
+        if layout not in ("csr", "coo"):
+            error_class = Unsupported if type(layout) is str else FormatError
+            raise error_class(f"sparse_format is {short_repr(layout)}, not csr or coo")
+        if layout == "csr" and len(shape) != 2:
+            raise FormatError(f"csr needs rank 2, this is rank {len(shape)}")
+        if attrs["layout"] != "sparse":
+            return split_blob(layout, shape, blob)
+        nnz: Any = attrs.get("nnz")
+        if "nnz" not in attrs and blob.encoding == "raw":
+            nnz = blob.stored_nbytes // blob.check_readable()
+        if not UINT64.fits(nnz):
+            raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
+        for role, dims in component_shapes(layout, shape, nnz).items():
+            part = blob if role == "values" else self.open_part(reading, role, attrs, end)
+            need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
+            if part.encoding == "raw" and need != stored or part.encoding == "zstd" and (
+                    not stored or need > ZSTD_RATIO * stored):
+                raise FormatError(size_message(part.copy(shape=dims), need))
+            components[role] = part.copy(name=role, shape=dims)
+        return components
+
+    def open_part(self, reading: Reading, role: str, attrs: Facts, end: int) -> Tensor:
+        """Return a component of a sparse tensor: a map that places it, or its numbers."""
+        fact: Any = attrs.get(role)
+        if role not in attrs:
+            raise Unsupported(f"no {role} of uint64 or uint32")
+        if UINT64_LIST.fits(fact):
+            data = b"".join([pack_values("uint64", part) for part in iter_parts([fact], PART)])
+            return Tensor(role, "uint64", (len(fact),), Buffer(data), 0, len(data))
+        for _, what in self.COMPONENT.iter_errors(fact, role):
+            raise FormatError(what, field=role)
+        if not self.is_placed(fact["offset"], fact["size"], end):
+            raise self.place_error(reading, fact["offset"], fact["size"], end, role)
+        dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
+        if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
+            what = f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}"
+            raise Unsupported(what)
+        big = encoding == "raw" and fact.get("data_endianness") == "big"
+        return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
+                      ">" if big else "<", encoding, None, fact, None, self.NAME)
+
+    def checksums(self, item: Tensor) -> Any:
+        """Yield (label, Tensor, digest) of a tensor, or its components: of the stored bytes."""
+        parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
+        for role, part in parts.items():
+            digest = part.attrs.get("checksum")
+            if digest is not None:
+                yield role and role + ": ", part, digest
+
+    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
+        return compare_digest(part.iter_stored(), digest, self.DIGESTS)
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        """Return whether a tensor of unknown values can be written as it is stored."""
+        if item.unreadable is None or item.format != self.NAME:
+            return False
+        layout = item.attrs.get("layout", "dense")
+        return (layout != "sparse" and is_text(item.dtype or item.attrs.get("dtype"))
+                and (layout == "dense" or not places_other_bytes(item)))
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        problems, plans = self.problems(items, metadata), []
+        for _, what in self.CHOICES.iter_errors(options):
+            raise ValueError(what)
+        for name, item in items:
+            plan = self.plan(item, options)
+            plans.append(plan)
+            problems += [(name, why) for why in self.plan_problems(item, plan, options)]
+        self.raise_problems(problems)
+        return self.iter_entries(items, plans)
+
+    def plan(self, item: Tensor, options: Facts) -> Facts:
+        """Return how a tensor will be stored; "copy": as it is."""
+        native, copy = self.native_attrs(item), self.can_copy_opaque(item)
+        checksum = str(self.option("checksum", "none", {}, native)).partition(":")[0]
+        plan: Facts = {"encoding": "raw", "data_endianness": "little", "level": 3,
+                       "checksum": checksum}
+        for chosen, keys in (native, ("encoding", "data_endianness")), (options, options):
+            plan.update({key: chosen[key] for key in keys if chosen.get(key) is not None})
+        plan["copy"] = copy or (item.encoding == plan["encoding"] != "raw" and not (
+            options.get("encoding") or options.get("level")))
+        if plan["encoding"] == "zstd" and not plan["copy"]:
+            zstd_module()  # raises where there is none
+        if plan["checksum"] == "sha256":
+            Digest("sha256")  # raises where there is no hashlib
+        plan["layout"] = native.get("layout", "dense") if copy else "dense"
+        taken: Any = self.MECHANICS + (("dtype",) if item.dtype is None else ())
+        if isinstance(item, Sparse):
+            plan["layout"], taken = "sparse", self.MECHANICS + self.SPARSE_KEYS
+        plan["taken"] = self.KEYS + taken  # keys that the user's fields cannot have
+        plan["custom"] = {key: value for key, value in item.custom.items()
+                          if item.format is not None or key not in self.MECHANICS}
+        return plan
+
+    def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
+        """Yield why a tensor cannot be stored so."""
+        opaque = self.can_copy_opaque(item)
+        for path, what in () if self.CHOICES.fits(plan) else self.CHOICES.iter_errors(plan):
+            if path[0] == "checksum" or not opaque:
+                yield f"attribute {what}; the option {path[0]}= replaces it"
+        if opaque and [key for key in ("encoding", "data_endianness")
+                       if options.get(key) not in (None, item.attrs.get(key))]:
+            yield f"{item.unreadable}; it can only be copied as it is stored"
+        try:
+            _ = item.components  # of a sparse one: raises what is wrong with them
+        except FormatError as error:
+            yield error.what
+        for key, value in plan["custom"].items():
+            try:  # one level deeper than it is: the real library reads 127
+                if not isinstance(key, str) or key in plan["taken"]:
+                    raise ValueError("a custom field cannot be called so")
+                Cbor(cbor_dumps([[{key: value}]]), bignums=False).read()
+                if has_wide_int(value):
+                    raise ValueError("an integer below -2**63 or over 64 bits")
+            except (ValueError, TypeError) as error:
+                yield f"attribute {short_repr(key)}: {error}"
+
+    def iter_entries(self, items: Items, plans: "List[Facts]") -> Blocks:
+        """Yield a file: the magic, the blobs, the index and its size."""
+        yield b"ZTEN0001"
+        at, index = 8, [cbor_head(4, len(items))]
+        packed: "Dict[Any, bytes]" = {}  # fields that come again
+        for (name, item), plan in zip(items, plans):
+            entry: Facts = {"name": name}
+            custom, components = plan["custom"], {"values": item}
+            if isinstance(item, Sparse):
+                components = item.sort_rows()
+                custom = dict(custom, nnz=components["values"].size,
+                              sparse_format="coo" if "coords" in components else "csr")
+            for role in ["values"] + sorted(role for role in components if role != "values"):
+                facts = entry if role == "values" else custom.setdefault(role, {})
+                yield from self.iter_blob(components[role], plan, at, facts)
+                at = facts["offset"] + facts["size"]
+            entry.update(layout=plan["layout"], shape=item.shape)
+            repeated = tuple([entry.get(key) for key in self.REPEATED])
+            if repeated not in packed:
+                packed[repeated] = pack_pairs(entry, self.REPEATED)
+            index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name), cbor_scalar("offset"),
+                      cbor_scalar(entry["offset"]), packed[repeated],
+                      pack_pairs(entry, ("checksum",)), pack_pairs(custom, sorted(custom)), b"\xff"]
+        data = b"".join(index)
+        yield data + self.TRAILER.pack(len(data))
+
+    def iter_blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
+        """Yield the stored bytes of a tensor or component, padding first; note where and what."""
+        encoding, copy = plan["encoding"], plan["copy"]
+        facts.update(dtype=part.dtype or part.attrs["dtype"], encoding=encoding)
+        if (part.attrs.get("data_endianness") if part.unreadable else
+                encoding == "raw" and part.check_readable() > 1):
+            facts["data_endianness"] = plan["data_endianness"]
+        facts["offset"] = start = round_up(at, 64)
+        yield bytes(start - at)
+        blocks = part.iter_stored() if copy else part.iter_bytes()
+        if encoding == "zstd" and not copy:
+            blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
+        elif facts.get("data_endianness") == "big" and not copy:
+            blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
+        digest, at = None if plan["checksum"] == "none" else Digest(plan["checksum"]), start
+        for block in blocks:
+            at += len(block)
+            if digest is not None:
+                digest.update(block)
+            yield block
+        facts["size"] = at - start
+        if digest is not None:
+            facts["checksum"] = digest.text()
+
+
+def places_other_bytes(item: Tensor) -> bool:
+    """Return whether a tensor of an unknown layout may have bytes besides those that are known."""
+    parts = () if isinstance(item, Sparse) else item.attrs.get("parts", ())
+    return len(parts) > 1 or bool([
+        value for value in list(item.custom.values()) + list(item.attrs.values())
+        if isinstance(value, dict) and "offset" in value])
+
+
+# -- [8b2] ztensor2 --------------------------------------------------------------------------------
+
+SEEKABLE = "zt.zstd-seekable/1"  # the encoding of parts
+LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def is_name(text: str) -> bool:
+    """Return whether a map of zTensor 2 may have this key."""
+    try:
+        data = text.encode()
+    except UnicodeError:  # a lone surrogate
+        return False
+    return 0 < len(data) <= 1024 and b"\0" not in data
+
+
+def is_digest(text: str) -> bool:
+    name, _, digits = text.partition(":")
+    return bool(name and digits and not digits.strip("0123456789abcdef")
+                and not name.strip(LETTERS))
+
+
+def is_shard_name(text: str) -> bool:
+    return 0 < len(text) < 65 and not text.strip(LETTERS + LETTERS.upper() + "_-.") and (
+        text[0] != ".")
+
+
+NAMED = typed(str, "text of 1 to 1024 bytes without NUL", is_name)
+SHARD_NAME = typed(str, "the name of a shard", is_shard_name)
+DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
+
+
+class ZTensor2(Format):
+    """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
+
+    0         magic 89 "ZT2" 0d 0a 1a 0a | zeros
+    data      blobs, each at a multiple of 4096 (written: of 65536), zeros between
+    manifest  at a multiple of 4096, one map of deterministic CBOR: "attributes"?,
+              "objects": name -> {shape, layout, parts: role -> {dtype, blob [offset, length],
+              type?, digest?, encoding?, ...}}
+    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
+
+    Without a manifest it is a data shard of another file; parts in shards are listed only. Digests
+    are those of decoded bytes. The canonical form is written: raw and dense, equal contents once.
+    """
+
+    NAME, FAMILY, TITLE, VERSION = "ztensor2", "ztensor", "zTensor 2", "2"
+    MAGICS = (b"\x89ZT2\r\n\x1a\n",)
+    OPTIONS = {"version": ZTensor.OPTIONS["version"]}
+    FILE_ATTRS = ("version", "shards", "data_shard")
+    ALIGN, PLACE, MAX_RANK = 4096, 65536, 64  # PLACE: multiples where blobs are written
+    LAYOUTS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
+    DIGESTS = {"xxh3": 16, "sha256": 64}  # digits of each algorithm
+    NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+             "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+             "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
+    TYPES = {  # (over this dtype, bits of an element, dtype here)
+        "bool": ("u8", 8, "bool"), "f8_e4m3fn": ("u8", 8, "float8_e4m3fn"),
+        "f8_e5m2": ("u8", 8, "float8_e5m2"), "f8_e4m3fnuz": ("u8", 8, "float8_e4m3fnuz"),
+        "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"), "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
+        "f4_e2m1": ("u8", 4, None), "complex64": ("f32", 64, None),
+        "complex128": ("f64", 128, None)}
+    CODES = dict([(name, {"dtype": code}) for code, name in NAMES.items()])  # as written
+    CODES.update([(row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
+    DTYPES = tuple(CODES)
+    KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
+    TENSOR_ATTRS = None  # a user's are attributes
+    MAGIC_RECORD = Layout(("magic", "8s", "zTensor 2"))
+    FOOTER = Layout(("manifest_offset", "Q", "a multiple of 4096"),
+                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
+                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
+                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
+    PART = Schema(
+        ("dtype", choice(*NAMES), True, "type of the elements"),
+        ("blob", OFFSET_LENGTH, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
+        ("digest", DIGEST, False, "of decoded bytes"),
+        ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
+        ("decoded_length", UINT64, False, "bytes decoded"))
+    USER = Schema(additional=(ANY, "of the user"), key_type=NAMED)
+    ENTRY = Schema(
+        ("shape", UINT64_LIST, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
+        ("attributes", USER, False, "of the user"),
+        ("parts", Schema(additional=(PART, "a part"), key_type=NAMED), True, "parts by role"))
+    SHARD = Schema(
+        ("size", typed(int, "an integer from 48 on", lambda n: 47 < n < 1 << 64), True,
+         "bytes of the file"), ("digest", DIGEST, True, "of the file"))
+    TOP = Schema(
+        ("attributes", USER, False, "of the user"),
+        ("shards", Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME), False,
+         "files by name"),
+        ("objects", MAP, True, "by name", Schema(additional=(ANY, "a tensor", ENTRY))),
+        doc="the manifest")
+    FIELDS = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the magic, and the footer at the end: where the manifest is
+        reading.check_magic(self, self.MAGICS[0])
+        if reading.end < 48:
+            what = f"{reading.end} bytes; the shortest file has 48"
+            raise reading.error(what, "magic", offset=0)
+        reading.record(0, self.MAGIC_RECORD)
+        start, nbytes = self.find_manifest(reading)
+        if not nbytes:
+            return {"version": "2", "data_shard": True}, Map()
+        # 2 the manifest
+        reading.root = "manifest"
+        top = reading.cbor(start, nbytes, self.TOP, whole=True, strict=True)
+        # 3 its tensors; `ranges` of their parts, for the last check
+        shards, ranges = top.get("shards", {}), [("", start, start + nbytes, ())]
+        reading.entries(((("objects", name), entry) for name, entry in top["objects"].items()),
+                        lambda path, entry: self.open_entry(reading, shards, ranges, path, entry),
+                        0, reading.end, self.FIELDS)
+        self.check_overlap(reading, ranges)
+        attrs = {"version": "2", "shards": shards} if "shards" in top else {"version": "2"}
+        return attrs, top.get("attributes", {})
+
+    def find_manifest(self, reading: Reading) -> "Tuple[int, int]":
+        """Return offset and length of the manifest; 0, 0 in a data shard."""
+        end = reading.end - 40
+        (start, nbytes, digest, version, _, magic), _ = reading.record(end, self.FOOTER)
+        if magic != self.MAGICS[0]:
+            raise reading.error("truncated: no magic at the end", "magic_end")
+        if version != 2:
+            raise reading.error(f"version {version} is not supported (only 2)", "version",
+                                error_class=Unsupported)
+        low, high = (4096, end) if nbytes else (0, 0)
+        if start % 4096 or not low <= start <= high:
+            what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
+            raise reading.error(what, "manifest_offset")
+        reading.check_range(nbytes, 0, end - start, "up to the footer", "manifest_length")
+        reading.check_range(nbytes, 0, MAX_INDEX, "MAX_INDEX", "manifest_length",
+                            error_class=Unsupported)
+        found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
+        if found != digest:
+            what = f"the manifest gives {found:016x}, the file says {digest:016x}"
+            raise reading.error(what, "manifest_hash")
+        return start, nbytes
+
+    def open_entry(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
+                   entry: Facts) -> Tensor:
+        """Return the tensor of an object; `ranges`: add (shard, start, end, path) of its parts."""
+        name = path[-1]
+        if not NAMED.fits(name):
+            what = f"{short_repr(name)} is not {NAMED.words}"
+            raise reading.error(what, *path, tensor=name if is_text(name) else None)
+        reading.check_schema(self.ENTRY, entry, path, name)
+        parts, custom, attrs = entry["parts"], entry.get("attributes"), {"layout": entry["layout"]}
+        if entry["layout"] != "dense" or len(parts) != 1 or "data" not in parts:
+            return self.open_parts(reading, shards, ranges, path, entry, attrs)
+        inner, fact, shape = path + ("parts", "data"), parts["data"], tuple(entry["shape"])
+        item = self.open_part(reading, shards, ranges, inner, fact)
+        self.check_shape(reading, path, shape, "dense")
+        attrs.update(item.attrs)
+        item.name, item.shape, item._attrs, item._custom = name, shape, attrs, custom
+        self.check_size(reading, inner, item, fact, shape)
+        return item
+
+    def open_parts(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
+                   entry: Facts, attrs: Facts) -> Tensor:
+        """Return the tensor of an object of several parts, or of an unknown layout."""
+        shape, facts, layout = entry["shape"], entry["parts"], self.LAYOUTS.get(entry["layout"])
+        parts = {role: self.open_part(reading, shards, ranges, path + ("parts", role), fact)
+                 for role, fact in facts.items()}
+        shapes = component_shapes(layout, shape or (0,), 0) if layout else {}
+        if not parts or layout and set(parts) != set(shapes):
+            what = f"the parts are {short_repr(list(parts))}, expected "
+            what += short_repr(list(shapes)) if shapes else "one"
+            raise reading.error(what, *path + ("parts",), tensor=path[-1])
+        self.check_shape(reading, path, shape, layout)
+        if layout in ("csr", "coo"):
+            index = self.check_indices(reading, path, parts, facts, layout)
+            nnz = index.size if layout == "csr" else index.size // len(shape)
+            shapes = component_shapes(layout, shape, nnz)
+        for role, part in parts.items():
+            part.shape = shapes.get(role, part.shape)
+            self.check_size(reading, path + ("parts", role), part, facts[role], shapes.get(role))
+        attrs["parts"] = {role: {key: fact[key] for key in fact if key in self.KEPT + ("dtype",)}
+                          for role, fact in facts.items()}
+        first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
+        if shapes and first.dtype:
+            ordered = {role: parts[role] for role in shapes}
+            return Sparse(first, path[-1], tuple(shape), lambda: ordered, False, True, attrs,
+                          entry.get("attributes"), self.NAME)
+        why = first.unreadable or f"layout {short_repr(entry['layout'])} is not known"
+        return first.copy(name=path[-1], dtype=None, shape=tuple(shape), unreadable=why,
+                          attrs=attrs, custom=entry.get("attributes"))
+
+    def check_indices(self, reading: Reading, path: Path, parts: "Dict[str, Tensor]",
+                      facts: Facts, layout: str) -> Tensor:
+        """Return the component of columns or coordinates; raise where indices have other types."""
+        index = parts["indices" if layout == "csr" else "coords"]
+        for role in sorted(role for role in parts if role != "values"):
+            if parts[role].dtype not in INDEX_TYPES or parts[role].dtype != index.dtype:
+                field = "type" if "type" in facts[role] else "dtype"
+                code = short_repr(facts[role][field])
+                what = f"{field} is {code}, expected u32 or u64, all alike"
+                raise reading.error(what, *path + ("parts", role, field), tensor=path[-1])
+        return index
+
+    def open_part(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
+                  fact: Facts) -> Tensor:
+        """Return a part of an object as a flat Tensor."""
+        (start, nbytes), code = fact["blob"], fact.get("type")
+        dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
+        decoded, encoding, unreadable = self.find_encoding(reading, path, fact)
+        if code is not None:
+            over, _, dtype = self.TYPES.get(code, (fact["dtype"], 0, None))
+            if over != fact["dtype"]:
+                what = f"type {short_repr(code)} over dtype {fact['dtype']}"
+                raise reading.error(what, *path + ("type",), tensor=path[1])
+            if dtype is None:
+                unreadable = unreadable or f"type {short_repr(code)} is not decoded here"
+        end, shard = reading.end - 40, fact.get("shard", "")
+        if "shard" in fact:
+            if shard not in shards:
+                raise reading.error(f"shards lacks {short_repr(shard)}", *path + ("shard",),
+                                    tensor=path[1])
+            end = shards[shard]["size"] - 40
+            unreadable = (f"it is in the shard {short_repr(shard)} of {end + 40} bytes, a file of "
+                          "its own")
+        if not 4096 <= start <= end - nbytes or start % 4096:
+            what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
+            raise reading.error(what, *path + ("blob",), tensor=path[1], check="bounds")
+        if nbytes:
+            ranges.append((shard, start, start + nbytes, path))
+        if "shard" in fact:
+            start, nbytes, encoding = 0, 0, "shard"
+        attrs = {key: fact[key] for key in self.KEPT if key in fact
+                 and (key != "type" or dtype is None)}
+        return Tensor(path[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
+                      nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
+
+    def find_encoding(self, reading: Reading, path: Path, fact: Facts) -> Any:
+        """Return (bytes decoded, encoding, why they cannot be) of a part."""
+        decoded, encoding = fact.get("decoded_length"), fact.get("encoding")
+        if decoded is None and encoding is None:
+            return fact["blob"][1], "raw", None
+        if decoded is None or encoding is None:
+            field = "encoding" if decoded is None else "decoded_length"
+            raise reading.error("encoding and decoded_length come together", *path + (field,),
+                                tensor=path[1])
+        if encoding == SEEKABLE:
+            return decoded, encoding, None
+        return decoded, "other", f"encoding {short_repr(encoding)} is not known"
+
+    @staticmethod
+    def check_shape(reading: Reading, path: Path, shape: Shape, layout: Any) -> None:
+        if (len(shape) > 64 or count_elements(shape) >> 64 or layout == "csr" and len(shape) != 2
+                or layout == "coo" and not shape):
+            what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
+                    "elements; of csr 2, of coo 1 or more")
+            raise reading.error(what, *path + ("shape",), tensor=path[-1])
+
+    def check_size(self, reading: Reading, path: Path, part: Tensor, fact: Facts,
+                   shape: "Optional[Shape]") -> None:
+        """Raise unless the bytes of a part are those of its shape, where that is known."""
+        nbytes, bits = fact["blob"][1], 8 * ITEMSIZE.get(part.dtype, 0)
+        need = decoded = fact.get("decoded_length", nbytes)
+        if part.dtype is None:
+            bits = self.TYPES.get(fact["type"], ("", 0))[1]
+        if shape is not None and bits:
+            need = -(-count_elements(shape) * bits // 8)
+        what = None
+        if part.encoding == SEEKABLE and (not nbytes or need > ZSTD_RATIO * nbytes):
+            what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
+        elif need != decoded:
+            what = (f"{decoded} bytes, {part.dtype or 'its type'} {short_repr(shape)} needs "
+                    + short_repr(need))
+        if what:
+            field = "decoded_length" if "encoding" in fact else "blob"
+            raise reading.error(what, *path + (field,), tensor=path[1], check="sizes")
+
+    @staticmethod
+    def check_overlap(reading: Reading, ranges: "List[Any]") -> None:
+        """Note the first part whose bytes overlap others, unless they are the same."""
+        ranges.sort()
+        for last, row in zip(ranges, ranges[1:]):
+            if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
+                path = row[3] or last[3]  # the manifest has none
+                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                error = reading.error(what, *path + ("blob",), tensor=path[1], check="bounds")
+                if reading.errors is None:
+                    raise error
+                reading.errors.append(error)
+                return
+
+    def checksums(self, item: Tensor) -> Any:
+        """Yield (label, Tensor, digest) of the parts that can be hashed: of decoded bytes."""
+        parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
+        for role, part in parts.items():
+            digest = part.attrs.get("digest")
+            if digest is not None and (part.encoding == "raw" or part.unreadable is None):
+                yield role and role + ": ", part, digest
+
+    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
+        if not deep and digest[:5] == "xxh3:" and not fast_xxh3() and part.nbytes > MAX_SLOW_HASH:
+            return "-", f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; deep=True computes all"
+        blocks = part.iter_stored() if part.encoding == "raw" else part.iter_bytes()
+        return compare_digest(blocks, digest, self.DIGESTS)
+
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+        if stop % self.ALIGN:
+            return 0, 0
+        return min(stop - start, -start % self.PLACE), 0
+
+    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
+        if item.attrs.get("type") == "f4_e2m1" and item.encoding == "raw" and item.size & 1:
+            if bytes(item.raw[-1:]) > b"\x0f":
+                return len(item.raw) - 1, "the unused half of the last byte is not 0"
+        at = 0
+        if item.dtype == "bool" and item.unreadable is None and not isinstance(item, Sparse):
+            for block in iter_parts(item.iter_bytes(), BLOCK):
+                rest = bytes(block).lstrip(b"\0\1")
+                if rest:
+                    return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
+                at += len(block)
+        return None
+
+    def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
+        """Return why a map of the user cannot hold this, with so many arrays and maps around it."""
+        try:
+            if type(key) is not str or not NAMED.fits(key):
+                raise ValueError("the key is not " + NAMED.words)
+            data = b"\x81" * level + cbor_dumps(value, sort="bytes")
+            Cbor(data, strict=True).read()
+        except (ValueError, TypeError) as error:
+            return getattr(error, "what", str(error))
+        return None
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        why = super().name_problem(name)
+        return why or (None if NAMED.fits(name) else "the name is not " + NAMED.words)
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        yield from super().tensor_problems(item)
+        if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
+            yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+        for key, value in item.custom.items():
+            why = self.metadata_problem(key, value, 4)
+            if why:
+                yield f"attribute {short_repr(key)}: {why}"
+        odd = self.odd_byte(item)
+        if odd is not None:
+            yield f"{odd[1]} (byte {odd[0]})"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        return self.iter_objects(items, metadata)
+
+    def iter_objects(self, items: Items, metadata: Facts) -> Blocks:
+        """Yield a file: the magic, the blobs by name, the manifest and the footer."""
+        yield self.MAGICS[0]
+        zeros = memoryview(bytes(self.PLACE))
+        at, objects, stored = 8, {}, {}  # stored: (tensor, where) by size and digest
+        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
+            digest, start = hash_blocks("xxh3", item.iter_bytes()), round_up(at, self.PLACE)
+            twin, place = stored.setdefault((item.nbytes, digest), (item, start))
+            if place != start and same_bytes(item, twin):
+                start = place
+            elif item.nbytes:
+                yield zeros[:start - at]
+                yield from item.iter_bytes()
+                at = start + item.nbytes
+            part: Facts = dict(self.CODES[str(item.dtype)])
+            part.update(blob=[start, item.nbytes], digest=digest)
+            objects[name] = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
+            if item.custom:
+                objects[name]["attributes"] = item.custom
+        top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
+        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
+        yield bytes(start - at) + data
+        yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+
+
+def same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    parts = zip(iter_parts(a.iter_bytes(), BLOCK), iter_parts(b.iter_bytes(), BLOCK))
+    return all(bytes(x) == bytes(y) for x, y in parts)
+
+
+def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
+    """Yield the bytes of zstd frames of one size, but the last, then a skippable frame.
+
+    5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
+    frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
+
+    FormatError where the table does not agree with the `need` bytes.
+    """
+    end = offset + nbytes
+    tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
+    count, flags, magic = unpack_from("<IB4s", tail)
+    step = 12 if flags & 128 else 8
+    start = end - 17 - count * step
+    table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
+    rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
+    total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
+    largest = max(sizes + [0])
+    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
+            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
+            or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
+    if total:
+        yield from zstd_decode(source, offset, total, need)
+
+
+# -- [8c] primitiv ---------------------------------------------------------------------------------
+
+
+class Primitiv(Format):
+    """primitiv 0.1, one Shape, Tensor, Parameter, Model or Optimizer as MessagePack values.
+
+    file      = ver_major 0 | ver_minor 1 | data_type | body; no outer array, no magic, no end
+    Shape     = array(dims) batch                        data_type 0x000
+    Tensor    = Shape bin(data)                          0x100
+    Parameter = Tensor N, then N x (str, Tensor)         0x200: the value and its statistics
+    Model     = N, then N x (array(str ...), Parameter)  0x300
+    Optimizer = map(str -> uint32) map(str -> float32)   0x400
+
+    Integers are written as ce + uint32, floats as ca; any form is read. Data: float32,
+    little-endian, column-major, the batch last. Names are keys joined by ".", or KEY:STATISTIC; a
+    backslash escapes ".", ":" and itself. Up to 32 dimensions are read, 8 are written.
+    """
+
+    NAME = FAMILY = "primitiv"
+    TITLE = "primitiv 0.1"
+    SUFFIXES = (".primitiv", ".model", ".optimizer")
+    HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
+    MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
+    INDEX_FIRST = True  # each tensor is described in front of its data
+    DTYPES = ("float32",)
+    OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer", "dims": "of kind shape",
+               "batch": "of kind shape, 1 unless given"}
+    FILE_ATTRS, TENSOR_ATTRS = ("version", "kind", "dims", "batch"), ("batch",)
+    DIM_BITS, MAX_PARTS = 32, 1 << 16  # MAX_PARTS: of a name
+    KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
+
+    VERSIONS = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"))
+    TYPE = (("data_type", "uint32", "256 tensor, 768 model"),)
+    FIELDS = dict(name="key", size="data", place="data")
+    PARAMETERS = (("N", "uint32", "parameters"),)
+    SHAPE = (("dims", "[uint32", "dimensions", "dimension", 32), ("batch", "uint32", "samples"))
+    TENSOR = SHAPE + (("data", "bin", "bytes of the tensor"),)
+    NAMED = (("key", "[str", "parts of the name", "part of the name", MAX_PARTS),) + TENSOR
+    STATISTICS = (("N", "uint32", "statistics"),)
+    STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
+    CONFIGS = (  # of an optimizer: group, its head, each of its configs
+        ("uint_configs", (("uint_configs", "map", "numbers of the optimizer"),),
+         (("key", "str", "name of the number"), ("value", "uint32", "an integer"))),
+        ("float_configs", (("float_configs", "map", "numbers of the optimizer"),),
+         (("key", "str", "name of the number"), ("value", "float", "a float"))))
+
+    def detect(self, head: bytes) -> bool:
+        reader = MessagePack(Buffer(head))
+        try:
+            (major, minor, number), end = reader.read_rows(0, self.VERSIONS + self.TYPE)
+        except FormatError:
+            return super().detect(head)
+        usual = end == 15 and head[0] == head[5] == head[10] == 0xCE  # other versions, too
+        return super().detect(head) or number in range(0, 0x500, 0x100) and (
+            (major, minor) == (0, 1) or usual)
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the header: the version, and what the file holds
+        (major, minor), at = reading.messagepack(0, self.VERSIONS)
+        if (major, minor) != (0, 1):
+            raise reading.error(f"version {major}.{minor} is not supported (only 0.1)",
+                                "ver_major" if major else "ver_minor", error_class=Unsupported)
+        (number,), at = reading.messagepack(at, self.TYPE)
+        if number not in range(0, 0x500, 0x100):
+            raise reading.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
+                                % number, "data_type")
+        kind, metadata = self.KINDS[number // 256], Map()
+        attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
+        # 2 a Shape and an Optimizer have no tensors
+        if kind == "shape":
+            (dims, batch), at = reading.messagepack(at, self.SHAPE)
+            if not batch:
+                raise reading.error("batch is 0", "batch")
+            attrs.update(batch=batch, dims=dims)
+            self.check_end(reading, at)
+        elif kind == "optimizer":
+            metadata = self.read_configs(reading, at)
+        # 3 the others are tensors one after the other, each found where the last one ends
+        else:
+            shapes: "Dict[Any, Any]" = {}
+            reading.entries(self.each_tensor(reading, kind, at),
+                            lambda path, entry: self.open_entry(reading, shapes, path, entry),
+                            0, reading.end, self.FIELDS)
+            reading.check_whole()
+        return attrs, metadata
+
+    def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
+        """Yield (path, (name, dims, batch, range of the data)) of each tensor of a file."""
+        count, path, name = 1, (), kind if kind == "tensor" else "value"  # type: int, Path, Any
+        if kind == "model":
+            (count,), at = reading.messagepack(at, self.PARAMETERS)
+        i = statistics = 0
+        try:
+            for i in range(count):
+                if kind == "model":
+                    path, name = ("params", i), None
+                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED, *path)
+                    name = self.join_name(reading, parts, path)
+                else:
+                    (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
+                    reading.paths.update([((row[0],), name) for row in self.TENSOR])
+                yield path, (name, dims, batch, data)
+                if kind != "tensor":
+                    (statistics,), at = reading.messagepack(at, self.STATISTICS, *path)
+                for j in range(statistics):
+                    inner = path + ("stats", j)
+                    (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
+                    reading.spend_name(name, *inner + ("key",))
+                    yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
+            self.check_end(reading, at)
+        except FormatError as error:
+            if error.check != "bounds" or not reading.partial and not reading.missing:
+                raise
+            begun = name is not None or not reading.missing  # else the last tensor is missing
+            self.note_rest(reading, path, name, i + begun, count)
+
+    @staticmethod
+    def check_end(reading: Reading, at: int) -> None:
+        """Note bytes after the last value: nothing says in front where a file ends."""
+        if reading.errors is not None and at < reading.end:
+            what = f"{plural(reading.end - at, 'byte')} after the last value"
+            reading.errors.append(reading.error(what, offset=at))
+
+    @staticmethod
+    def note_rest(reading: Reading, path: Path, name: Any, first: int, count: int) -> None:
+        """Note what is missing of a file that was cut short, besides a tensor that is begun."""
+        if not reading.missing:
+            field = ("N",) if name in reading.tensors else ()
+            reading.unnamed.append(format_path(path + field) or name)
+        if first < count:
+            last = f" to params[{count - 1}]" if first < count - 1 else ""
+            reading.unnamed.append(f"params[{first}]" + last)
+
+    def join_name(self, reading: Reading, parts: "List[bytes]", path: Any) -> str:
+        """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
+        if not parts:
+            raise reading.error("key has no components", *path + ("key",))
+        name = b".".join(parts)
+        if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
+            name = b".".join([escape_part(part) for part in parts])
+        return str_of_bytes(name)
+
+    def open_entry(self, reading: Reading, shapes: "Dict[Any, Any]", path: Path,
+                   entry: Any) -> Tensor:
+        """Return a tensor, column-major; `shapes`: what those of one shape share."""
+        name, dims, batch, data = entry
+        if not batch:
+            raise reading.error("batch is 0", *path + ("batch",), tensor=name)
+        key = tuple(dims), batch
+        if key not in shapes:
+            shape = key[0] + ((batch,) if batch > 1 else ())
+            strides = None
+            if len(data) and shape[1:]:
+                strides = tuple(reversed(row_major(tuple(reversed(shape)), 4)))
+            if len(shapes) >= 256:  # shapes can be chosen to have one hash
+                shapes.clear()
+            shapes[key] = shape, strides, (("batch", batch),)
+        shape, strides, attrs = shapes[key]
+        return Tensor(name, "float32", shape, reading.source, data.start, len(data), strides,
+                      attrs=attrs, format=self.NAME)
+
+    def read_configs(self, reading: Reading, at: int) -> Facts:
+        """Return the numbers of an Optimizer."""
+        metadata: Facts = Map()
+        for group, head, rows in self.CONFIGS:
+            (count,), at = reading.messagepack(at, head)
+            for i in range(count):
+                (raw, value), at = reading.messagepack(at, rows, group, i)
+                key = str_of_bytes(raw)
+                if key in metadata:
+                    both = group == "float_configs" and type(metadata[key]) is int
+                    what = f"config {short_repr(key)} {'is in both maps' if both else 'twice'}"
+                    raise reading.error(what, group, i, "key",
+                                        error_class=Unsupported if both else FormatError)
+                metadata[key] = value if group == "uint_configs" else float(value)
+        self.check_end(reading, at)
+        return metadata
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        return None  # make_row() looks at it
+
+    def no_metadata(self, options: Facts) -> "Optional[str]":
+        if options.get("kind") == "optimizer":
+            return None
+        return "only kind='optimizer' has a place for metadata"
+
+    def stored_number(self, value: Any) -> Any:
+        return unpack_from("<f", pack("<f", value))[0] if type(value) is float else int(value)
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        if type(key) is not str or not isinstance(value, (bool, int, float)):
+            return "configs are numbers"
+        try:
+            name_to_bytes(key)
+            msgpack_dumps(value if type(value) is float else int(value), typed=True)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        yield from super().tensor_problems(item)
+        if 0 in item.shape:
+            yield f"no elements (shape {short_repr(item.shape)})"
+        if item.nbytes >> 32:
+            yield "data over 2**32-1 bytes"
+
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+        kind = self.option("kind", "model", options, attrs)
+        if kind not in self.KINDS:
+            raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not "
+                             + short_repr(kind))
+        why = self.no_metadata({"kind": kind})
+        if metadata and why:
+            raise ValueError(why + "; metadata={} leaves it out")
+        dims, batch = self.option("dims", None, options, attrs), options.get("batch")
+        if kind != "shape" and (dims is not None or batch is not None):
+            raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: only "
+                             "kind='shape' has a place for them; attrs={} leaves them out")
+        rows = self.make_rows(kind, items, self.problems(items, metadata))
+        values: "List[Any]" = [256 * self.KINDS.index(kind)]
+        if kind == "shape":
+            values += self.make_shape(dims, self.option("batch", 1, options, attrs))
+        elif kind == "optimizer":
+            floats = {key: value for key, value in metadata.items() if type(value) is float}
+            values += [{key: int(metadata[key]) for key in metadata if key not in floats}, floats]
+        elif kind == "model":
+            values.append(len([row for row in rows if row[1] is None]))
+        head = b"".join([msgpack_dumps(value, typed=True) for value in values])
+        return self.iter_rows(self.MAGICS[0] + head, rows, kind)
+
+    def make_rows(self, kind: str, items: Items, problems: "List[Any]") -> "List[Any]":
+        """Return what make_row() returns of each tensor, in the order of the file."""
+        rows = []
+        for name, item in items:
+            try:
+                rows.append(self.make_row(kind, name, item))
+            except ValueError as error:
+                problems.append((name, str(error)))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
+        self.raise_problems(problems + list(self.find_clashes(rows)))
+        if kind in ("tensor", "parameter") and not rows:
+            raise ValueError(f"kind={kind!r} needs a tensor")
+        return rows
+
+    def make_row(self, kind: str, name: str, item: Tensor) -> Any:
+        """Return (parts of the key, statistic or None, name, tensor, batch) of what is written."""
+        key, statistic = split_name(name)
+        owner = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}.get(kind)
+        if key != owner or kind == "tensor" and statistic is not None:
+            raise ValueError(f"kind={kind!r} has no place for it")
+        if len(key) > self.MAX_PARTS:
+            raise ValueError(f"{len(key)} parts, {self.MAX_PARTS} is the limit")
+        batch = self.native_attrs(item).get("batch", 1)
+        if type(batch) is not int or batch < 1 or batch > 1 and item.shape[-1:] != (batch,):
+            raise ValueError(f"batch is {short_repr(batch)}, expected 1 or the last dimension of "
+                             + short_repr(item.shape))
+        if batch > 1 and statistic is None and kind != "tensor":
+            raise ValueError(f"batch {batch} in a parameter's value; attrs['batch'] = 1 makes it "
+                             "an ordinary dimension")
+        if item.ndim - (batch > 1) > 8:
+            raise ValueError(f"{item.ndim - (batch > 1)} dimensions, 8 is the limit")
+        return key, statistic, name, item, batch
+
+    @staticmethod
+    def find_clashes(rows: "List[Any]") -> Any:
+        """Yield (name, why) of keys that cannot be beside the others."""
+        outer: Any = (None,)  # the last key that is not inside another
+        last: Any = outer
+        for key, statistic, name, _, _ in rows:
+            inside = key[:len(outer)] == outer
+            if key != last and inside:
+                text = short_repr(str_of_bytes(b".".join([escape_part(part) for part in outer])))
+                yield name, f"the key {text} is both a parameter and a group of them"
+            if key != last and statistic is not None:
+                yield name, ("a statistic without its value (the part before ':'); escape ':' in "
+                             "names by a backslash")
+            last, outer = key, outer if inside else key
+
+    @staticmethod
+    def make_shape(dims: Any, batch: Any) -> "List[Any]":
+        """Return [dims, batch] of kind shape."""
+        try:
+            shape = as_shape(dims) + (as_index(batch),)
+        except TypeError:
+            shape = (0,)
+        if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
+            raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: kind='shape' "
+                             "needs up to 8 dims and a batch, each 1 to 2**32-1")
+        return [shape[:-1], shape[-1]]
+
+    def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
+        """Yield a file: the head, then the name, the shape and the data of each tensor."""
+        yield head
+        heads: "Dict[Any, bytes]" = {}  # of data; shapes come again
+        packed: "Dict[bytes, bytes]" = {}  # so do parts of names
+        statistics: "Dict[Any, int]" = {}  # of each key
+        for row in rows:
+            statistics[row[0]] = statistics.get(row[0], -1) + 1
+        for key, statistic, _, item, batch in rows:
+            parts = [statistic] if statistic is not None else key if kind == "model" else ()
+            for part in parts:
+                if part not in packed:
+                    packed[part] = msgpack_head("str", len(part)) + part
+            named = b"".join([packed[part] for part in parts])
+            if statistic is None and kind == "model":
+                named = msgpack_head("array", len(key)) + named
+            if (item.shape, batch) not in heads:
+                dims = item.shape[:-1] if batch > 1 else item.shape
+                heads[item.shape, batch] = b"".join([
+                    msgpack_dumps(dims, typed=True), msgpack_dumps(batch, typed=True),
+                    msgpack_head("bin", item.nbytes)])
+            yield named + heads[item.shape, batch]
+            yield from transpose(item).iter_bytes()
+            if statistic is None and kind != "tensor":
+                yield pack(">BI", 0xCE, statistics[key])
+
+
+def transpose(item: Tensor) -> Tensor:
+    """Return the transpose, a view: its row-major bytes are the column-major ones of the tensor."""
+    if item.ndim < 2:
+        return item
+    base = item if item.encoding == "raw" else item.contiguous()
+    shape, strides = tuple(reversed(base.shape)), tuple(reversed(base.strides))
+    return Tensor(base.name, base.dtype, shape, base.source, base.start, base.stored_nbytes,
+                  None if strides == row_major(shape, base.itemsize or 1) else strides,
+                  base.byteorder)
+
+
+def escape_part(part: bytes) -> bytes:
+    for mark in (b"\\", b".", b":"):
+        part = part.replace(mark, b"\\" + mark)
+    return part
+
+
+def name_to_bytes(text: str) -> bytes:
+    """Return the bytes of a name; ValueError where they would be read as another name."""
+    raw = encode_text(text, TEXT_ERRORS)
+    if str_of_bytes(raw) != text:
+        raise ValueError(f"its bytes are those of {short_repr(str_of_bytes(raw))}")
+    return raw
+
+
+def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
+    """Return (the parts of its key, its statistic or None) of a name, as bytes."""
+    raw = name_to_bytes(name)
+    if b"\\" not in raw:
+        whole, colon, statistic = raw.partition(b":")
+        return tuple(whole.split(b".")), statistic if colon else None
+    parts, i = [bytearray()], 0
+    while i < len(raw) and raw[i:i + 1] != b":":
+        piece, i = raw[i:i + 1], i + 1
+        if piece == b".":
+            parts.append(bytearray())
+            continue
+        if piece == b"\\":
+            piece, i = raw[i:i + 1], i + 1
+            if piece not in (b"\\", b".", b":"):
+                raise ValueError("a backslash stands only before '.', ':' or a backslash: escape "
+                                 "it by another one")
+        parts[-1] += piece
+    return tuple([bytes(part) for part in parts]), raw[i + 1:] if raw[i:i + 1] == b":" else None
+
+
+# -- [8d] burnpack, quantized ----------------------------------------------------------------------
+
+QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4, "Q2F": 2,
+              "Q2S": 2}  # of a value; F and S both are two's complement
+QUANT_SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+                "UE4M3": "E4M3"}  # dtypes, or kinds of minifloat()
+
+
+DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
+
+
+def is_store(store: Any) -> bool:
+    """Return whether this may say how quantized values are packed; "U32" is of burn 0.19."""
+    if type(store) is Map:
+        return (list(store) in (["PackedNative"], ["PackedU32"])
+                and are_uint64(list(store.values())))
+    return store in ("Native", "U32")
+
+
+QUANT_BLOCK = Schema(("len", ANY, True, "dimensions of a block"),
+                     ("storage", ANY, True, "size of a block"))
+QUANT_SCHEME = Schema(
+    ("value", choice(*QUANT_BITS), True, "type of the values"),
+    ("param", choice(*QUANT_SCALES), True, "type of the scales"),
+    ("store", Typed("Native, {PackedNative: n} or {PackedU32: n}", is_store), True,
+     "how values are packed", Schema(additional=(ANY, "packed dimension"))),
+    ("level", choice("Tensor"), True, "what shares a scale",  # plan() looks at blocks
+     Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))),
+    ("mode", choice("Symmetric"), True, "Symmetric: no offset"))
+
+
+class QuantPlan:
+    """Where the parts of a quantized tensor are, from its scheme: values, zeros, scales."""
+
+    def __init__(self, shape: Shape, value: str, scale: str, block: Any) -> None:
+        self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
+        self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
+        self.scale, self.count = scale, 1  # of scales
+        self.block = block  # shape of what shares a scale; None: all
+        self.step: Any = count_elements(shape)  # elements in turn that share it; None: not clear
+        self.scales_at = round_up(self.step * self.bits + 7 >> 3, 4)
+        if block:
+            sides = [1] * (len(shape) - len(block)) + block
+            self.count = count_elements([-(-n // k) for n, k in zip(shape, sides)])
+            self.step = None if set(block[:-1]) - {1} or shape[-1] % block[-1] else block[-1]
+        self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
+
+
+class Quantized(Tensor):
+    """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
+
+    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales of the numbers.
+    """
+
+    __slots__ = ()
+
+    def check_readable(self) -> int:
+        raise self.error("qfloat cannot be read element by element" + DEQUANTIZE, Unsupported)
+
+    def iter_bytes(self) -> Blocks:
+        return self.iter_stored()
+
+    @property
+    def scheme(self) -> Any:
+        """How it is stored, in the words of Burn."""
+        own = self.attrs or self.custom
+        code = own.get("burn_dtype")
+        if type(code) is not Map or type(code.get("QFloat")) is not Map:
+            raise self.error("no quantization scheme is known for it", Unsupported)
+        return code["QFloat"]
+
+    def plan(self) -> QuantPlan:
+        """Return where its parts are; Unsupported for a scheme that is not known."""
+        scheme: Facts = Map(self.scheme.items())
+        block = None
+        if type(scheme.get("level")) is Map:
+            block, scheme["level"] = self.block_of(scheme["level"]), "Tensor"
+        if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
+            what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
+            raise self.error(what, Unsupported)
+        plan = QuantPlan(self.shape, scheme["value"], QUANT_SCALES[scheme["param"]], block)
+        if plan.nbytes != self.stored_nbytes:
+            what = f"{self.stored_nbytes} bytes stored, the scheme needs {plan.nbytes}"
+            raise self.error(what, Unsupported)
+        return plan
+
+    def block_of(self, level: Any) -> Any:
+        """Return the shape of the blocks that share a scale, or [] where it is not known."""
+        block = level.get("Block")
+        if len(level) != 1 or not QUANT_BLOCK.fits(block) or len(block) != 2:
+            return []
+        sizes, rank = block["storage"], block["len"]
+        if not are_uint64(sizes) or not is_uint64(rank) or rank > min(len(sizes), self.ndim):
+            return []
+        return [] if 0 in sizes[:rank] else sizes[:rank]
+
+    def iter_numbers(self, plan: QuantPlan) -> Blocks:
+        """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
+        bits, half = plan.bits, 1 << plan.bits - 1
+        table = [minifloat(plan.floats, code) if plan.floats else (code ^ half) - half
+                 for code in range(2 * half)]
+        rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
+                for byte in range(256)]  # what each byte holds
+        for start in range(0, self.size, PART):
+            count = min(PART, self.size - start)
+            raw = self.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
+            yield start, [number for byte in raw for number in rows[byte]][:count]
+
+    def read_scales(self, plan: QuantPlan, first: int, stop: int) -> Any:
+        """Return some of the scales as numbers."""
+        width = ITEMSIZE.get(plan.scale, 1)
+        start = self.start + plan.scales_at + first * width
+        raw = self.source.view(start, (stop - first) * width)
+        if plan.scale in ITEMSIZE:
+            return unpack_values(plan.scale, raw)
+        return [minifloat(plan.scale, code) for code in raw]
+
+    @property
+    def values(self) -> Tensor:
+        """The stored numbers, not scaled: int8, or float32 where they are floats."""
+        plan = self.plan()
+        dtype = "float32" if plan.floats else "int8"
+        blocks = [pack_values(dtype, numbers) for _, numbers in self.iter_numbers(plan)]
+        return new_tensor(dtype, self.shape, b"".join(blocks), "<", self.name, self.format)
+
+    @property
+    def scales(self) -> Tensor:
+        """The scales: one, or one per block, in row-major order of the blocks."""
+        plan = self.plan()
+        data = pack_values("float32", self.read_scales(plan, 0, plan.count))
+        return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
+
+    def iter_scaled(self, dtype: str) -> Blocks:
+        """Return an iterator over the bytes of values x scales."""
+        plan = self.plan()
+        if plan.step is None:
+            what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
+            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+        return self._iter_scaled(dtype, plan, plan.step)
+
+    def _iter_scaled(self, dtype: str, plan: QuantPlan, step: int) -> Blocks:
+        for start, numbers in self.iter_numbers(plan):
+            last = (start + len(numbers) - 1) // step
+            scales = self.read_scales(plan, start // step, last + 1)
+            places = enumerate(numbers, start % step)
+            yield pack_values(dtype, [number * scales[i // step] for i, number in places])
+
+    def dequantize(self) -> Tensor:
+        """Return values x scales as float32, in memory."""
+        data = b"".join(self.iter_scaled("float32"))
+        return new_tensor("float32", self.shape, data, "<", self.name, self.format)
+
+
+def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
+    """Return a quantized tensor of stored bytes, for tensor(); `custom` holds the scheme."""
+    code = custom.get("burn_dtype")
+    if shape is None or type(code) is not Map or len(code) != 1 or (
+            type(code.get("QFloat")) is not Map):
+        raise ValueError('qfloat needs bytes, shape= and burn_dtype={"QFloat": {...}}')
+    raw = bytes(memoryview(data))
+    return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw), custom=Map(custom.items()))
+
+
+def is_code(code: Any) -> bool:
+    """Return whether this may be a dtype of Burnpack, known or not."""
+    if type(code) is str:
+        return True
+    return (type(code) is Map and len(code) == 1 and type(list(code)[0]) is str
+            and type(code.get("QFloat", Map())) is Map)
+
+
+class Burnpack(Format):
+    """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
+
+    0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
+    10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
+           param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
+    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros between,
+           nothing after the last; data_offsets count from DS
+
+    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
+    10 + M if the metadata say version 0.19 and the file ends where its data do then; such files are
+    read, never written. Tensors of unknown dtypes are listed.
+    """
+
+    NAME = FAMILY = "burnpack"
+    TITLE = "Burnpack"
+    SUFFIXES = (".bpk", ".burnpack")
+    HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
+    MAGICS = (b"NRUB", b"BURN")
+    HEADER = Layout(
+        ("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
+        ("metadata_size", "I", "bytes of CBOR"))
+    ENTRY = Schema(
+        ("dtype", Typed("text or a map of one text key", is_code), True, "type of the elements",
+         Schema(("Bool", ANY, False, "how it is stored"),
+                ("QFloat", ANY, False, "quantized", QUANT_SCHEME))),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
+        ("param_id", UINT64, None, "Burn's own id of it"))
+    INDEX = Schema(  # entries of tensors are checked one by one, by open_entry
+        ("tensors", Schema(additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT), True,
+         "entries by name"),
+        ("metadata", Schema(additional=(TEXT, "of the user"), key_type=TEXT), False, "of the user"),
+        ("scalars", Schema(additional=(ANY, "type and value", Schema(additional=(
+            ANY, "the value"))), key_type=TEXT), False, "numbers by name"),
+        doc="tensors, metadata, scalars")
+    FIELDS = dict(name="", size="data_offsets", place="data_offsets")
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header says how long the index is
+        reading.check_magic(self, b"NRUB")
+        (_, version, nbytes), at = reading.record(0, self.HEADER)
+        if version != 1:
+            what = f"version {version} is not supported (only 1)"
+            raise reading.error(what, "version", error_class=Unsupported)
+        reading.check_range(nbytes, 0, reading.end - at, "the file ends (cut short?)",
+                            "metadata_size")
+        reading.check_range(nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
+                            "metadata_size", error_class=Unsupported)
+        # 2 the index is one CBOR map
+        index = reading.cbor(at, nbytes, self.INDEX)
+        tensors, metadata = index["tensors"], index.get("metadata", Map())
+        reading.check_range(len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", "tensors",
+                            error_class=Unsupported)
+        # 3 each entry of it is a tensor, which lies after the start of the data, DS
+        packed = self.is_packed(reading, at + nbytes, tensors, metadata)
+        data_start = at + nbytes if packed else round_up(at + nbytes, 256)
+        reading.entries(((("tensors", name), entry) for name, entry in tensors.items()),
+                        lambda path, entry: self.open_entry(reading, path, entry, data_start),
+                        data_start, reading.end, self.FIELDS)
+        reading.check_whole()
+        # 4 the rest belongs to the file
+        attrs = {"version": 1, "layout": "packed" if packed else "aligned"}
+        if "scalars" in index:
+            attrs["scalars"] = index["scalars"]
+        return attrs, metadata
+
+    def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
+        """Return whether the data follow the index without padding: burn 0.19 wrote so.
+
+        A file that was converted from such a one keeps its metadata, and is aligned.
+        """
+        ends = [entry["data_offsets"][1] for entry in tensors.values() if self.ENTRY.fits(entry)]
+        data_end, align = max(ends, default=0), round_up(index_end, 256)
+        if data_end == 0:
+            return reading.end < align
+        if not str(metadata.get("version", "")).startswith("0.19."):
+            return False
+        if reading.partial and reading.end not in (index_end + data_end, align + data_end):
+            what = "cut short: a file of burn 0.19 that is cut may be packed or aligned"
+            raise reading.error(what, "metadata", "version")
+        return reading.end == index_end + data_end
+
+    def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
+        """Return the tensor of an entry of the index."""
+        name = path[-1]
+        reading.check_schema(self.ENTRY, entry, path, name)
+        code, (start, end), number = entry["dtype"], entry["data_offsets"], entry.get("param_id")
+        dtype, attrs = self.dtype_of(code), None
+        if code != self.DTYPES.get(dtype) and code != "Bool":
+            attrs = Map(burn_dtype=code)
+        if number is not None:
+            attrs = Map() if attrs is None else attrs
+            attrs["param_id"] = number
+        tensor_class = Quantized if dtype == "qfloat" else Tensor
+        unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
+        return tensor_class(name, dtype, tuple(entry["shape"]), reading.source, data_start + start,
+                            end - start, unreadable=unreadable, attrs=attrs, format=self.NAME)
+
+    def dtype_of(self, code: Any) -> "Optional[str]":
+        """Return the dtype for one of the CBOR, or None."""
+        if type(code) is str:
+            return self.NAMES.get(code)
+        if "QFloat" in code:
+            return "qfloat"
+        return self.BOOLS.get(code["Bool"]) if type(code.get("Bool")) is str else None
+
+    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
+        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
+        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
+        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+    DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
+                       bool={"Bool": "Native"})  # as they are written
+    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
+    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
+    FILE_ATTRS = ("version", "layout", "scalars")
+    TENSOR_ATTRS = ("param_id", "burn_dtype")
+    DTYPE_ATTRS = ("burn_dtype",)
+    TEXT_METADATA = SORTED = INDEX_FIRST = True
+    ALIGN, PAD_END = 256, ("structure",)
+    MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
+    MAX_TENSORS = 100000
+
+    def native_attrs(self, item: Tensor) -> Facts:
+        if item.format == "burnrecord":  # it has the same attrs, but for ids that are text
+            return Map([(key, item.attrs[key]) for key in self.TENSOR_ATTRS if key in item.attrs])
+        return super().native_attrs(item)
+
+    @staticmethod
+    def check_scalars(scalars: Any) -> Facts:
+        """Return {name: {type: value}} with floats as floats; ValueError for what is unfit."""
+        checked: Facts = Map()
+        for name, scalar in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
+            pair: Any = list(scalar.items()) if hasattr(scalar, "items") else []
+            kind, value = pair[0] if len(pair) == 1 else (None, pair)
+            if kind == "Float" and type(value) is int:
+                value = float(value)
+            python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
+            low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
+            if not is_text(name) or type(value) is not python or (
+                    python is int and not low <= value <= high):
+                raise ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
+                                 f"not {short_repr(name)}: {short_repr(scalar)}")
+            checked[str(name)] = Map([(kind, value)])
+        return checked
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        yield from super().tensor_problems(item)
+        if not self.native_attrs(item):
+            return
+        entry = self.make_entry(item, 0)
+        for _, what in self.ENTRY.iter_errors(entry):
+            yield what
+        if is_code(entry["dtype"]) and item.dtype not in (None, self.dtype_of(entry["dtype"])):
+            yield f"burn_dtype {short_repr(entry['dtype'])} does not go with {item.dtype}"
+
+    def make_entry(self, item: Tensor, start: int) -> Facts:
+        """Return the entry of the CBOR for a tensor."""
+        own, code = self.native_attrs(item), self.DTYPES.get(item.dtype)
+        entry = Map([("dtype", own.get("burn_dtype", code)), ("shape", list(item.shape)),
+                     ("data_offsets", [start, start + item.nbytes])])
+        if own.get("param_id") is not None:
+            entry["param_id"] = own["param_id"]
+        return entry
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        if len(items) > self.MAX_TENSORS:
+            raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
+        # 1 an entry and a place for each tensor
+        entries, starts, end = [], [], 0
+        for name, item in items:
+            starts.append(round_up(end, 256))
+            entries.append((name, self.make_entry(item, starts[-1])))
+            end = starts[-1] + item.nbytes
+        # 2 the index, sorted by name: code points sort as UTF-8 does
+        index = Map([("tensors", Map(sorted(entries, key=lambda pair: pair[0])))])
+        scalars = attrs.get("scalars")  # those of a File are kept as they are
+        if options.get("scalars") is not None:
+            scalars = self.check_scalars(options["scalars"])
+        for key, pairs in ("metadata", metadata), ("scalars", scalars):
+            if pairs:
+                index[key] = Map(sorted(pairs.items()))
+        data = cbor_dumps(index)
+        if len(data) > self.MAX_METADATA_BYTES:
+            raise ValueError(f"{len(data)} bytes of metadata are over MAX_METADATA_BYTES")
+        # 3 header, index, data
+        data_start = round_up(10 + len(data), 256)
+        head = self.HEADER.pack(b"NRUB", 1, len(data)) + data
+        starts = [data_start + start for start in starts]
+        return self.iter_file(head, items, starts, data_start + end)
+
+
+# -- [8e] tensorbuffers ----------------------------------------------------------------------------
+
+
+class TensorBuffers(Format):
+    """TensorBuffers "TBS1" (russellwmy/tensorbuffers, both schemas: 7190fc4 and 2422de1).
+
+    0      magic "TBS1" 4
+    4      data of all tensors, back to back as written, no padding
+    root   metadata: one FlatBuffer of n bytes, positions in it count from here
+    end-8  n u32 | magic "TBS1" 4
+
+    The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
+    Tensors are sorted by id, a hash of the name and ff; by the real library not (sort=False).
+    """
+
+    NAME = FAMILY = "tensorbuffers"
+    TITLE = "TensorBuffers TBS1"
+    HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
+    SUFFIXES, MAGICS = (".tbs", ".tensorbuffers"), (b"TBS1",)
+    HEADER = Layout(("magic", "4s", "TensorBuffers"))
+    TRAILER = Layout(("metadata_size", "I", "bytes of FlatBuffer"),
+                     ("end_magic", "4s", "TensorBuffers"))
+    TENSOR = (
+        ("id", "Q", 0, "hash of the name"),
+        ("name", "string", MISSING, "name"),
+        ("shape", ["I"], [], "dimensions"),
+        ("data_type", "b", 0, "1 float32 ... 10 uint64"),
+        ("data_offset", "I", 0, "offset in the file"),
+        ("data_size", "I", 0, "bytes"))
+    OPERATION = (
+        ("id", "Q", 0, "number of this one"),
+        ("operation", "b", 0, "what it does"),
+        ("output", "Q", 0, "id of a tensor"),
+        ("input_operations", ["Q"], [], "what goes into it"))
+    ROOT = (
+        ("version", "string", MISSING, "of the format"),
+        ("model", "string", None, "of the user"),
+        ("tensors", [TENSOR], [], "the index"),
+        ("operations", [OPERATION], None, "a graph"))
+    FIELDS = dict(name="name", size="data_size", place="data_offset")
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the last 8 bytes say where the metadata begin
+        reading.check_magic(self, b"TBS1")
+        if reading.end < 12:
+            what = f"{reading.end} bytes, too short for a frame of 12"
+            raise reading.error(what, "magic", offset=0, check="magic")
+        reading.record(0, self.HEADER)
+        (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
+        if magic != b"TBS1":
+            what = "truncated: no TBS1 trailer"
+            raise reading.error(what, "end_magic", check="magic")
+        reading.check_range(nbytes, 0, reading.end - 12, "the bytes before it", "metadata_size")
+        start = reading.end - 8 - nbytes
+        # 2 the metadata are one FlatBuffer: a dict, as ROOT says
+        root = reading.flatbuffer(start, nbytes, self.ROOT)
+        # 3 each of its tables in "tensors" is a tensor, which ends before the metadata
+        reading.entries(((("tensors", i), entry) for i, entry in enumerate(root["tensors"])),
+                        lambda path, entry: self.open_entry(reading, path, entry, start),
+                        4, start, self.FIELDS)
+        # 4 the rest belongs to the file
+        attrs = Map(version=root["version"])
+        if root["operations"]:
+            attrs["operations"] = root["operations"]
+        return attrs, Map() if root["model"] is None else Map(model=root["model"])
+
+    def open_entry(self, reading: Reading, path: Path, entry: Facts, data_end: int) -> Tensor:
+        """Return the tensor of a table TENSOR."""
+        name, number, shape = entry["name"], entry["data_type"], tuple(entry["shape"])
+        if len(shape) > self.MAX_RANK:
+            what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
+            raise reading.error(what, *path + ("shape",), tensor=name, error_class=Unsupported)
+        if number == 0:
+            what = "data_type 0 (None) is not a type"
+            raise reading.error(what, *path + ("data_type",), tensor=name)
+        dtype = self.NAMES.get(number)
+        unreadable = None if dtype else f"data_type {number} is not known"
+        offset, nbytes = entry["data_offset"], entry["data_size"]
+        if nbytes == 0:
+            offset = min(offset, data_end)  # of no bytes, any offset will do
+        return Tensor(name, dtype, shape, reading.source, offset, nbytes, unreadable=unreadable,
+                      attrs=(("id", entry["id"]),), format=self.NAME)
+
+    DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
+                       uint32=9, uint64=10)
+    NAMES = dict([(number, dtype) for dtype, number in DTYPES.items()])
+    OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
+               "operations": "list of dicts; True: the field, empty; False: no field"}
+    FILE_ATTRS, TENSOR_ATTRS = ("version", "operations"), ("id",)
+    MAX_RANK, DIM_BITS, SORTED = 64, 32, True
+
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        """The FlatBuffer aligns what is in it."""
+        if before == after == "structure" and stop - start < 8:
+            return stop - start, 0
+        return 0, 0
+
+    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+        if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
+            yield "not sorted by id, the key of its schema: who searches by halves misses tensors"
+
+    @staticmethod
+    def hash_name(name: str) -> int:
+        """Return the id of a tensor: FNV-1a of the name and ff."""
+        number = 0xCBF29CE484222325
+        for byte in name.encode("utf-8", "replace") + b"\xff":
+            number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return number
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        fits = key == "model" and is_text(value)
+        return None if fits else "TensorBuffers holds one text, 'model'"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        sort = self.option("sort", True, options, {})
+        graph = self.option("operations", True, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(graph, (bool, list, tuple)):
+            raise ValueError("sort is a bool, operations a bool or a list of dicts")
+        # 1 an id and a place for each tensor
+        problems, offset = self.problems(items, metadata), 4
+        ids: "Dict[int, str]" = Map()
+        starts = []
+        for name, item in items:
+            if offset >> 32 or item.nbytes >> 32:
+                problems.append((name, "an offset or a size over 2**32-1"))
+            other = ids.setdefault(self.hash_name(name), name)
+            if other != name:
+                problems.append((name, f"it has the same id as {safe_repr(other)}"))
+            starts.append(offset)
+            offset += item.nbytes
+        self.raise_problems(problems)
+        # 2 the metadata, from their end to their front, in the order of the real library
+        flat = FlatBuilder()
+        tables = self.write_tensors(flat, list(ids), items, starts)
+        if sort:
+            tables.sort()
+        new_ids = {self.native_attrs(item).get("id"): number
+                   for (_, item), number in zip(items, ids)}
+        places = self.write_operations(flat, () if isinstance(graph, bool) else graph, new_ids)
+        version = flat.string("1.0.0")
+        tensors = flat.offsets([place for _, place in tables])
+        operations = None if graph is False else flat.offsets(places)
+        model = flat.string(metadata["model"]) if "model" in metadata else None
+        root = flat.finish(flat.table(self.ROOT, version=version, model=model, tensors=tensors,
+                                      operations=operations))
+        # 3 magic, data, metadata, trailer
+        tail = root + self.TRAILER.pack(len(root), b"TBS1")
+        return self.iter_file(b"TBS1", items, starts, offset, tail)
+
+    def write_tensors(self, flat: FlatBuilder, ids: "List[int]", items: Items,
+                      starts: "List[int]") -> "List[Tuple[int, int]]":
+        """Return (id, place) of the tables of all tensors."""
+        tables = []
+        for number, (name, item), start in zip(ids, items, starts):
+            shape = flat.numbers("I", item.shape)
+            tables.append((number, flat.table(
+                self.TENSOR, id=number, name=flat.string(name), shape=shape, data_offset=start,
+                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)))
+        return tables
+
+    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> "List[int]":
+        """Return the places of the operations of a File, whose outputs have the ids of now."""
+        places, known = [], [field[0] for field in self.OPERATION]
+        try:
+            for row in operations:
+                for key in [key for key in row if key not in known]:
+                    raise TypeError(f"no field {short_repr(key)}")
+                inputs = flat.numbers("Q", row.get("input_operations", ()))
+                output = new_ids.get(row.get("output"), row.get("output", 0))
+                places.append(flat.table(self.OPERATION, **dict(
+                    row, input_operations=inputs, output=output)))
+            return places
+        except (StructError, TypeError, AttributeError) as error:
+            raise ValueError(f"operations: {error}; they are a list of dicts as load() gives them")
+
+
+# -- [8f] safetensors ------------------------------------------------------------------------------
+
+ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
+    "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
+    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8:float8_e5m2fnuz "
+    "F8_E4M3FNUZ:8:float8_e4m3fnuz F8_E8M0:8:float8_e8m0fnu F8_E4M3:8:float8_e4m3fn "
+    "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
+
+
+def no_values(what: str, code: str) -> str:
+    """Return why a type of safetensors cannot be read here, and how its bytes can be."""
+    ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+            "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
+    return (f"{what} has no values here, only bytes, which safetensors can hold; "
+            + ways.get(code, "t.raw are the bytes"))
+
+
+class Safetensors(Format):
+    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
+
+    0      header_size u64 = n, little-endian; there is no magic
+    8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
+           data_offsets [start, end)}; after it spaces, to a multiple of 8
+    data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count from here
+
+    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
+    errors here, as in every official reader. Tensors of a type without a name here are listed.
+    """
+
+    NAME = FAMILY = TITLE = "safetensors"
+    HOLDS = "metadata: text to text"
+    SUFFIXES = (".safetensors",)
+    HEADER = Layout(("header_size", "Q", "bytes of JSON"))
+    ENTRY = Schema(
+        ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
+        ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
+    INDEX = Schema(  # entries are checked one by one, by open_entry
+        ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
+        additional=(ANY, "entry of a tensor", ENTRY), doc="metadata, tensors by name")
+    FIELDS = dict(name="", size="data_offsets", place="data_offsets")
+
+    def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
+        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
+
+    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+        for item in tensors:
+            if item.attrs.get("st_dtype") not in (None, *self.TYPES):
+                yield (f"tensor {safe_repr(item.name)}: no dtype of {self.NAME} is called "
+                       f"{safe_repr(item.attrs['st_dtype'])}: its readers refuse the file")
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header says how long the index is
+        (nbytes,), at = reading.record(0, self.HEADER)
+        reading.check_range(nbytes, 0, reading.end - at, "the file ends (cut short?)",
+                            "header_size")
+        reading.check_range(nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES", "header_size",
+                            error_class=Unsupported)
+        reading.root = "header"
+        begin = reading.source.read(at, min(nbytes, 1))
+        if begin != b"{":
+            raise reading.error(f"the header begins with {begin!r}, not b'{{'", offset=at)
+        # 2 the index is one JSON object
+        index = reading.json(at, nbytes, self.INDEX, depth=self.MAX_NESTED)
+        metadata = index.pop("__metadata__", None)
+        # 3 each of its other entries is a tensor, which lies after the index
+        data_start = at + nbytes
+        reading.entries((((name,), entry) for name, entry in index.items()),
+                        lambda path, entry: self.open_entry(reading, path, entry, data_start),
+                        0, INFINITY, self.FIELDS)
+        # 4 together they fill the file
+        if not reading.errors:
+            self.check_places(reading, data_start)
+        return Map([("empty_metadata", True)] if metadata == {} else []), metadata or Map()
+
+    def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
+        """Return the tensor of an entry of the index."""
+        name, = path
+        reading.check_schema(self.ENTRY, entry, path, name)
+        code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+        _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
+        if 0 in shape or not dtype:
+            self.check_shape(reading, path, code, bits, shape, end - start)
+        attrs, unreadable = None, None
+        if not dtype:
+            attrs = Map(st_dtype=code)
+            unreadable = no_values(f"dtype {short_repr(code)}", code)
+        return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
+                      unreadable=unreadable, attrs=attrs, format=self.NAME)
+
+    def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
+                    nbytes: int) -> None:
+        """Raise for wrong dimensions where add_tensor() cannot tell: a 0, or an unknown dtype."""
+        need, what, field = bits * count_elements(shape), "", "shape"
+        if max(need, count_elements(until_0(shape))) >> 64:
+            what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
+        elif need % 8:
+            what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
+        elif bits and need != 8 * nbytes:
+            what = f"{nbytes} bytes stored, {code} {short_repr(shape)} needs {need} bits"
+            field = "data_offsets"
+        if what:
+            raise reading.error(what, *path + (field,), tensor=path[0], check="sizes")
+
+    def check_places(self, reading: Reading, data_start: int) -> None:
+        """Raise unless the data lie one after the other, up to the end of the file."""
+        items, at = list(reading.tensors.values()), data_start
+        for start, stop, i in sorted([(item.start, item.start + item.stored_nbytes, i)
+                                      for i, item in enumerate(items)]):
+            item, path = items[i], (items[i].name,)
+            if start != at:
+                what = f"its data begin at {start}, those before end at {at}"
+                raise reading.entry_error(what, item, path, "data_offsets", "bounds")
+            if not reading.is_whole(item, path, 0, reading.end, "data_offsets"):
+                del reading.tensors[item.name]
+            at = stop
+        reading.check_whole()
+        if at < reading.end:
+            what = f"bytes after the end of the data: {reading.end - at}"
+            raise reading.error(what, "trailing", offset=at, check="bounds")
+
+    DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
+    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    OPTIONS = {"sort": "True: by type, then name; False: as given",
+               "empty_metadata": "True: an empty __metadata__ is written, too"}
+    FILE_ATTRS = ("empty_metadata",)
+    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    TEXT_METADATA = INDEX_FIRST = True
+    MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
+    MAX_NESTED = 127  # arrays and objects
+
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        return (stop - start if before == "structure" else 0), 32
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        # 1 the type of each tensor, and what it cannot be
+        problems, rows = self.problems(items, metadata), []
+        sort = self.option("sort", True, options, {})
+        empty = self.option("empty_metadata", False, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(empty, bool):
+            raise ValueError("sort and empty_metadata are bools")
+        for name, item in items:
+            known = self.DTYPES.get(item.dtype)
+            code = self.native_attrs(item).get("st_dtype", known)
+            if name == "__metadata__":
+                problems.append((name, "the name is that of the metadata"))
+            elif known not in (None, code):
+                problems.append((name, f"st_dtype {short_repr(code)} does not go with "
+                                       f"{item.dtype}"))
+            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
+                what = f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+                problems.append((name, what))
+            rows.append((self.TYPES.get(code or "", (99, 0, ""))[0], name, code, item))
+        self.raise_problems(problems)
+        if sort:
+            rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
+        # 2 the index, spaces after it
+        index: Facts = Map([("__metadata__", metadata)] if metadata or empty else [])
+        starts, end = [], 0
+        for _, name, code, item in rows:
+            starts.append(end)
+            end += item.nbytes
+            index[name] = Map([("dtype", code), ("shape", item.shape),
+                               ("data_offsets", (starts[-1], end))])
+        data = json_dumps(index)
+        data += b" " * (-len(data) % 8)
+        if len(data) > self.MAX_HEADER_BYTES:
+            raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
+                len(data), self.MAX_HEADER_BYTES))
+        # 3 its size, the index, the data
+        data_start = 8 + len(data)
+        return self.iter_file(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
+                              [data_start + start for start in starts], data_start + end)
+
+
+# -- [8g] burnrecord -------------------------------------------------------------------------------
+
+
+class BurnRecord(Format):
+    """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
+
+    one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
+                "item": the module: maps and arrays around parameters,
+                "_b": []
+    parameter = {"id": text, "param": TENSOR}
+    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
+
+    Names are keys and indices, joined by "."; the item itself is called "item". dtypes and schemes
+    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists
+    of numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
+    """
+
+    NAME = FAMILY = "burnrecord"
+    TITLE = "Burn's record"
+    SUFFIXES = (".mpk",)
+    HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
+    MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
+    READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
+    DTYPES = Burnpack.DTYPES
+    FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
+    TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
+    FIELDS = dict(name="", size="bytes", place="bytes")
+    OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
+    BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
+    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
+                      additional=(TEXT, "of the record"))
+    # It explains the whole map; tensors are found by is_tensor().
+    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), ("bytes", ANY, False, "the elements"),
+                  ("shape", ANY, False, "dimensions"),
+                  ("dtype", ANY, False, "type of the elements"), doc="one map")
+    ITEM.rows["param"] = ANY, "the tensor", ITEM
+    ITEM.rows["value"] = ANY, "the elements", ITEM
+    ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
+
+    def read(self, reading: Reading) -> Any:
+        reading.root = "magic"
+        # 1 the metadata come first: those of an old release are refused before all its numbers
+        if reading.source.read(0, 10) not in self.MAGICS:
+            reading.check_magic(self, self.MAGICS[0])
+        if reading.regions is not None:
+            reading.regions.append(PackedTree(reading.source, self.ITEM))
+        metadata = MessagePack(reading.source, 10, lazy=True).read()
+        reading.check_schema(self.METADATA, metadata, ("metadata",))
+        if metadata["version"].split(".")[:2] in self.OLD:
+            raise self.too_old(reading, metadata["version"], "metadata", "version")
+        # 2 the whole map; the bytes of tensors stay in the file
+        top = MessagePack(reading.source, lazy=True).read()
+        if "item" not in top:
+            raise reading.error("the map has no item", "item", offset=0)
+        # 3 the tensors in it, and what else it holds
+        scalars: Facts = Map()
+        reading.entries(self.each_tensor(reading, top["item"], scalars),
+                        lambda path, entry: self.open_entry(reading, metadata, path, *entry),
+                        0, reading.end, self.FIELDS)
+        if scalars:
+            metadata["scalars"] = scalars
+        return metadata, Map()
+
+    @staticmethod
+    def too_old(reading: Reading, version: str, *path: Any) -> FormatError:
+        what = (f"a .mpk of Burn {version}: tensors that are lists of numbers, as before 0.14, are "
+                "not read; Burn 0.13 reads them")
+        return reading.error(what, *path, error_class=Unsupported)
+
+    def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
+        """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
+        around: "List[Any]" = [((), iter([("item", item)]))]
+        while around:
+            path, pairs = around[-1]
+            for key, value in pairs:
+                here, attrs, entry = path + (key,), {}, value
+                if value is None or type(value) is range:  # bytes that are not a tensor's
+                    continue
+                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                    entry, attrs = value.get("param"), self.id_attrs(value["id"])
+                is_tensor = self.is_tensor(entry)
+                if type(value) in (list, Map) and not is_tensor:
+                    around.append((here, iter(value.items() if type(value) is Map
+                                              else enumerate(value))))
+                    break
+                name = ".".join([str(step) for step in here[1:]]) or "item"
+                if is_tensor:
+                    yield here if entry is value else here + ("param",), (name, attrs, entry)
+                    continue
+                reading.spend_name(name, *here)
+                if name in scalars:
+                    raise reading.error("two values have the name " + short_repr(name), *here)
+                scalars[name] = value
+            else:
+                around.pop()
+
+    @staticmethod
+    def is_tensor(entry: Any) -> bool:
+        if type(entry) is not Map or "shape" not in entry:
+            return False
+        if len(entry) == 2:  # of an old record
+            return type(entry["shape"]) is type(entry.get("value")) is list
+        return "bytes" in entry and "dtype" in entry and (
+            len(entry) == 3 or type(entry["bytes"]) is range)
+
+    def open_entry(self, reading: Reading, metadata: Any, path: Any, name: str, attrs: Any,
+                   entry: Any) -> Tensor:
+        if len(entry) == 2:
+            raise self.too_old(reading, metadata["version"], *path + ("value",))
+        data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
+        for key, kind in ("shape", UINT64_LIST), ("dtype", Burnpack.ENTRY.rows["dtype"][0]):
+            reading.check_schema(kind, entry[key], path + (key,), name)
+        if type(data) is not range:
+            what = f"bytes is {short_repr(data)}, expected bytes"
+            raise reading.error(what, *path + ("bytes",), tensor=name)
+        dtype, attrs = Burnpack().dtype_of(code), dict(attrs)
+        if code != Burnpack.DTYPES.get(dtype) and code != "Bool":
+            attrs["burn_dtype"] = code
+        unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
+        tensor_class = Quantized if dtype == "qfloat" else Tensor
+        return tensor_class(name, dtype, tuple(shape), reading.source, data.start, len(data),
+                            unreadable=unreadable, attrs=attrs, format=self.NAME)
+
+    @staticmethod
+    def id_attrs(text: str) -> "Dict[str, Any]":
+        """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
+        spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
+        if nbytes in (6, 8) and not text.strip(BurnRecord.BASE32):
+            number = int(text, 32)
+            if not number & (1 << spare) - 1:
+                raw = (number >> spare).to_bytes(nbytes, "big")
+                return {"param_id": int.from_bytes(raw, "little")}
+        return {"id": text}
+
+
+# -- [8h] shards -----------------------------------------------------------------------------------
+
+MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+ANYWHERE = "partial=True takes each tensor from where it is whole"
+
+
+def is_plain_name(text: str) -> bool:
+    """Return whether this is the name of a file in the same folder, on every system."""
+    return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
+
+
+class Shards(Format):
+    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
+
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
+    "metadata": {"total_size": bytes of tensors ...}?
+
+    Shards are plain names of files in its folder; nothing else is opened. No library reads
+    total_size when it loads, and released tools write other numbers there.
+    """
+
+    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    SUFFIXES = (".safetensors.index.json",)
+    INDEX_FIRST = True
+    READ_ONLY = ("save one .safetensors file of any size; the library huggingface_hub splits "
+                 "models of torch")
+    INDEX = Schema(
+        ("metadata", MAP, None, "of the writer"),
+        ("weight_map", Schema(additional=(typed(str, "a plain file name", is_plain_name),
+                                          "the file of it"), key_type=TEXT), True,
+         "files by name of the tensor"), doc="an index")
+
+    def detect(self, head: bytes) -> bool:
+        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        reading.root = "index"
+        reading.check_range(reading.end, 0, MAX_INDEX, "MAX_INDEX", error_class=Unsupported)
+        index = reading.json(0, reading.end, self.INDEX)
+        places = index["weight_map"]
+        if reading.regions is not None:
+            reading.paths.update([(("weight_map", name), name) for name in places])
+        return Map([("shards", sorted(set(places.values()))),
+                    ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
+
+
+def copy_error(error: FormatError) -> FormatError:
+    """Return an error without the frames that it was raised in."""
+    return type(error)(error.what, error.offset, error.field, error.tensor, error.path, error.check)
+
+
+class ReopenedFile:
+    """The source of a shard that is opened for each read."""
+
+    mapping, has_offsets = False, True
+
+    def __init__(self, source: Any) -> None:
+        self.path, self.nbytes, self.file_id = source.path, source.nbytes, source.file_id
+        self.closed = False
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        if self.closed:
+            raise ValueError(f"{safe_str(self.path)}: the File is closed")
+        source = open_path(self.file_id[0], False)
+        try:
+            if (source.nbytes, source.file_id[2]) != (self.nbytes, self.file_id[2]):
+                raise FormatError("the shard has changed since it was opened", path=self.path)
+            return source.view(offset, nbytes)
+        finally:
+            source.close()
+
+    read = view
+
+    def close(self) -> None:
+        self.closed = True
+
+    def __reduce__(self) -> Any:
+        return pickle_source(self)
+
+
+class ShardedFile(File):
+    """A model in several files; a shard is opened when one of its tensors is asked for.
+
+    A shard must have the tensors that the index places there, no more and no less. With `partial`
+    all shards are opened at once, and a tensor is taken from wherever it is whole.
+    """
+
+    WHY_MISSING = "is whole in none of the shards"
+
+    def __init__(self, source: Any, attrs: Facts, partial: bool) -> None:
+        self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
+        self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
+        self._tensors: Any = attrs.pop("weight_map")  # name of a tensor -> name of its shard
+        self.shards: "Dict[str, File]" = Map()  # that are open
+        self.errors: "Dict[str, FormatError]" = {}  # of shards that are broken
+        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        for name, shard in self._tensors.items():
+            self.names.setdefault(shard, []).append(name)
+        if partial:
+            self.take_whole()
+
+    def shard(self, shard: str, tensor: "Optional[str]" = None) -> File:
+        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+        if shard in self.shards:
+            return self.shards[shard]
+        if shard in self.errors:  # to parse it again for each of its tensors would take long
+            raise copy_error(self.errors[shard])
+        source = self.open_shard(shard, tensor)
+        try:
+            file = self.read_shard(source)
+            for name, what in () if self.partial else self.misplaced(shard, file):
+                raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
+        except BaseException as error:
+            source.close()
+            if isinstance(error, FormatError):
+                error.__traceback__ = error.__context__ = None  # they keep what was parsed
+                self.errors[shard] = copy_error(error)
+            raise error
+        return self.shards.setdefault(shard, file)  # another thread may have been first
+
+    def read_shard(self, source: Any) -> File:
+        """Return a shard as a File, whatever tensors it has."""
+        try:
+            fmt = detect_format(source)
+            if fmt is not self.fmt:
+                raise FormatError(f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}")
+            file: File = read_file(source, fmt, self.partial)
+            return file
+        except FormatError as error:
+            error.path = source.path
+            raise
+
+    def open_shard(self, shard: str, tensor: "Optional[str]" = None) -> Any:
+        """Return the source of a shard: a file beside the index, wherever we are by now."""
+        if self.source.file_id is None:
+            raise Unsupported("shards lie beside their index: load it by its path")
+        self.source.read(0, 1)  # raises where the File is closed
+        index, mmap, _ = self.source.file_id
+        path = os.path.join(os.path.dirname(str(self.path)), shard)
+        where = os.path.join(os.path.dirname(index), shard)
+        if not os.path.isfile(where):
+            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
+                    f"{ANYWHERE}; each other shard can be loaded by its own path")
+            raise Unsupported(what, None, None, tensor, path)
+        source = open_path(where, mmap)
+        source.path = path
+        if len(self.shards) < MAX_OPEN_SHARDS:
+            return source
+        source.close()
+        return ReopenedFile(source)
+
+    def misplaced(self, shard: str, file: File) -> Any:
+        """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
+        for name in self.names.get(shard, ()):
+            if name not in file:
+                yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
+        for name in file:
+            place = self._tensors.get(name)
+            if place is None:
+                yield name, f"it is in {safe_repr(shard)}, but weight_map lacks it"
+            elif place != shard:
+                yield name, (f"weight_map places it in {safe_repr(place)}, but {safe_repr(shard)} "
+                             "has it")
+
+    def take_whole(self) -> None:
+        """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
+        places, names = Map(), Map.fromkeys(self._tensors)
+        for shard in self.attrs["shards"]:
+            try:
+                file = self.shard(shard)
+            except FormatError:
+                if self.source.file_id is None:  # where none can be looked for
+                    raise
+                continue
+            names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
+            for name in file:
+                if name not in places or self._tensors.get(name) == shard:
+                    places[name] = shard
+        self._tensors = Map([(name, places[name]) for name in names if name in places])
+        self.attrs["missing"] = [name for name in names if name not in places]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.shard(str(super().__getitem__(name)), name)[name]
+
+    def items(self) -> Any:
+        return Map([(name, self[name]) for name in self]).items()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def close(self) -> None:
+        super().close()
+        for file in list(self.shards.values()):
+            file.close()
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """The stored bytes of all tensors, whose shards it opens."""
+        return sum([item.stored_nbytes for item in self.values()])
+
+    @property
+    def metadata(self) -> Facts:  # type: ignore[override]
+        """That of all files, which it opens; ValueError where they do not agree."""
+        values = metadata_values(self)
+        differ = [f"metadata {short_repr(key)}" for key in values if len(values[key]) > 1]
+        if differ:
+            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
+                             "convert(drop=True) leaves it out")
+        return Map([(key, same) for key, (same,) in values.items()])
+
+
+def metadata_values(file: File, names: Any = None) -> "Dict[Any, List[Any]]":
+    """Return the values of each key of the metadata: several where shards do not agree.
+
+    `names`: the tensors whose shards are asked.
+    """
+    if not isinstance(file, ShardedFile):
+        return Map([(key, [value]) for key, value in file.metadata.items()])
+    values: "Dict[Any, List[Any]]" = Map()
+    for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
+        for key, value in file.shard(shard).metadata.items():
+            if value not in values.setdefault(key, []):
+                values[key].append(value)
+    return values
+
+
+def find_in_folder(folder: str) -> str:
+    """Return the path of what a folder holds: its one index, else its one tensor file."""
+    names = sorted(os.listdir(folder))
+    for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
+        found = [name for name in names if name.lower().endswith(ends)]
+        if len(found) == 1:
+            count = found[0].rpartition("-of-")[2].partition(".")[0]
+            if count.isdigit() and int(count) > 1:
+                raise ValueError(f"{safe_str(folder)}: {safe_str(found[0])} is one of {int(count)} "
+                                 "shards, their index is missing; by its own path it is read alone")
+            return os.path.join(folder, found[0])
+        if found:
+            break
+    inside = ", ".join(map(safe_str, found[:9])) or "no tensor files"
+    raise IsADirectoryError(21, f"is a directory; it has {inside}", folder)
+
+
+# -- [8i] the formats ------------------------------------------------------------------------------
+
+FORMATS: "Tuple[Format, ...]" = (
+    Mag(),
+    ZTensor(),
+    Primitiv(),
+    Burnpack(),
+    TensorBuffers(),
+    Safetensors(),
+    BurnRecord(),
+)
+GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
+    Mag300(),
+    ZTensor2(),
+    Shards(),
+)
+
+
+# -- [9a] casts, float8 ----------------------------------------------------------------------------
+#
+# 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
+
+FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4,
+                "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3,
+                "float8_e8m0fnu": 1}  # significant bits
+MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
+    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
+    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
+    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)), "E8M0": (8, 0, 127, 0, (0xFF,)), "E2M1": (2, 1, 1, 0, ())}
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of a float of 8 or 4 bits: sign (E8M0 has none), exponent, mantissa."""
+    width, digits, bias, infinity, nans = MINIFLOATS[kind]
+    low = code & (1 << width + digits) - 1
+    exponent, rest = low >> digits, low & (1 << digits) - 1
+    if exponent or not digits:
+        rest += 1 << digits
+    value = rest * 2.0 ** (max(exponent, digits and 1) - bias - digits)
+    if code in nans:
+        value = float("nan")
+    elif infinity and low == infinity:
+        value = INFINITY
+    return value if low == code else -value
+
+
+class Float8:
+    """The values of a dtype of 8-bit floats; tables are made when they are first needed."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.values, self.codes = kind, [], b""  # type: str, List[float], bytes
+        self.tables: "Dict[str, List[bytes]]" = {}  # dtype -> of each byte of its elements
+
+    def unpack(self, data: Any) -> "List[float]":
+        self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
+        return [self.values[byte] for byte in data]
+
+    def pack(self, values: Any) -> bytes:
+        return self.narrow(pack_values("float32", values))
+
+    def narrow(self, data: Any) -> bytes:
+        """Return the codes of float32 bytes; of many by their upper 16 bits, rounded to odd."""
+        if len(data) <= 4096:  # more than a board casts at a time
+            return bytes([self.code_of(value) for value in unpack_values("float32", data)])
+        if not self.codes:
+            every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
+            self.codes = bytes([self.code_of(value) for value in every])
+        codes = self.codes
+        return bytes([codes[bits >> 16 | (bits & 0xFFFF > 0)]
+                      for bits in unpack_values("uint32", data)])
+
+    def code_of(self, value: float) -> int:
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ have no -0.0."""
+        from math import copysign, frexp
+        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
+        negative, size = copysign(1.0, value) < 0, abs(value)
+        code: int = nans[0]
+        if size == INFINITY:
+            code = infinity or code
+        elif size == size and (digits or value > 0):
+            exponent = max(frexp(size or 1e-45)[1], 2 - bias)
+            steps = round(size * 2.0 ** (digits + 1 - exponent))
+            code = min(steps + (exponent + bias - 2 << digits), infinity or code)
+        return code | 128 if negative and (code or 128 not in nans) else code
+
+    def widen(self, data: Any, dtype: str) -> Any:
+        """Return codes as the bytes of other floats: by a table for each byte of their values."""
+        size = ITEMSIZE[dtype]
+        if dtype not in self.tables:
+            packed = pack_values(dtype, self.unpack(range(256)))
+            self.tables[dtype] = [packed[i::size] for i in range(size)]
+        out = bytearray(size * len(data))
+        for i, table in enumerate(self.tables[dtype]):
+            out[i::size] = bytes(data).translate(table)
+        return out
+
+
+FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
+          "float8_e4m3fnuz": Float8("E4M3FNUZ"), "float8_e5m2fnuz": Float8("E5M2FNUZ"),
+          "float8_e8m0fnu": Float8("E8M0")}
+
+
+def float8_of(dtype: str) -> Float8:
+    return FLOAT8[dtype]
+
+
+LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
+HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
+HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
+HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
+HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
+                     for exponent in [0] + list(range(113, 143)) + [255]])
+
+
+def narrow_float32(data: Any) -> bytearray:
+    """As narrow_bfloat16, of at most PART bytes of float32, 100 times as fast: one big integer."""
+    data, out = bytearray(data), bytearray(len(data) // 2)
+    tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
+    if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
+        for i, number in enumerate(unpack_values("float32", data)):
+            if number != number:
+                data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
+    lanes = int.from_bytes(data, "little")
+    data = (lanes + (lanes >> 16 & ones) + ones * 0x7FFF).to_bytes(len(data), "little")  # to even
+    out[0::2], out[1::2] = data[2::4], data[3::4]
+    return out
+
+
+def widen_float16(data: Any) -> Any:
+    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
+    data, out = bytes(data), bytearray(2 * len(data))
+    low, high, count = data[0::2], data[1::2], len(data) // 2
+    first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
+    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
+    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
+    out[3::4] = tops = high.translate(HALF_TOP)
+    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
+    if small:  # subnormal numbers: float32 has them with another exponent
+        flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
+        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
+            return pack_values("float32", unpack_values("float16", data))
+        i = flags.find(1)
+        while i >= 0:
+            out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
+            i = flags.find(1, i + 1)
+    return out
+
+
+def cast_block(data: Any, old: str, new: str) -> Any:
+    """Return little-endian bytes of dtype `old`, PART of them at most, as those of `new`."""
+    if old == new:
+        return data
+    if old == "bfloat16" and new == "float32":
+        return widen_bfloat16(data, "<")
+    if old == "float16" and new == "float32" and not BOARD:
+        return widen_float16(data)
+    if old == "float32" and new == "bfloat16" and not BOARD:
+        return narrow_float32(data)
+    if old in FLOAT8 and new in FLOAT_DIGITS and not BOARD:
+        return FLOAT8[old].widen(data, new)
+    if old == "float32" and new in FLOAT8:
+        return FLOAT8[new].narrow(data)
+    return pack_values(new, unpack_values(old, data))
+
+
+def cast_is_exact(old: str, new: str) -> bool:
+    """Return whether every value of one dtype is a value of the other."""
+    if old == new:
+        return True
+    if "bool" in (old, new):
+        return old == "bool" and new != "float8_e8m0fnu"
+    if old in FLOAT_DIGITS and (new in FLOAT8 or new == "float16" and old in (
+            "bfloat16", "float8_e8m0fnu")):  # the exponents do not fit
+        return False
+    digits = FLOAT_DIGITS.get(new, 0)
+    if old in FLOAT_DIGITS:
+        return FLOAT_DIGITS[old] <= digits
+    least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
+    return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
+
+
+def dtype_remedy(fmt: "Format", dtype: str) -> str:
+    """Return the end of a message that a format lacks a dtype: which of its own would do."""
+    if dtype == "qfloat":
+        return DEQUANTIZE
+    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
+    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
+    for new in reversed(rounding + exact if exact else []):
+        if new in fmt.DTYPES:
+            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
+            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+                    "or another format")
+    return ""
+
+
+def as_dtype(dtype: Any) -> str:
+    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
+    if dtype is float or dtype is int:
+        dtype = dtype.__name__ + "64"
+    name: Any = dtype
+    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
+        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
+        name = name.lower().rstrip("_")
+        word = name.rstrip("0123456789")
+        if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
+            full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+            name = full.get(word, word) + name[len(word):]
+        name = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}.get(name, name)  # safetensors'
+        name = "float" + name[1:] if name[:3] == "f8_" else name
+    if name not in ITEMSIZE:
+        raise ValueError("no dtype %s; there are %s" % (short_repr(dtype), ", ".join(ITEMSIZE)))
+    return str(name)
+
+
+class Cast(Tensor):
+    """A tensor with another dtype, cast block by block when its bytes are asked for."""
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: str, attrs: Any) -> None:
+        super().__init__(base.name, dtype, base.shape, Buffer(b""), 0, 0, encoding="cast",
+                         attrs=attrs, custom=base._custom, format=base.format)
+        self._base = base
+
+    def iter_bytes(self) -> Blocks:
+        base = self._base
+        if isinstance(base, Quantized):
+            return base.iter_scaled(str(self.dtype))
+        base.check_readable()
+        return (cast_block(part, str(base.dtype), str(self.dtype))
+                for part in iter_parts(base.iter_bytes(), PART))
+
+    def contiguous(self) -> Tensor:
+        data = bytearray()
+        for block in self.iter_bytes():
+            data += block
+        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
+                      attrs=self._attrs, custom=self._custom, format=self.format)
+
+
+def cast_tensor(base: Tensor, dtype: str) -> Cast:
+    """Return a tensor as another dtype, without the attrs that describe the old one."""
+    gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
+    attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
+    return Cast(base, dtype, attrs)
+
+
+# -- [9b] zstd -------------------------------------------------------------------------------------
+
+ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+ZSTD_RATIO = 32768  # decoded bytes per stored byte, at most (128 KiB from a block of 4 bytes)
+
+
+def zstd_module() -> Any:
+    """Return the first of the modules for zstd that can be imported."""
+    for name in ZSTD_MODULES:
+        try:
+            return __import__(name, None, None, ["ZstdCompressor"])
+        except ImportError:
+            pass
+    names = ", ".join(ZSTD_MODULES)
+    raise Unsupported(f"zstd data need one of the modules {names}; pip install zstandard")
+
+
+class ZstdFrames:
+    """The stored bytes of a tensor as a binary file."""
+
+    def __init__(self, source: Any, offset: int, nbytes: int) -> None:
+        self._source, self._at, self._end = source, offset, offset + nbytes
+
+    def read(self, nbytes: int) -> bytes:
+        nbytes = min(nbytes, self._end - self._at)
+        self._at += nbytes
+        return bytes(self._source.view(self._at - nbytes, nbytes))
+
+
+def zstd_check(source: Any, at: int, nbytes: int) -> None:
+    """Raise FormatError unless these are whole frames (RFC 8878): not every module looks.
+
+    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
+    """
+    end, last = at + nbytes, 1
+    while at < end and last:
+        head = bytes(source.view(at, min(8, end - at)))
+        magic = int.from_bytes(head[:4], "little")
+        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
+            at += 8 + int.from_bytes(head[4:], "little")
+            continue
+        if len(head) < 6 or magic != 0xFD2FB528:
+            raise FormatError(f"zstd: no frame begins at byte {at - end + nbytes} of {nbytes}")
+        flags, single = head[4], head[4] >> 5 & 1
+        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+        last = 0
+        while not last and at + 3 <= end:
+            block = int.from_bytes(bytes(source.view(at, 3)), "little")
+            last = block & 1
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
+        at += 4 if flags & 4 else 0
+    if at != end or not last:
+        raise FormatError("zstd: the last frame is cut short, or bytes lie after it")
+
+
+def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
+    """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
+    module = zstd_module()
+    zstd_check(source, offset, nbytes)
+    stream: Any = ZstdFrames(source, offset, nbytes)
+    if hasattr(module, "ZstdFile"):
+        stream = module.ZstdFile(stream)
+    else:
+        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    left, block = need, b"-"
+    try:
+        while left and block:
+            block = stream.read(min(BLOCK, left))
+            left -= len(block)
+            yield block
+        more = stream.read(1)
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
+    if left or more:
+        count = f"more than {need}" if more else need - left
+        raise FormatError(f"zstd: {count} bytes decoded, dtype and shape need {need}")
+
+
+def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
+    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    module = zstd_module()
+    compressor = module.ZstdCompressor(level)
+    pledge = getattr(compressor, "set_pledged_input_size",
+                     getattr(compressor, "_set_pledged_input_size", None))
+    if hasattr(compressor, "compressobj"):
+        compressor = compressor.compressobj(size=nbytes)
+    elif pledge:
+        pledge(nbytes)
+    else:  # only one call with all of it puts the size into the frame
+        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        return
+    for block in blocks:
+        yield compressor.compress(block)
+    yield compressor.flush()
+
+
+# -- [9c] sparse -----------------------------------------------------------------------------------
+
+INDEX_TYPES = ("uint64", "uint32")
+
+
+class Sparse(Tensor):
+    """A tensor of which some elements are stored, csr or coo; it is read as its dense form.
+
+    `stored` is the Tensor of the stored elements, or of a blob that holds all. `open_components`
+    returns the Tensors by role when they are asked for, or raises what is wrong with them.
+    `sorted_columns`: the columns of each row of csr must rise.
+    """
+
+    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_opened", "_checked")
+
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_components: Any,
+                 is_blob: bool = False, sorted_columns: bool = False, attrs: Any = None,
+                 custom: Any = None, format: "Optional[str]" = None) -> None:
+        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
+                         stored.stored_nbytes, encoding="sparse", attrs=attrs, custom=custom,
+                         format=format)
+        self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
+        self.sorted_columns, self._checked = sorted_columns, False
+        self._opened: "Optional[Dict[str, Tensor]]" = None
+
+    def open(self) -> "Dict[str, Tensor]":
+        """Return the components, which are not checked yet."""
+        if self._opened is None:
+            self._opened = self.open_components()
+        return self._opened
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts: values, and indptr and indices (csr) or coords (coo)."""
+        why = None
+        try:
+            components = self.open()
+            for part in components.values() if not self._checked else ():
+                part.check_readable()
+            if not self._checked:
+                why = find_bad_index(self.shape, components, self.sorted_columns)
+        except FormatError as error:
+            raise self.error(error.what, type(error), error.field or "data")
+        if why:
+            raise self.error(why)
+        self._checked = True
+        return Map(components.items())
+
+    def stored_parts(self) -> "Dict[str, Tensor]":
+        """Return the components as far as they lie apart in the file; "" are the values."""
+        parts: "Dict[str, Tensor]" = Map()
+        try:
+            parts.update({} if self.is_blob else self.open())
+        except FormatError:  # .components raises it again
+            pass
+        parts[""] = parts.pop("values", self.stored)
+        return parts
+
+    def decoded_nbytes(self) -> int:
+        """Return how many bytes its components are in memory; no byte of them is read."""
+        return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
+                    for part in self.stored_parts().values()])
+
+    def ranges(self) -> "List[Tuple[int, int, str]]":
+        return [(part.start, part.stored_nbytes, role)
+                for role, part in self.stored_parts().items() if part.source is self.source]
+
+    def iter_bytes(self) -> Blocks:
+        """Yield the dense form: zeros, and the values in their places."""
+        components, size = self.components, self.check_readable()
+        if self.nbytes > MAX_DENSE:
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise self.error(what, Unsupported)
+        if unpack_values(str(self.dtype), bytes(size))[0]:
+            raise self.error(f"{self.dtype} has no zero", Unsupported)
+        values = components["values"].tobytes()
+        places = sorted(zip(find_places(self.shape, components), range(0, len(values), size)))
+        places.reverse()  # the next one is the last
+        step = BLOCK // size
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while places and places[-1][0] < start + step:
+                place, i = places.pop()
+                at = (place - start) * size
+                block[at:at + size] = values[i:i + size]
+            yield block
+
+    def contiguous(self) -> Tensor:
+        """Return its dense form, in memory."""
+        data = self.tobytes()
+        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
+                      custom=dict(self.custom), format=self.format)
+
+    todense = contiguous
+
+    def copy(self, **changes: Any) -> "Sparse":
+        """Return it with another name, attrs or custom ones."""
+        facts = dict([(key, getattr(self, key)) for key in ("name", "attrs", "custom", "format")])
+        facts.update(changes)
+        made = Sparse(self.stored, facts["name"], self.shape, self.open_components, self.is_blob,
+                      self.sorted_columns, facts["attrs"], facts["custom"], facts["format"])
+        made._opened, made._checked = self._opened, self._checked
+        return made
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return it with values of another dtype, in memory."""
+        components = self.components
+        components["values"] = components["values"].astype(dtype)
+        return join_sparse(components, self.shape, self.name, self.attrs, self.custom, self.format)
+
+    def __reduce__(self) -> Any:
+        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
+                             self.format)
+
+    def sort_rows(self) -> "Dict[str, Tensor]":
+        """Return the components; of csr, with the columns of each row in rising order."""
+        components = self.components
+        places = find_places(self.shape, components) if "indices" in components else []
+        for role in ("values", "indices") if places != sorted(places) else ():
+            part = components[role]
+            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
+            data = b"".join([element for _, element in elements])
+            components[role] = Tensor(role, part.dtype, part.shape, Buffer(data), 0, len(data))
+        return components
+
+
+def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
+    """Return the shapes of the components by role; `nnz`: elements stored of a sparse tensor."""
+    if layout == "csr":
+        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
+    if layout == "coo":
+        return {"values": (nnz,), "coords": (len(shape), nnz)}
+    return {"data": tuple(shape)}
+
+
+def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
+                custom: Any = None, format: "Optional[str]" = None) -> Sparse:
+    """Return the sparse tensor that has these components."""
+    return Sparse(components["values"], name, tuple(shape), lambda: components, attrs=attrs,
+                  custom=custom, format=format)
+
+
+def make_sparse(shape: Any, components: "Dict[str, Tensor]", custom: Any) -> Sparse:
+    """Return the sparse tensor of what a user gives to tensor()."""
+    roles = sorted(components)
+    layout = "coo" if roles == ["coords", "values"] else "csr"
+    if shape is None or layout == "csr" and (
+            len(shape) != 2 or roles != ["indices", "indptr", "values"]):
+        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
+                         "shape of rank 2 and {values, indptr, indices}")
+    made = {}
+    nnz = components["values"].size
+    for role, dims in component_shapes(layout, shape, nnz).items():
+        part = components[role]
+        if role != "values" and part.dtype not in INDEX_TYPES:
+            part = part.astype("uint64")
+        if part.size != count_elements(dims):
+            raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
+                             f"{short_repr(shape)} need {count_elements(dims)}")
+        data = part.tobytes()
+        made[role] = Tensor(role, part.dtype, dims, Buffer(data), 0, len(data))
+    why = find_bad_index(shape, made)
+    if why is not None:
+        raise ValueError(why)
+    return join_sparse(made, shape, custom=custom)
+
+
+def split_blob(layout: str, shape: Shape, blob: Tensor) -> "Dict[str, Tensor]":
+    """Return the components of a blob of zTensor's sparsecsr or sparsecoo, decoded and swapped.
+
+    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    coo: of each element the coordinates uint64 [rank] | value
+    """
+    size, rank = blob.check_readable(), len(shape)
+    if blob.encoding == "raw" and blob.stored_nbytes % size:
+        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
+    data = b"".join(blob.iter_bytes())
+    step, head = (8 + size, 8 * shape[0] + 8) if layout == "csr" else (8 * rank + size, 0)
+    nnz, rest = divmod(len(data) - head, step)
+    if nnz < 0 or rest:
+        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
+    found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
+             "values": data[head + 8 * nnz:]}
+    if layout == "coo":
+        rows = [data[i:i + step] for i in range(0, len(data), step)]
+        found["values"] = b"".join([row[8 * rank:] for row in rows])
+        found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
+    return {role: Tensor(role, blob.dtype if role == "values" else "uint64", dims,
+                         Buffer(found[role]), 0, len(found[role]))
+            for role, dims in component_shapes(layout, shape, nnz).items()}
+
+
+def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
+                   sorted_columns: bool = False) -> "Optional[str]":
+    """Return what is wrong with the indices, or None. O(stored elements)."""
+    nnz = components["values"].size
+    if "coords" in components:
+        axes = list(zip(split_axes(components, nnz), shape))
+    else:
+        indptr, axes = components["indptr"].data, [(components["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[shape[0]] != nnz:
+            return "indptr does not go from 0 to the number of values"
+        for i in range(shape[0]):
+            if indptr[i] > indptr[i + 1]:
+                return f"indptr falls in row {i}"
+    for numbers, n in axes if nnz else ():
+        if max(numbers) >= n:
+            return f"an index is outside the shape: {max(numbers)} of {n}"
+    places = find_places(shape, components)
+    ordered = sorted(places)
+    if sorted_columns and "indptr" in components and places != ordered:
+        return "the columns do not rise in each row"
+    twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
+    return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
+
+
+def split_axes(components: "Dict[str, Tensor]", nnz: int) -> "List[Any]":
+    """Return the coordinates of coo, for each axis those of all elements."""
+    data, rank = components["coords"].data, components["coords"].shape[0]
+    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
+
+
+def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
+    """Return the row-major number of each stored element; where it is long, the coordinates."""
+    if "coords" in components:
+        nnz = components["values"].size
+        axes = split_axes(components, nnz)
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return list(zip(*axes))
+        places = [0] * nnz
+        for numbers, n in zip(axes, shape):
+            places = [place * n + i for place, i in zip(places, numbers)]
+        return places
+    indptr, indices = components["indptr"].data, components["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
+
+
+# -- [9d] strided blocks ---------------------------------------------------------------------------
+
+
+def iter_strided(item: Tensor) -> Blocks:
+    """Yield the row-major bytes of elements with gaps between them, about BLOCK at a time."""
+    itemsize, (first, _) = item.check_readable(), item.byte_extent()
+    if BOARD or "fast" in WITHOUT:
+        return iter_rows(item, itemsize, -first)
+    return gather(item.raw, -first, item.shape, item.strides, itemsize)
+
+
+def iter_rows(item: Tensor, itemsize: int, first: int) -> Blocks:
+    """Yield the bytes in rows along the last dimension, where slices have no steps."""
+    view, n, step = item.raw, item.shape[-1], item.strides[-1]
+    for row in range(item.size // n if n else 0):
+        at = first
+        for count, stride in zip(reversed(item.shape[:-1]), reversed(item.strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    dims, steps = [], []
+    for n, stride in zip(shape, strides):
+        if dims and steps[-1] == n * stride:  # no gap: the two are one
+            dims[-1] *= n
+            steps[-1] = stride
+        elif n != 1:
+            dims.append(n)
+            steps.append(stride)
+    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
+        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
+    nbytes = itemsize * count_elements(dims)
+    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
+        yield from iter_parts([view[first:first + nbytes]], BLOCK)
+        return
+    n = dims[0]
+    rows = max(1, BLOCK * n // nbytes)
+    if steps[0] == itemsize and n > 4 * rows:  # so many lie together: longer runs
+        rows = max(rows, min(4 * rows, 512 // itemsize))
+    for start in range(0, n, rows):
+        args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
+        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
+
+
+def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
+    """Return one block of gather(): loops outside, the longest dimension as one slice."""
+    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
+        return turn_block(view, first, dims, steps, itemsize)
+    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
+    longest = dims.index(max(dims))
+    n, step, place = dims[longest], steps[longest], places[longest]
+    starts = [(0, first)]  # (place in out, place in view) of each run
+    for axis, count in enumerate(dims):
+        if axis != longest:
+            starts = [(to + i * places[axis], at + i * steps[axis])
+                      for to, at in starts for i in range(count)]
+    code: Any = BITS_CODE[itemsize]
+    target, source = [memoryview(data).cast(code) for data in (out, view)]
+    place, step = place // itemsize, step // itemsize
+    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
+    for i in range(0, n, tile):
+        count = min(tile, n - i)
+        for to, at in starts:
+            to, at = to // itemsize + i * place, at // itemsize + i * step
+            stop = at + count * step
+            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
+    return out
+
+
+def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
+    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
+    from array import array
+    n, starts = dims[0], [first]
+    for count, step in zip(dims[1:], steps[1:]):
+        starts = [at + i * step for at in starts for i in range(count)]
+    data = b"".join([view[at:at + n * itemsize] for at in starts])
+    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
+    return b"".join([items[i::n] for i in range(n)])
+
+
+# -- [9e] values: tensor() -------------------------------------------------------------------------
+
+
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
+           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
+    """Return a Tensor in memory of lists, numbers, buffers or arrays.
+
+    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
+    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
+    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs` is
+    a mapping of more of them, for keys such as "data". ValueError for what is unfit.
+
+    >>> t = tensor([[1, 2], [3, 4]], "float32")
+    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
+    ((2, 2), 3.0, '0000803f')
+    """
+    custom = dict(attrs or {}, **more)
+    shape = None if shape is None else as_shape(shape)
+    if components is not None:
+        parts = dict([(key, tensor(value, dtype if key == "values" else None))
+                      for key, value in dict(components).items()])
+        return make_sparse(shape, parts, custom)
+    if dtype == "qfloat":
+        return make_quantized(data, shape, custom)
+    made = tensor_of(data, None if dtype is None else as_dtype(dtype))
+    if shape is not None:
+        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+            raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
+        made = made.contiguous().copy(shape=shape)
+    return with_custom(made, custom) if custom else made
+
+
+def with_custom(item: Tensor, custom: Facts) -> Tensor:
+    """Return a tensor with attributes of the user; of a file whose format has them: as its own."""
+    known = find_format(item.format).TENSOR_ATTRS if item.format else None
+    if known and not [key for key in custom if key not in known]:
+        item.attrs.update(custom)
+        return item
+    made = item if known is None else item.copy(attrs=Map(), format=None)
+    made.custom.update(custom)
+    return made
+
+
+def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
+    """Return a value as a Tensor."""
+    if isinstance(data, Tensor):
+        made = data.copy()
+    elif isinstance(data, (list, tuple, bool, int, float)):
+        made = tensor_of_lists(data, dtype)
+    else:
+        made = tensor_of_buffer(data, dtype)
+    return made if dtype in (None, made.dtype) else made.astype(dtype)
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as one dimension or several, as a tuple."""
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
+
+
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
+
+
+def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
+    """Return nested lists of numbers, or one number, as a Tensor."""
+    shape, level = [], [data]
+    while level and isinstance(level[0], (list, tuple)):
+        size = len(level[0])
+        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
+            raise ValueError(f"the lists are ragged at depth {len(shape)}")
+        shape.append(size)
+        level = [item for row in level for item in row]
+    values, types = level, set([type(item) for item in level])
+    if types - {int, float, bool}:
+        if [item for item in level if getattr(item, "shape", ())]:
+            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
+        values = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set([type(item) for item in values])
+    for one in types - {int, float, bool}:
+        raise ValueError(f"{one.__name__} among the numbers{REMEDIES['U'] if one is str else ''}")
+    if dtype is None:
+        dtype = "bool" if types == {bool} else "float64"
+        if int in types and float not in types:
+            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
+    return new_tensor(dtype, tuple(shape), pack_values(dtype, values))
+
+
+BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
+BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
+                      for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
+
+
+def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
+    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
+    if BOARD:  # a memoryview has no format there: other buffers as numbers
+        memoryview(data)  # a TypeError for what is not a buffer
+        if not isinstance(data, (bytes, bytearray)):
+            return tensor_of_lists(list(data), dtype)
+        return tensor_of_raw(bytes(data), dtype or "uint8")
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, found = view_of(data, dtype)
+    if isinstance(view, Tensor):
+        return view
+    if dtype and found == "uint8" and view.ndim == 1 and not (
+            hasattr(data, "dtype") or hasattr(data, "typecode")):
+        return tensor_of_raw(view, dtype)
+    if found == "uint16" and dtype in ("float16", "bfloat16"):
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
+                         f'bits, tensor(x).astype("{dtype}") if they are the values')
+    byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
+    return new_tensor(found, tuple(view.shape or ()), view, byteorder)
+
+
+def tensor_of_raw(data: Any, dtype: str) -> Tensor:
+    """Return a Tensor of the little-endian bytes of elements."""
+    if len(data) % ITEMSIZE[dtype]:
+        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
+    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
+
+
+def view_of(data: Any, wanted: Any) -> "Tuple[Any, Any]":
+    """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit.
+
+    `wanted`: which dtype the user says it has, or None.
+    """
+    view, found = typed_view(data)
+    dtype = getattr(data, "dtype", None)
+    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+    if found is not None and (dtype is None or found != "uint8" or
+                              getattr(dtype, "char", "") == "B"):
+        return view, found
+    name = str(dtype).split(".")[-1]
+    view, found = view_of_array(data, dtype_of_bits(name, wanted) if name[:2] == "|V" else name)
+    if view is not None and found is not None:
+        return view, found
+    what = type(data).__name__ + ("" if dtype is None else f" of {str(dtype).split('.')[-1]}")
+    remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+    if hasattr(data, "items"):
+        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
+        remedy = f"; flatten it: {{{', '.join(names)}}}"
+    raise TypeError(f"cannot make a tensor of {what}{remedy}")
+
+
+def typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
+    """Return what a buffer shows and its dtype, None for what there is not."""
+    try:
+        view = memoryview(data)
+        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
+    except (TypeError, ValueError, BufferError):
+        return None, None
+
+
+# -- [9f] arrays -----------------------------------------------------------------------------------
+
+OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes safetensors can hold
+
+
+def view_of_array(data: Any, dtype: str) -> "Tuple[Any, Any]":
+    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
+    if dtype == "complex128":
+        raise TypeError(f"{dtype} is not a dtype here; take .real and .imag")
+    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
+        data = data.detach().cpu().resolve_neg().resolve_conj()
+    elif dtype in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
+        return new_tensor(dtype, tuple(data.shape), data.tobytes()), dtype  # another copy's Tensor
+    no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
+    if (no_code or dtype[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
+        bits = f"int{8 * ITEMSIZE.get(dtype, 1)}"
+        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
+    view, found = typed_view(data.__array__() if hasattr(data, "__array__") else data)
+    if dtype in OPAQUE:
+        return opaque_tensor(view, dtype), dtype
+    return view, dtype if no_code else found
+
+
+def dtype_of_bits(code: str, wanted: Any) -> str:
+    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
+    known = [dtype for dtype in ITEMSIZE if code == f"|V{ITEMSIZE[dtype]}"
+             and dtype not in STRUCT_CODE]
+    if wanted in known or len(known) == 1:
+        return str(wanted if wanted in known else known[0])
+    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
+                    "tensor(x, DTYPE) says which")
+
+
+def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
+    """Return a numpy array of a tensor, which numpy asks for by __array__."""
+    import numpy
+    known, size = sys.modules.get("ml_dtypes"), item.itemsize or 1
+    no_code = item.itemsize and item.dtype not in STRUCT_CODE  # numpy alone has no such dtype
+    widened = no_code and dtype is not None and not known
+    swapped = no_code and size > 1 and item.byteorder != NATIVE
+    if copy is False and (widened or swapped or item.encoding != "raw"):
+        raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
+    array: Any = item if item.encoding == "raw" else item.contiguous()
+    if widened:
+        array = array.astype("float32")
+    elif no_code:
+        bits = numpy.asarray(array.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
+        bits.flags.writeable = False
+        array = bits.view(getattr(known, str(item.dtype), f"V{size}"))
+    return numpy.array(array, dtype) if copy else numpy.asarray(array, dtype)
+
+
+def to_dlpack(item: Tensor, options: Facts) -> Any:
+    """Return a capsule of DLPack."""
+    import numpy
+    if item.itemsize and item.dtype not in STRUCT_CODE:
+        torch: Any = sys.modules.get("torch")
+        if torch is None:
+            what = f"{item.dtype} needs torch (import it before), or jax.numpy.asarray"
+            raise BufferError(what)
+        bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
+        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
+    array = numpy.asarray(item, item.dtype)  # native
+    copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
+    if options.get("copy") is False and (copied or item.encoding != "raw" or (
+            item.byteorder != NATIVE and array.itemsize > 1)):
+        raise BufferError("copy=False: the elements have to be made first, or be copied")
+    if copied:  # torch takes no negative strides, old libraries nothing read-only
+        array = array.copy()
+    return array.__dlpack__(**options)
+
+
+def opaque_tensor(view: Any, dtype: str) -> Tensor:
+    """Return an array of a type without values here, for the format that holds its bytes."""
+    shape, raw = view.shape, view.tobytes()
+    if NATIVE == ">" and dtype == "complex64":
+        raw = swap(raw, 4)
+    if dtype.endswith("_x2"):
+        shape = shape[:-1] + (2 * shape[-1],)
+    code = OPAQUE[dtype]
+    return Tensor("", None, shape, Buffer(raw), 0, len(raw), format="safetensors",
+                  unreadable=no_values(dtype, code), attrs=Map(st_dtype=code))
+
+
+# -- [9g] pickles --------------------------------------------------------------------------------
+
+
+class LazySource(AnySource):
+    """A file that is opened when its bytes are asked for, by any thread, and not before."""
+
+    has_offsets = True
+    path: Any = ""
+    file_id: Any = None
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._source: Any = None  # None: not opened yet; False: closed
+
+    def open_now(self) -> Any:
+        """Return its source, or raise an error."""
+        raise NotImplementedError
+
+    def open(self) -> Any:
+        """Return its source, opened once."""
+        with self._lock:
+            if self._source is False:
+                raise ValueError(f"{safe_str(self.path)}: the File is closed")
+            if self._source is None:
+                self._source = self.open_now()
+            return self._source
+
+    @property
+    def mapping(self) -> bool:
+        return bool(self.open().mapping)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return (self._source or self.open()).view(offset, nbytes)
+
+    def close(self) -> None:
+        with self._lock:
+            source, self._source = self._source, False
+        if source:
+            source.close()
+
+
+class PickledFile(LazySource):
+    """The file that a pickle names: it must not have changed."""
+
+    shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
+
+    def __init__(self, path: str, mmap: bool, mtime: Any, nbytes: int) -> None:
+        super().__init__()
+        self.path, self.nbytes, self.file_id = path, nbytes, (path, mmap, mtime)
+
+    def open_now(self) -> Any:
+        source = open_path(self.path, self.file_id[1])
+        if (source.nbytes, source.file_id) != (self.nbytes, self.file_id):
+            source.close()
+            raise ValueError(f"{safe_str(self.path)} has changed since it was pickled")
+        return source
+
+
+def open_pickled(*args: Any) -> PickledFile:
+    """Return the source of a pickle, the same one for all tensors of a file."""
+    from weakref import WeakValueDictionary
+    PickledFile.shared = PickledFile.shared or WeakValueDictionary()
+    known: Any = PickledFile.shared
+    return known.get(args) or known.setdefault(args, PickledFile(*args))
+
+
+def pickle_source(source: Any) -> Any:
+    """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
+    if source.file_id is not None:
+        return open_pickled, source.file_id + (source.nbytes,)
+    return Buffer, (source.read(0, source.nbytes), source.has_offsets)
+
+
+def pickle_tensor(item: Tensor) -> Any:
+    """Pickle a tensor with its source; in memory, with a copy of its own bytes only."""
+    start, strides, source = item.start, item._strides, item.source
+    nbytes, byteorder, encoding = item.stored_nbytes, item.byteorder, item.encoding
+    if source.file_id is None and item.encoding != "cast":
+        base = item if strides is None else item.contiguous()
+        source, start, strides = Buffer(bytes(base.raw)), 0, None
+        nbytes, byteorder, encoding = base.stored_nbytes, base.byteorder, base.encoding
+    return type(item), (item.name, item.dtype, item.shape, source, start, nbytes, strides,
+                        byteorder, encoding, item.unreadable, item.attrs, item.custom, item.format)
+
+
+def load_again(format: str, file_id: Any, partial: bool) -> File:
+    """Return the File of a pickle, unless the file has changed."""
+    source = PickledFile(*file_id).open()
+    file: File = read_file(source, detect_format(source, format), partial)
+    return file
+
+
+# -- [9h] repr and previews ----------------------------------------------------------------------
+
+MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
+
+
+def preview(item: Tensor, edge: int = MAX_SHOWN) -> str:
+    """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
+    if item.ndim > 64:
+        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
+    if not 0 < item.size <= MAX_SHOWN:
+        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
+    base = item.decoded() if item.shape else item.item()
+    widths = [0]
+    preview_part(base, item.ndim, item.ndim, edge, widths)
+    return preview_part(base, item.ndim, item.ndim, edge, widths)
+
+
+def preview_part(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
+    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not depth:
+        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+        widths[0] = max(widths[0], len(text))
+        return " " * (widths[0] - len(text)) + text
+    n = part.shape[0]
+    rows = list(range(n)) if n <= 2 * edge else (
+        list(range(edge)) + [-n] + list(range(n - edge, n)))
+    texts = ["..." if i < 0 else preview_part(part[i], depth - 1, rank, edge, widths)
+             for i in rows]
+    if depth == 1:  # in lines of 78 columns
+        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
+
+
+def json_ready(value: Any) -> Any:
+    """Return a value as JSON has it: bytes as hex digits, maps of odd keys as pairs."""
+    if isinstance(value, dict):
+        if all(isinstance(key, str) for key in value):
+            return {key: json_ready(item) for key, item in value.items()}
+        return [[json_ready(key), json_ready(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, int) and abs(value) >> 128:
+        return short_repr(value)
+    if isinstance(value, float) and not abs(value) < INFINITY:
+        return repr(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+
+
+def to_json(value: Any) -> str:
+    """Return any value as one line of JSON."""
+    from json import dumps
+    return dumps(json_ready(value))
+
+
+class Result:
+    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
+
+    def facts(self) -> Facts:
+        """Return what to_json() writes."""
+        return vars(self)
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON, as `--json` prints it."""
+        return to_json(self.facts())
+
+
+def is_equal(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors are the same, but for their names and attrs."""
+    facts = [(item.dtype, item.shape, item.nbytes, item.scheme,
+              item.dtype or stored_dtype(item),
+              item.unreadable and (item.byteorder, item.encoding), item.custom,
+              item.components if item.dtype is None else None) for item in (a, b)]
+    if a.unreadable and a.source is not b.source and places_other_bytes(a):
+        return False  # their other bytes are not known here
+    return facts[0] == facts[1] and has_same_bytes(a, b)
+
+
+def has_same_bytes(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    if a.source is b.source and (a.start, a.stored_nbytes, a._strides, a.byteorder, a.encoding) == (
+            b.start, b.stored_nbytes, b._strides, b.byteorder, b.encoding):
+        return True
+    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
+            for item in (a, b)]
+    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
+                                                    iter_parts(b.iter_bytes(), PART)))
+
+
+def describe_tensor(item: Tensor) -> str:
+    """Return repr() of a tensor: its facts, and its values where there is room."""
+    text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
+    text += f" of {item.format}" if item.format else ""
+    if item.encoding == "raw" or item.size <= MAX_SHOWN:
+        try:
+            for edge in (MAX_SHOWN, 3, 1, 0):
+                whole = f"{text}:\n{preview(item, edge)}>"
+                if len(whole) <= MAX_LINE:
+                    return whole
+        except (ValueError, OSError):  # damaged, closed, no values
+            pass
+    return text + ">"
+
+
+def stored_dtype(item: Tensor) -> Any:
+    """Return what the file calls a dtype that is not known here, or None."""
+    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
+             if item.attrs.get(key) is not None]
+    return words[0] if words else None
+
+
+def dtype_words(item: Tensor) -> str:
+    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    word = stored_dtype(item) if item.dtype is None else None
+    return item.dtype or ("?" if word is None else short_repr(word))
+
+
+def missing_message(file: File, name: Any) -> str:
+    """Return that a File has no tensor of this name, and which name is most like it."""
+    if name in file.attrs.get("missing", ()):
+        return f"{safe_repr(name)} {file.WHY_MISSING}"
+    near = isinstance(name, str) and len(file) <= 20000
+    text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
+    return text + (did_you_mean(name, file) if near else "")
+
+
+def did_you_mean(name: str, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    def likeness(other: str) -> float:
+        """Return how much is a beginning and an end of both, from 0 to 1."""
+        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
+        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+    near = max(names, key=likeness, default="")
+    return f"; did you mean {safe_repr(near)}?" if near and likeness(near) >= 0.5 else ""
+
+
+def html_table(file: File) -> str:
+    """Return the first MAX_SHOWN tensors of a File, and their sum, as a table of HTML."""
+    rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
+            for name, item in list(file.items())[:MAX_SHOWN]]
+    total = sum([item.nbytes for item in file.values()])
+    more = f", {len(file) - MAX_SHOWN:,} more than are shown" if len(file) > MAX_SHOWN else ""
+    text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+    for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
+        text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
+    return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
+
+
+if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
+
+
+# -- [10a] save ------------------------------------------------------------------------------------
+
+
+def check_path(target: Any) -> str:
+    """Return a path as a str."""
+    if hasattr(target, "__fspath__"):
+        target = os.fsdecode(target)
+    if not isinstance(target, str):
+        raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
+    return target
+
+
+def in_order(tensors: Any, names: Any = None) -> Items:
+    """Return (some) items of a mapping; of a File by place where its format sorts the index."""
+    items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
+    if not isinstance(tensors, File) or not tensors.fmt.SORTED:
+        return items
+    first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
+    keys = [(first.setdefault(id(item.source), i), item.start, item.stored_nbytes, i)
+            for i, (_, item) in enumerate(items)]
+    return [items[key[3]] for key in sorted(keys)]
+
+
+def by_name(pairs: Any) -> "Dict[str, Tensor]":
+    """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
+    tensors: "Dict[str, Tensor]" = Map()
+    bare = not BOARD and (not hasattr(pairs, "__iter__")
+                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    for pair in [pairs] if bare else pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
+                            "state_dict()) or pairs of both, not " + type(pair).__name__)
+        name, value = pair
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor's name is a str, not {short_repr(name)}")
+        if name in tensors:
+            raise ValueError(f"two tensors are called {short_repr(name)}")
+        try:
+            tensors[name] = value if isinstance(value, Tensor) else tensor_of(value)
+        except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
+            error_class = TypeError if isinstance(error, TypeError) else ValueError
+            raise error_class(f"tensor {safe_repr(name)}: {error}")
+    return tensors
+
+
+def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
+                      options: Facts) -> "Format":
+    """Return the generation to write: version=, else that of what is saved, or the first."""
+    if fmt.READ_ONLY:
+        raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
+    known = [one for one in (fmt,) + GENERATIONS if one.FAMILY == fmt.FAMILY and one.VERSION]
+    version = options.get("version")
+    if known and version is not None:
+        for one in known:
+            if one.VERSION == str(version):
+                return one
+        texts = ", ".join([one.VERSION for one in known])
+        raise ValueError(f"{fmt.TITLE}: version {short_repr(version)} is not written; only {texts}")
+    names = [tensors.fmt.NAME] if isinstance(tensors, File) else [item.format for _, item in items]
+    names += [one.NAME for one in known if attrs and one.VERSION == str(attrs.get("version"))]
+    for name in names:
+        for one in known:
+            if one.NAME == name:
+                return one
+    return fmt
+
+
+def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
+    """Return the attrs of a File of this format that save takes; others are facts of the file."""
+    attrs = tensors.attrs if isinstance(tensors, File) and tensors.fmt is fmt else {}
+    return Map([(key, value) for key, value in attrs.items() if key in fmt.FILE_ATTRS])
+
+
+def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+    """Check everything, then return an iterator over the bytes of the file."""
+    items = list(by_name(in_order(tensors) if hasattr(tensors, "items") else tensors).items())
+    fmt = choose_generation(fmt, tensors, items, attrs, options)
+    check_options(fmt, options)
+    if metadata is None:
+        metadata = tensors.metadata if isinstance(tensors, File) else Map()
+    if attrs is None:
+        attrs = native_file_attrs(tensors, fmt)
+    for what, value in ("metadata", metadata), ("attrs", attrs):
+        if not hasattr(value, "items"):
+            raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
+    for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
+        known = ", ".join(fmt.FILE_ATTRS)
+        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are {known}")
+    check_work(items, dense=not fmt.SPARSE)
+    blocks = fmt.write(items, metadata, attrs, options)  # what it cannot hold is an error now
+    check_stored(items)
+    return blocks
+
+
+def check_stored(items: Items) -> None:
+    """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
+    formats: "Dict[Any, Format]" = dict([(fmt.NAME, fmt) for fmt in FORMATS + GENERATIONS])
+    seen = set()
+    for name, item in [(name, getattr(item, "_base", item)) for name, item in items]:
+        for label, part, digest in formats[item.format].checksums(item) if item.format else ():
+            key = id(part.source), part.start, part.stored_nbytes, digest
+            if key not in seen:
+                seen.add(key)
+                status, text = formats[item.format].check_digest(part, digest, True)
+                if status == "FAIL":
+                    raise FormatError(label + text, part.offset, "data", name, part.source.path,
+                                      "checksums")
+
+
+def check_options(fmt: "Format", options: Facts) -> None:
+    """Raise TypeError for an option that the format does not have."""
+    for key in [key for key in options if key not in fmt.OPTIONS]:
+        texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()]) or "none"
+        raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; there are {texts}")
+
+
+def target_format(format: Any, target: Any, tensors: Any) -> "Format":
+    """Return the format by the argument, else by the suffix, else that of a File."""
+    if format is not None:
+        return find_format(format)
+    path = "" if hasattr(target, "write") else check_path(target)
+    for fmt in FORMATS + GENERATIONS:
+        if [suffix for suffix in fmt.SUFFIXES if path.lower().endswith(suffix)]:
+            return fmt
+    if path and hasattr(tensors, "metadata"):  # a File, also of another copy
+        return find_format(tensors.format)
+    names = ", ".join([f"{fmt.NAME} {fmt.SUFFIXES[0]}" for fmt in FORMATS if not fmt.READ_ONLY])
+    raise ValueError("which format? give format= or a suffix: " + names)
+
+
+def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
+         metadata: Any = None, attrs: Any = None, **options: Any) -> None:
+    """Write tensors to a path or a writable binary stream.
+
+    `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
+    takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
+    `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
+    is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
+    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C leaves the old
+    file as it was. Only a killed process leaves the `.tmp` behind: delete it. The mode and
+    symbolic links are kept; devices are written in place.
+
+    >>> from io import BytesIO
+    >>> stream = BytesIO()
+    >>> save(stream, {"w": [1.0]}, format="ztensor")
+    >>> load(stream)["w"].tolist()
+    [1.0]
+    """
+    fmt = target_format(format, target, tensors)
+    encode = without_gc(encode_file) if hasattr(tensors, "items") else encode_file
+    write_out(target, encode(fmt, tensors, metadata, attrs, options))
+
+
+def dumps(tensors: Any, *args: "NoReturn", format: str = "", metadata: Any = None,
+          attrs: Any = None, **options: Any) -> bytes:
+    """Return what save() would write; load() takes it back.
+
+    >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
+    (24, '5a54454e30303031800100000000000000')
+    """
+    if args or not format:
+        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
+    return join_file(find_format(format), tensors, metadata, attrs, options)
+
+
+@without_gc
+def join_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
+    blocks = encode_file(fmt, tensors, metadata, attrs, options)
+    return b"".join([bytes(block) for block in blocks] if BOARD else blocks)
+
+
+def write_out(target: Any, blocks: Any) -> int:
+    """Write a file to a path or a stream; return its bytes."""
+    if hasattr(target, "write"):
+        return write_all(target, blocks)
+    path = check_path(target)
+    if BOARD:
+        return write_and_rename(path, blocks)
+    real = os.path.realpath(path)
+    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+        raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
+    if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
+        with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+            return write_all(stream, blocks, path)
+    return write_beside(real, blocks, path)
+
+
+def write_and_rename(path: str, blocks: Blocks) -> int:
+    """Write a file on a board."""
+    temporary = path + ".tmp"
+    with open(temporary, "wb") as stream:
+        total = write_all(stream, blocks)
+    try:
+        os.rename(temporary, path)
+    except OSError:  # FAT does not rename over a file
+        os.remove(path)
+        os.rename(temporary, path)
+    return total
+
+
+def of_target(error: OSError, target: Any) -> OSError:
+    """Return the error that names the target; the system does not where a disk is full."""
+    if target is None or error.errno is None:
+        return error
+    return OSError(error.errno, error.strerror, target)
+
+
+def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
+    """Write every block whole, also where write() takes a part; return the bytes.
+
+    Errors of write() name the target, if it is a path; those of the blocks come as they are.
+    """
+    total = 0
+    for block in blocks:
+        left = len(block)
+        total += left
+        while left > 0:
+            try:
+                count = stream.write(block)
+            except OSError as error:
+                raise of_target(error, target)
+            if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
+                break
+            if count is None or count < 1:
+                raise OSError("the target is full")
+            left -= count
+            block = block[count:] if BOARD else memoryview(block)[count:]
+    return total
+
+
+def write_beside(path: str, blocks: Blocks, target: str) -> int:
+    """Write a file beside the path, then rename it over it; errors speak of the target."""
+    folder, name = os.path.split(path)
+    # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
+    number = int.from_bytes(os.urandom(6), "little")
+    temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
+    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
+    stream: Any = None
+    try:  # made with the mode: nobody may read what the target does not let him
+        stream = open(temporary, "xb", opener=lambda path, flags: os.open(
+            path, flags, 0o666 if mode is None else mode))
+        if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
+            os.chmod(temporary, mode)
+        total = write_all(stream, blocks, target)
+        close_synced(stream, target)
+        getattr(os, "replace", os.rename)(temporary, path)
+    except BaseException as error:
+        for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
+            try:
+                undo()
+            except OSError:  # the disk is still full; it was renamed, or never made
+                pass
+        if isinstance(error, OSError) and error.filename in (temporary, path):
+            text = f"{error.strerror}"
+            if os.name == "nt" and error.errno == 13:
+                text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
+            raise OSError(error.errno, text, target)  # which the user knows
+        raise
+    sync_folder(folder)
+    return total
+
+
+def close_synced(stream: Any, target: str) -> None:
+    """Bring what was written to the disk and close the file."""
+    try:
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
+    except OSError as error:
+        raise of_target(error, target)
+
+
+def sync_folder(folder: str) -> None:
+    """Make a rename durable where folders can be synced (not on Windows)."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except (OSError, AttributeError):
+        pass
+
+
+# -- [10b] work ------------------------------------------------------------------------------------
+#
+# A small file can name the same bytes for many tensors: what it may make us do has a limit.
+
+MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
+
+
+def work_of(item: Any, cast: bool = False, dense: bool = True) -> int:
+    """Return the bytes that a tensor may be when it is read, hashed, decoded and written."""
+    nbytes: int = sum([stored for _, stored, _ in item.ranges()])
+    nbytes = max(item.nbytes, nbytes) if dense or not isinstance(item, Sparse) else nbytes
+    nbytes += 4 * item.size if cast and item.dtype == "qfloat" else 0
+    parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
+    for role, part in parts.items():
+        if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
+            nbytes += 8 * part.stored_nbytes + (part.nbytes if role else 0)
+    return nbytes
+
+
+def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
+    """Raise ValueError where a file makes us do far more than it is: bytes named many times.
+
+    `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
+    """
+    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
+    for item in [getattr(item, "_base", item) for _, item in items]:
+        if item.source.has_offsets:
+            files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in files.values():
+        tensors, work, reach = list(named.values()), {}, 0
+        for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
+                                      for start, size, _ in item.ranges()]):
+            if (start < reach or start == stop) and i not in work:  # bytes of another, or none
+                work[i] = work_of(tensors[i], cast, dense)
+            reach = max(reach, stop)
+        total = sum(work.values()) - max(work.values(), default=0)
+        if total > MAX_COPIES * nbytes:
+            raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, for "
+                             f"{total}; MAX_COPIES = {MAX_COPIES}")
+
+
+# -- [11a] explain ---------------------------------------------------------------------------------
+
+FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
+    ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
+    ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
+    ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
+
+
+class Field:
+    """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
+
+    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut as in a path, or
+    None), `.lead` (bytes before its value: the map key and tags) and `.target` (where an offset
+    leads, or None).
+    """
+
+    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
+                 "target")
+
+    def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
+                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
+                 lead: int = 0, target: "Optional[int]" = None) -> None:
+        self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
+        self.kind, self.depth, self.tensor, self.lead = kind, depth, tensor, lead
+        self.target = target
+
+    def __getitem__(self, index: Any) -> Any:
+        return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
+
+    def __iter__(self) -> Blocks:
+        return iter(self[:])
+
+    def __len__(self) -> int:
+        return 5
+
+    def __repr__(self) -> str:
+        return (f"Field({self.offset}, {self.nbytes}, {safe_repr(self.name)}, "
+                f"{short_repr(self.value)})")
+
+
+def explain(source: Source, *, format: "Optional[str]" = None,
+            mmap: bool = True) -> "Iterator[Field]":
+    """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
+
+    Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
+    one (its kind is "fault") and what was not reached, then the FormatError.
+
+    >>> [f.name for f in explain(dumps({}, format="ztensor"))]
+    ['magic', 'index', 'index_size']
+    """
+    opened = open_source(source, mmap)
+    try:
+        fields, _, error = list_fields(detect_format(opened, format), Reading(opened, []))
+    finally:
+        opened.close()
+    aim_offsets(fields)
+    return iter_fields(fields, error)
+
+
+def iter_fields(fields: "List[Field]", error: "Optional[FormatError]") -> "Iterator[Field]":
+    yield from fields
+    if error is not None:
+        raise error
+
+
+def list_fields(fmt: "Format", reading: Reading) -> "Tuple[List[Field], Any, Any]":
+    """Read a file; return (fields by offset, its File or None, the error or None)."""
+    source, error, file = reading.source, None, None  # type: Any, Any, Any
+    try:
+        attrs, metadata = fmt.read(reading)
+        file = File(fmt, source, attrs, metadata, reading.tensors)
+    except FormatError as caught:
+        error = caught
+        complete(reading, [error])
+        error.path, error.__traceback__, error.__context__ = source.path, None, None
+    fields = sort_fields(structure_fields(reading))
+    if not error and not reading.errors:  # they are not walked again, and take much
+        reading.regions, reading.paths = [], {}
+    if file is None:
+        fields = without_overlap(fields) + (data_fields(reading) if reading.missing else [])
+        return fields_to(error, fields, source.nbytes), None, error
+    fields = sort_fields(without_overlap(fields) + data_fields(reading))
+    return with_gaps(fmt, source, file.attrs, fields), file, None
+
+
+def structure_fields(reading: Reading) -> "List[Field]":
+    """Return what the regions of a file hold."""
+    out = []
+    for region in reading.regions:
+        try:
+            for begin, end, path, value, value_at, doc in region.fields():
+                target = None
+                if not begin <= value_at < max(end, begin + 1):  # of an offset: where it leads
+                    value_at, target = begin, value_at
+                out.append(Field(begin, end - begin, format_path(path) or reading.root, value, doc,
+                                 "structure", depth_of(region, path), owner_of(reading.paths, path),
+                                 value_at - begin, target))
+        except FormatError:
+            pass  # what was read of it before
+    return out
+
+
+def depth_of(region: Any, path: Path) -> int:
+    """Return how deep a field lies in others: in those of an index; records are no fields."""
+    if isinstance(region, (Tree, PackedTree)):
+        return len(path) - len(region.path)
+    count = len([key for key in path if isinstance(key, str)])
+    if isinstance(region, Flat):
+        return count + isinstance(path[-1], int) - (path[-1] in ("root", "vtable", "table"))
+    return count - 1
+
+
+def aim_offsets(fields: "List[Field]") -> None:
+    """Let the offsets of an index lead to the data of their tensors, or to a part of the file."""
+    aimed = []
+    for field in fields:
+        last = field.name[field.name.rfind(".") + 1:]
+        if field.target is None and ("offset" in last or last == "blob"):
+            aimed.append(field)
+    data = [(field.tensor, field.offset) for field in fields if aimed and field.kind == "data"]
+    starts, firsts = set(data), dict(reversed(data))
+    for field in aimed:
+        value = field.value
+        if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
+            value = value[0] if value else None
+        if isinstance(value, int) and (not field.depth or (field.tensor, value) in starts):
+            field.target = value
+        elif field.kind == "structure":
+            field.target = firsts.get(field.tensor)
+
+
+def owner_of(paths: "Dict[Path, str]", path: Path) -> "Optional[str]":
+    """Return the name of the tensor that a field belongs to."""
+    for n in range(len(path), -1, -1):
+        if path[:n] in paths:
+            return truncate(paths[path[:n]], MAX_PATH)
+    return None
+
+
+def data_fields(reading: Reading) -> "List[Field]":
+    """Return where the bytes of the tensors are."""
+    out = []
+    for item in reading.tensors.values():
+        name = truncate(item.name, MAX_PATH)
+        for start, nbytes, role in item.ranges() if item.source is reading.source else ():
+            label = f"data {name}.{role}" if role else "data " + name
+            value, doc = describe_data(item, role)
+            out.append(Field(start, nbytes, label, value, doc, "data", 0, name))
+    for item, _ in reading.missing.values():
+        if item.start <= reading.end:
+            name = truncate(item.name, MAX_PATH)
+            out.append(Field(item.start, reading.end - item.start, "data " + name, None,
+                             "it is not whole", "data", 0, name))
+    return out
+
+
+def sort_fields(fields: "List[Field]") -> "List[Field]":
+    """Return fields by offset; of the same offset, empty ones first, then as parsed."""
+    fields = sorted(fields, key=lambda field: field.nbytes > 0)
+    fields.sort(key=lambda field: field.offset)  # stable; no key is made
+    return fields
+
+
+def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
+    """Return value and doc for the bytes of a tensor: its type, the first elements."""
+    text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
+    if role or isinstance(item, Sparse):
+        return role or "values", "of sparse " + text
+    if item.unreadable:
+        return text, item.unreadable
+    if item.encoding != "raw":
+        return text, f"{safe_str(item.encoding)}, {item.nbytes} bytes decoded"
+    if itemsize is None:
+        return text, "stored bytes"
+    doc = "column-major: " if item._strides is not None else ""
+    doc += "big-endian: " if itemsize > 1 and item.byteorder == ">" else ""
+    head = item.source.view(item.start, min(item.stored_nbytes, 3 * itemsize))
+    values = unpack_values(str(item.dtype), head, item.byteorder)
+    doc += " ".join([repr(float("%.5g" % value) if isinstance(value, float) else value)
+                     for value in values])
+    return text, doc + (" ..." if item.size > 3 else "")
+
+
+def without_overlap(fields: "List[Field]") -> "List[Field]":
+    """Return fields by offset, without overlap: what is shared is named once."""
+    out, at = [], 0
+    for field in sort_fields(fields):
+        end = field.offset + field.nbytes
+        if end < at or field.nbytes and end == at:
+            continue
+        if field.offset < at:
+            field.offset, field.nbytes = at, end - at
+            field.doc += " (its beginning is shared)"
+        out.append(field)
+        at = max(at, end)
+    return out
+
+
+def fields_to(error: Any, fields: "List[Field]", nbytes: int) -> "List[Field]":
+    """Return the fields that were read, the offending one, and what was not reached."""
+    offset = nbytes if error.offset is None else error.offset
+    for field in fields:  # it ends where the fault begins, or the file
+        field.nbytes = min(field.nbytes, nbytes - field.offset,
+                           offset - field.offset if field.offset < offset else nbytes)
+    found = [field for field in fields if field.offset == offset and field.name == error.field]
+    if not found:
+        stop = min([field.offset for field in fields if field.offset > offset]
+                   + [offset + 16, nbytes])
+        found = [Field(offset, max(stop - offset, 0), error.field or "?", None, "")]
+        fields = [field for field in fields if field.offset != offset or not field.nbytes] + found
+    found[0].kind, found[0].doc = "fault", error.what
+    fields = sort_fields(fields)
+    ends = [0] + [field.offset + field.nbytes for field in fields]
+    starts = [field.offset for field in fields] + [nbytes]
+    lost = [Field(at, stop - at, "not reached", None, "was not read", "unreached")
+            for at, stop in zip(ends, starts) if at < stop]
+    return sort_fields(fields + lost)
+
+
+def with_gaps(fmt: "Format", source: Any, attrs: Facts, fields: "List[Field]") -> "List[Field]":
+    """Return the fields that are not empty, and gaps: padding by the format's rule, or unused."""
+    out, at, before = [], 0, "structure"
+    for field in fields + [Field(source.nbytes, 0, "", None, "", "end")]:
+        inside = before == field.kind == "structure"
+        while at < field.offset:
+            nbytes, byte = fmt.padding(at, field.offset, before, field.kind, attrs)
+            if not nbytes:
+                doc = plural(field.offset - at, "byte") + " that no field names"
+                out.append(Field(at, field.offset - at, "unused", None, doc, "unused"))
+                break
+            odd = None if is_filled(source, at, nbytes, byte) else f"not all {byte:02x}"
+            doc = f"to a multiple of {fmt.ALIGN}"
+            doc = "alignment" if inside else "spaces" if byte == 32 else doc
+            depth = max(out[-1].depth, field.depth) if inside else 0
+            out.append(Field(at, nbytes, "padding", odd, doc, "padding", depth))
+            at += nbytes
+        if field.nbytes:
+            out.append(field)
+        if field.offset + field.nbytes >= at:
+            at, before = field.offset + field.nbytes, field.kind
+    return out
+
+
+def is_filled(source: Any, at: int, nbytes: int, byte: int) -> bool:
+    """Return whether all bytes of a range are the same one."""
+    for start in range(at, at + nbytes, BLOCK):
+        block = bytes(source.view(start, min(BLOCK, at + nbytes - start)))
+        if block.count(bytes([byte])) != len(block):
+            return False
+    return True
+
+
+# -- [11b] verify ----------------------------------------------------------------------------------
+
+
+class Report(Result):
+    """What verify() found: true when nothing failed, str() of it is for a person.
+
+    `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
+    or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.format`, `.version`, `.path`.
+    """
+
+    def __init__(self, path: "Optional[str]", fmt: "Optional[Format]") -> None:
+        self.path, self.format = path, fmt.FAMILY if fmt else None
+        self.title, self.version = fmt.TITLE if fmt else "", None
+        self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
+        self.errors: "List[FormatError]" = []
+
+    def __bool__(self) -> bool:
+        return not self.errors
+
+    def facts(self) -> Facts:
+        keys = "status", "check", "tensor", "text", "offset"
+        return {"file": self.path, "format": self.format, "version": self.version,
+                "valid": bool(self), "rows": [dict(zip(keys, row)) for row in self.rows]}
+
+    def add(self, status: str, check: str, text: str, tensor: Any = None,
+            offset: Any = None) -> None:
+        self.rows.append((status, check, tensor, text, offset))
+
+    def fail(self, error: FormatError) -> None:
+        error.__traceback__ = error.__context__ = None  # its frames would keep decoded blocks
+        self.errors.append(error)
+        self.add("FAIL", error.check, error.what, error.tensor, error.offset)
+
+    def first(self) -> FormatError:
+        """Return the error with the lowest offset."""
+        return min(self.errors, key=lambda error: (error.offset is None, error.offset or 0))
+
+    def __repr__(self) -> str:
+        lines = []
+        for status, check, name, text, offset in self.rows:
+            head = "" if name is None else f"tensor {safe_repr(name)}: "
+            place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
+            lines.append(f"{status:5} {check:12} {head}{truncate(text, MAX_LINE // 2)}{place}")
+        last = f"{'INVALID' if self.errors else 'valid'} {self.title}".rstrip()
+        if self.errors:
+            first = self.first().offset
+            last += f": {plural(len(self.errors), 'problem')}"
+            last += "" if first is None else f", the first at 0x{first:x}"
+        return "\n".join(lines + [f"{safe_str(self.path or 'the data')}: {last}"])
+
+
+def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+           deep: bool = False, watch: Any = None) -> Report:
+    """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
+
+    It comes for broken files too, and is true when nothing failed; OSError passes. `mmap`: as in
+    load(). `deep`: XXH3 (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module
+    xxhash. `watch`(parts, nbytes, size) yields the parts, of so many bytes in all, of size(part)
+    each, and may tell how far it is.
+
+    >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
+    True
+    """
+    opened = open_source(source, mmap)
+    try:
+        return check_file(opened, detect_format(opened, format), deep, watch)
+    except FormatError as error:
+        report = Report(opened.path, None)
+        report.fail(error)
+        return report
+    finally:
+        opened.close()
+
+
+def unwatched(parts: Any, nbytes: int, size: Any = len) -> Any:
+    """Return the parts, as `watch` does where nobody wants to know how far it is."""
+    return parts
+
+
+def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Report:
+    """Return what verify() finds in a file of a format."""
+    watch = watch or unwatched
+    report, errors = Report(source.path, fmt), []  # type: Report, List[FormatError]
+    reading = Reading(source, [], errors)
+    fields, file, error = list_fields(fmt, reading)
+    complete(reading, errors)
+    structure = sum([field.nbytes for field in fields if field.kind == "structure"])
+    is_index = file is not None and isinstance(fmt, Shards)
+    count = plural(len(file.attrs["weight_map"] if is_index else reading.tensors), "tensor")
+    rows = (("magic", fmt.TITLE), ("checksum", ""),
+            ("index", f"{structure} bytes of structure, {count}, names unique, required fields "
+                      "present"),
+            ("sizes", "stored bytes = dtype x shape"), ("bounds", f"{count} inside the file"))
+    add_structure(report, errors, error, rows[2:3] if is_index else rows)
+    if file is None:
+        return report
+    report.version = file.attrs.get("version")
+    if is_index:
+        check_shards(report, ShardedFile(source, file.attrs, False), deep, watch)
+        return report
+    note_layout(report, fields)
+    note_places(report, file)
+    if has_much_work(file):
+        what = f"not checked: more work than MAX_COPIES = {MAX_COPIES} file sizes"
+        report.add("-", "contents", what)
+        return report
+    check_data(report, file, deep, watch)
+    for text in fmt.notes(file.attrs, list(file.values())):
+        report.add("note", "canonical", text)
+    if not report.errors:
+        report.add(*save_again(file, watch))
+    return report
+
+
+def add_structure(report: Report, errors: "List[FormatError]", last: "Optional[FormatError]",
+                  texts: Any) -> None:
+    """Add the errors of each check, or what its text says; after the last error: not reached."""
+    reached, errors = True, errors + ([last] if last else [])
+    for check, text in texts:
+        found = [error for error in errors if error.check == check]
+        for error in found:
+            error.path = report.path
+            report.fail(error)
+        if not found and text:
+            report.add(*(("ok", check, text) if reached else ("-", check, "not reached")))
+        reached = reached and last not in found
+
+
+def note_places(report: Report, file: File) -> None:
+    """Note tensors that are not aligned, and those whose bytes overlap in part."""
+    align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
+    stored = [item for item in file.values() if item.stored_nbytes]
+    odd = [item for item in stored if item.start % align]
+    shared, owner = [], (0, 0, 0)
+    for start, end, i in sorted([(item.start, item.start + item.stored_nbytes, i)
+                                 for i, item in enumerate(stored)]):
+        if start < owner[1] and (start, end) != owner[:2]:  # the same twice is tied weights
+            shared.append((stored[i], stored[owner[2]]))
+        if end > owner[1]:
+            owner = start, end, i
+    rows = [("alignment", f"its data are not at a multiple of {align}", item) for item in odd]
+    rows += [("bounds", f"its bytes overlap those of {safe_repr(other.name)} in part", item)
+             for item, other in shared]
+    for check, text, item in rows[:5]:
+        report.add("note", check, text, item.name, item.start)
+    if rows[5:]:
+        report.add("note", rows[5][0], f"{len(rows) - 5} more")
+    if align > 1 and len(file) and not odd:
+        report.add("ok", "alignment", f"all data at multiples of {align}")
+
+
+def has_much_work(file: File) -> bool:
+    """Return whether to check the values would take far more than the file is."""
+    most = MAX_COPIES * file.nbytes
+    sparse = [item for item in file.values() if isinstance(item, Sparse)]
+    if [item for item in sparse if item.decoded_nbytes() > most]:
+        return True
+    try:
+        check_work(list(file.items()))
+    except ValueError:
+        return True
+    return False
+
+
+def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
+    """Check each shard of a model, and that the index agrees with them."""
+    total = 0
+    if file.source.file_id is None:
+        what = "not looked for: they lie beside the index, which has no path"
+        report.add("-", "shards", what)
+        return
+    for shard in file.attrs["shards"]:
+        problems, nbytes = list_shard_problems(file, shard, deep, watch)
+        total += nbytes
+        for name, what in problems[:MAX_ERRORS - len(report.errors)]:
+            report.fail(FormatError(what, None, "shards", name, file.path, "shards"))
+        if not problems:
+            what = f"{safe_repr(shard)}: {plural(len(file.names[shard]), 'tensor')}"
+            report.add("ok", "shards", what)
+    stated = file.attrs["index"].get("total_size")
+    if stated is not None and not [error for error in report.errors if error.tensor is None]:
+        what = f"total_size is {short_repr(stated)}, the tensors have {plural(total, 'byte')}"
+        report.add("ok" if stated == total else "note", "shards", what)
+
+
+def list_shard_problems(file: ShardedFile, shard: str, deep: bool,
+                        watch: Any) -> "Tuple[List[Tuple[Optional[str], str]], int]":
+    """Return ((tensor, what is wrong) of a shard, the bytes of its tensors)."""
+    try:
+        with file.read_shard(file.open_shard(shard)) as found:
+            problems = list(file.misplaced(shard, found))
+            problems += [(error.tensor, f"{safe_repr(shard)}: {error.what}")
+                         for error in check_file(found.source, found.fmt, deep, watch).errors]
+            return problems, sum([item.stored_nbytes for item in found.values()])
+    except FormatError as error:
+        return [(error.tensor, f"{safe_repr(shard)}: {error.what}")], 0
+
+
+def note_layout(report: Report, fields: "List[Field]") -> None:
+    """Note odd padding and bytes without a name."""
+    odd = [field for field in fields if field.kind == "padding" and field.value is not None]
+    if odd and not report.errors:
+        text = f"{plural(len(odd), 'range')} of padding {odd[0].value}"
+        report.add("note", "padding", text, None, odd[0].offset)
+    # A tensor that was left out for an error leaves its bytes without a name.
+    unused = [field for field in fields if field.kind == "unused" and not report.errors]
+    if unused:
+        nbytes = plural(sum([field.nbytes for field in unused]), "byte")
+        text = f"{nbytes} in {plural(len(unused), 'range')} that no field names"
+        report.add("note", "padding", text, None, unused[0].offset)
+
+
+def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
+    """Check the checksums and the values of all tensors; what is alike is one row."""
+    statuses: "List[str]" = []
+    left: "Dict[Any, List[Tensor]]" = Map()  # (check, why not) -> tensors
+    decoded = 0
+    nbytes = sum([item.stored_nbytes for item in file.values()])
+    for item in watch(file.values(), nbytes, lambda item: item.stored_nbytes):
+        try:
+            statuses += check_checksums(report, file.fmt, item, deep, left)
+            if item.unreadable:
+                left.setdefault(("contents", item.unreadable), []).append(item)
+            decoded += check_values(file.fmt, item)
+        except Unsupported as error:
+            left.setdefault(("contents", error.what), []).append(item)
+        except FormatError as error:
+            error.check, error.tensor = "contents", item.name
+            report.fail(error)
+    for (check, why), items in left.items():
+        more = f", as {plural(len(items) - 1, 'other tensor')}" if items[1:] else ""
+        report.add("-", check, f"not checked{more}: {why}", items[0].name, items[0].offset)
+    agreed = statuses.count("ok")
+    text = f"{agreed} of {len(statuses)} agree" if statuses else "none stored"
+    report.add("ok" if agreed else "-", "checksums", text)
+    if decoded:
+        report.add("ok", "contents", f"{plural(decoded, 'zstd blob')} decoded in full")
+
+
+def check_checksums(report: Report, fmt: "Format", item: Tensor, deep: bool,
+                    left: Any) -> "List[str]":
+    """Check the checksums of a tensor; return their statuses."""
+    statuses = []
+    for label, part, digest in fmt.checksums(item):
+        status, text = fmt.check_digest(part, digest, deep)
+        statuses.append(status)
+        if status == "FAIL":
+            error = item.error(label + text)
+            error.check = "checksums"
+            report.fail(error)
+        elif status == "-":
+            left.setdefault(("checksums", label + text), []).append(item)
+    return statuses
+
+
+def check_values(fmt: "Format", item: Tensor) -> int:
+    """Raise what is wrong with the values of a tensor: an index, damaged zstd, an odd byte.
+
+    Return how many encoded parts were decoded.
+    """
+    parts = list(item.components.values()) if isinstance(item, Sparse) else [item]
+    encoded = [part for part in parts if part.encoding != "raw" and not part.unreadable]
+    for part in encoded:
+        for _ in part.iter_decoded():
+            pass
+    wrong = fmt.odd_byte(item)
+    if wrong:
+        error = item.error(f"byte {wrong[0]} of the data: {wrong[1]}")
+        error.offset += wrong[0] if item.encoding == "raw" else 0
+        raise error
+    return len(encoded)
+
+
+def save_again(file: File, watch: Any) -> "Tuple[str, str, str, None, Optional[int]]":
+    """Save the file in the order of its data; return the row: whether it has the same bytes."""
+    at, source, check = 0, file.source, "canonical"
+    try:
+        blocks = iter_parts(encode_file(file.fmt, file, None, None, {}), BLOCK)
+        for block in watch(blocks, source.nbytes):
+            stored, block = source.view(at, len(block)), memoryview(block)
+            if stored != block:
+                same = [x == y for x, y in zip(bytes(stored), bytes(block))] + [False]
+                at += same.index(False)
+                return "note", check, "saved again, it differs from here on", None, at
+            at += len(block)
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
+        text = "it cannot be saved again: " + str(error).split("\n")[0]
+        return "-", check, text, None, None
+    if at < source.nbytes:
+        return "note", check, "saved again, it ends here", None, at
+    return "ok", check, "saved again, it has the same bytes", None, None
+
+
+# -- [11c] convert ---------------------------------------------------------------------------------
+
+FILE_CONTENT = ("scalars", "operations", "dims")  # attrs of files that are no facts of the format
+
+
+class Summary(Result):
+    """What convert() did; str() of it is for a person."""
+
+    def __init__(self) -> None:
+        self.copied: "List[str]" = []
+        self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, now NaN)
+        self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
+        self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
+        self.dropped: "List[str]" = []  # content, only with drop=True
+        self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
+        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
+        self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
+        self.nbytes = 0  # of the target
+
+    def __repr__(self) -> str:
+        lines = [f"{plural(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
+        lines += self.cast_lines()
+        lines += [f"renamed: {safe_repr(old)} -> {safe_repr(new)}" for old, new in self.renamed[:5]]
+        if len(self.renamed) > 5:
+            lines.append(f"renamed: {len(self.renamed) - 5} more")
+        if self.missing:
+            lines.append(f"missing: {join_names(self.missing)}")
+        lines += [f"metadata as text: {short_repr(key)}" for key in self.as_text]
+        for key, old, new in self.changed:
+            change = "removed" if new is None else (
+                f"added: {short_repr(new)}" if old is None
+                else f"{short_repr(old)} -> {short_repr(new)}")
+            lines.append(f"metadata {short_repr(key)}: {change}")
+        lines += [f"dropped: {text}" for text in self.dropped]
+        return "\n".join(lines + [f"wrote {plural(self.nbytes, 'byte')}"])
+
+    def cast_lines(self) -> "List[str]":
+        """Return a line for the casts of each kind: how many, and what they lost."""
+        alike, lost = Map(), dict([(name, (infinite, nan)) for name, infinite, nan in self.lost])
+        for name, old, new, exact in self.cast:
+            alike.setdefault((old, new, exact), []).append(name)
+        lines = []
+        for (old, new, exact), names in alike.items():
+            infinite, nan = map(sum, zip(*[lost.get(name, (0, 0)) for name in names]))
+            how = "exact" if exact else "rounded"
+            if infinite:
+                how += f"; {plural(infinite, 'value')} became infinite"
+            if nan:
+                how += f", {nan} NaN" if infinite else f"; {plural(nan, 'value')} became NaN"
+            who = safe_repr(names[0]) if len(names) == 1 else plural(len(names), "tensor")
+            lines.append(f"cast: {who} {old} -> {new} ({how})")
+        return lines
+
+
+class Reasons:
+    """Collects why a conversion is refused; equal reasons become one."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.rows = title, Map()  # (noun, why, option, its value) -> names
+
+    def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
+        self.rows.setdefault((noun, why, option, value), []).append(name)
+
+    def error(self) -> ValueError:
+        """Return what was collected, as an error that has it as `.reasons`."""
+        error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
+        error.reasons = self
+        return error
+
+    def text(self, remedy: Any) -> str:
+        """Return a line for each reason; of an option and its value `remedy` makes a text."""
+        lines = []
+        for (noun, why, option, value), names in self.rows.items():
+            who = f"{noun} " + ", ".join([short_repr(name, 200) for name in names[:10]])
+            who += f", {len(names) - 10} more" if len(names) > 10 else ""
+            if noun == "tensor" and len(names) > 1:
+                who = plural(len(names), noun)
+            way = f": {remedy(option, value)}" if option else ""
+            lines.append(f"{truncate(who, MAX_LINE // 2)}: {truncate(why, MAX_LINE // 4)}{way}")
+        return f"{self.title} cannot hold\n  {join_lines(lines)}"
+
+
+def convert(source: "Union[Source, File]", target: Target, *,
+            format: "Optional[str]" = None, cast: Any = None, only: Any = None,
+            exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
+            metadata: Any = None, meta: Any = None, partial: bool = False, watch: Any = None,
+            **options: Any) -> Summary:
+    """Write the tensors of a source, or a File, in a format; return what was done.
+
+    Nothing changes silently: what the target cannot hold is a ValueError with all reasons. `cast`:
+    {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
+    `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
+    shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
+    `drop`: leave out content that has no place (custom attributes, scalars, metadata).
+    metadata="text": numbers in metadata as text where the target holds text only. `meta`: metadata
+    to set, or with the value None to remove. `partial`: as in load(). `options` and memory: as in
+    save(). `watch`(blocks, nbytes): returns an iterator over the blocks that are written.
+
+    >>> from io import BytesIO
+    >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
+    1 tensor copied, 0 cast
+    wrote 264 bytes
+    """
+    if not isinstance(source, File):
+        with load(source, partial=partial) as file:
+            return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
+                           rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
+                           watch=watch, **options)
+    fmt = choose_generation(target_format(format, target, None), source, [], None, options)
+    check_options(fmt, options)
+    if metadata not in (None, "text"):
+        raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
+    # 1 the tensors that are taken, and their names
+    work = Conversion(source, fmt, cast, dense, drop)
+    chosen = in_order(source, select_names(source, only, exclude))
+    names = rename_all([name for name, _ in chosen], rename)
+    if source.attrs.get("missing") and not chosen:
+        raise ValueError("none of the tensors is whole: nothing to convert")
+    check_work(chosen, bool(cast))
+    # 2 what the target holds of them, of the metadata, of the attributes
+    items = [(names[name], work.fit_tensor(name, item)) for name, item in chosen]
+    fitting = work.fit_metadata(names, options, meta or {}, metadata == "text")
+    work.leave_attrs(chosen)
+    work.check_names(names)
+    if work.reasons.rows:
+        raise work.reasons.error()
+    # 3 the file
+    blocks = fmt.write(items, fitting, work.attrs, options)
+    check_stored(chosen)
+    if watch is not None:
+        blocks = watch(iter_parts(blocks, 16 << 20), sum([item.nbytes for _, item in items]))
+    work.summary.nbytes = write_out(target, blocks)
+    return work.summary
+
+
+class Conversion:
+    """One call of convert(): what becomes of tensors, metadata and attributes, or why not."""
+
+    def __init__(self, file: File, fmt: "Format", cast: Any, dense: bool, drop: bool) -> None:
+        self.file, self.fmt, self.dense, self.drop = file, fmt, dense, drop
+        self.summary, self.reasons = Summary(), Reasons(fmt.TITLE)
+        self.attrs = native_file_attrs(file, fmt)
+        self.cast: Any = cast
+        if hasattr(cast, "items"):
+            self.cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
+                         for old, new in cast.items()}
+        elif cast is not None:
+            self.cast = as_dtype(cast)
+
+    def lose(self, noun: str, name: Any, why: str, text: str) -> None:
+        """Note content that has no place: as dropped, if that was asked for."""
+        if self.drop:
+            self.summary.dropped.append(text)
+        else:
+            self.reasons.add(noun, name, why, "drop")
+
+    def fit_tensor(self, name: str, item: Any) -> Any:
+        """Return a tensor as the target can hold it, dense or with another dtype; note both."""
+        old, fmt, reasons = item.dtype or "", self.fmt, self.reasons
+        is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
+        if is_sparse:
+            item = cast_tensor(item, old)  # made dense when it is written, one at a time
+            if self.dense:
+                self.summary.cast.append((name, "sparse", "dense", True))
+            else:
+                reasons.add("tensor", name, "sparse", "dense")
+        new = self.cast.get(old) if isinstance(self.cast, dict) else self.cast
+        if isinstance(self.cast, str):
+            stays = fmt.can_copy_opaque(item) if old == "qfloat" else old not in ITEMSIZE
+            new = None if stays or old in fmt.DTYPES else self.cast
+        if new is None or new == old:
+            self.summary.copied += [] if is_sparse else [name]
+        else:
+            try:
+                item = self.cast_one(name, item, new)
+            except FormatError:
+                raise
+            except ValueError as error:
+                reasons.add("tensor", name, f"cast to {new}: {error}")
+                return item
+        for why in fmt.tensor_problems(item):
+            remedy = self.remedy(item)  # what `why` says of one after its `;` is of save()
+            reasons.add("tensor", name, why.partition("; ")[0] if remedy[0] else why, *remedy)
+        return item
+
+    def remedy(self, item: Tensor) -> "Tuple[str, str]":
+        """Return the option that lets the target hold a tensor, and its value."""
+        old, dtypes = item.dtype, self.fmt.DTYPES
+        if old == "qfloat" and "float32" in dtypes:
+            return "cast", "float32"
+        if item.unreadable is not None or old is None:
+            return "exclude", "NAME"
+        exact = [new for new in ITEMSIZE if old in ITEMSIZE and cast_is_exact(old, new)]
+        rounding = ["int32", "float32"] if old in FLOAT_DIGITS else ["float32", "int32"]
+        for new in reversed(rounding + exact) if old not in dtypes else ():
+            if new in dtypes:
+                return "cast", new
+        return "", ""
+
+    def cast_one(self, name: str, item: Any, new: str) -> Any:
+        """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+        values, exact = item, item.dtype != "qfloat"
+        if isinstance(item, Quantized):
+            values = cast_tensor(item, "float32")
+        elif isinstance(item, Sparse):
+            values = item.components["values"]
+        else:
+            item.check_readable()
+        infinite = nan = 0
+        if not cast_is_exact(values.dtype, new):
+            same, infinite, nan = find_losses(values, values.dtype, new)
+            exact = exact and same
+        self.summary.cast.append((name, item.dtype, new, exact))
+        self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
+        return item.astype(new) if isinstance(item, Sparse) else cast_tensor(item, new)
+
+    def check_names(self, names: "Dict[str, str]") -> None:
+        """Note which names are new ones, and which the target cannot hold."""
+        self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
+        for name, new in names.items():
+            why = self.fmt.name_problem(new)
+            if why is not None:
+                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
+
+    def fit_metadata(self, names: Any, options: Facts, meta: Facts, as_text: bool) -> Facts:
+        """Return the metadata that the target holds; note what is left out, or written as text."""
+        metadata = self.change_metadata(metadata_values(self.file, names), meta)
+        no_place = self.fmt.no_metadata(dict(self.attrs, **options))
+        for key, value in list(metadata.items()):
+            why = no_place or self.fmt.metadata_problem(key, value)
+            text = repr(value) if isinstance(value, (int, float)) else None
+            fits = text is not None and not no_place and (
+                self.fmt.metadata_problem(key, text) is None)
+            if why is None:
+                stored = self.fmt.stored_number(value)
+                self.summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
+            elif fits and as_text:
+                metadata[key] = text
+                self.summary.as_text.append(key)
+            else:
+                del metadata[key]
+                if is_idle(self.file, key):
+                    self.summary.left_behind.append(f"metadata {key}")
+                elif fits and not self.drop:
+                    self.reasons.add("metadata", key, why, "metadata", "text")
+                else:
+                    self.lose("metadata", key, why, f"metadata {short_repr(key)} ({why})")
+        return metadata
+
+    def change_metadata(self, found: "Dict[Any, List[Any]]", meta: Facts) -> Facts:
+        """Return the metadata with those set that the user gave, and without those of None."""
+        metadata: Facts = Map([(key, values[0]) for key, values in found.items()
+                               if len(values) == 1])
+        for key in [key for key in found if key not in metadata and key not in meta]:
+            why = "the files do not agree on it"
+            self.lose("metadata", key, why, f"metadata {short_repr(key)} ({why})")
+        for key, value in meta.items():
+            if value is None and key not in found:
+                raise ValueError(f"meta: there is no metadata {short_repr(key)}")
+            old = metadata.get(key)
+            self.summary.changed += [(key, old, value)] * (repr(old) != repr(value))
+            metadata[key] = value
+            if value is None:
+                del metadata[key]
+        return metadata
+
+    def leave_attrs(self, items: Items) -> None:
+        """Note the attributes that the target does not store; content needs `drop`."""
+        fmt, file, left = self.fmt, self.file, set(self.summary.left_behind)
+        self.summary.missing = file.attrs.get("missing", [])
+        for key, value in file.attrs.items():
+            if key in self.attrs or key == "missing":
+                continue
+            if key in FILE_CONTENT and value not in (None, {}):
+                self.lose("file attribute", key, "there is no place for it",
+                          f"file attribute {short_repr(key)}")
+            else:
+                left.add(key)
+        for name, item in items:
+            native: Any = fmt.native_attrs(item)
+            left.update([key for key in item.attrs if key not in native])
+            for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
+                self.lose("tensor", name, f"attribute {short_repr(key)} has no place there",
+                          f"tensor {short_repr(name, 200)}: attribute {short_repr(key)}")
+        self.summary.left_behind = sorted(left)
+
+
+def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
+    """Return names of a File by two lists: an exact name wins, else each is a shell pattern."""
+    if only is None and not exclude:
+        return list(file)
+    names, chosen = set(file), {}
+    for title, patterns in ("only", only), ("exclude", exclude):
+        chosen[title] = set(names if patterns is None and title == "only" else ())
+        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+            from fnmatch import fnmatchcase  # boards lack it
+            found = [pattern] if pattern in names else [
+                name for name in names if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"{title}: no tensor is called {short_repr(pattern)}")
+            chosen[title].update(found)
+    left = chosen["only"] - chosen["exclude"]
+    return [name for name in file if name in left]
+
+
+def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
+    """Return the new name of each: by a function, or a mapping of names and patterns with a `*`.
+
+    An exact name wins, then the first pattern. ValueError where two get the same name.
+    """
+    known, owners, renamed = set(names), Map(), {}
+    rules = Map([(name, rename(name)) for name in names]) if callable(rename) else rename or {}
+    for old, new in sorted(rules.items(), key=lambda pair: pair[0] not in known):
+        if not isinstance(new, str):
+            raise TypeError(f"rename: a name is a str, not {short_repr(new)}")
+        start, star, end = str(old).partition("*")
+        found = [old] if old in known else [
+            name for name in names if star and len(name) >= len(start + end)
+            and name.startswith(start) and name.endswith(end)]
+        if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
+            what = f"no tensor is called {short_repr(old)} (one `*` is for any text)"
+            raise ValueError("rename: " + what)
+        for name in found:
+            text = name[len(start):len(name) - len(end)]
+            renamed.setdefault(name, new if old in known else new.replace("*", text))
+    for name in names:
+        new = renamed.setdefault(name, name)
+        other = owners.setdefault(new, name)
+        if other != name:
+            raise ValueError(f"rename: {safe_repr(other)} and {safe_repr(name)} would both be "
+                             f"{safe_repr(new)}")
+    return Map([(name, renamed[name]) for name in names])
+
+
+def is_idle(file: File, key: Any) -> bool:
+    """Return whether a key of metadata may be left out: "pt", of a library that wrote the file."""
+    return file.format == "safetensors" and key == "format"
+
+
+def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
+    """Return whether a cast there and back gives the same; how many become infinite, and NaN."""
+    same, infinite, nan = True, 0, 0
+    for part in iter_parts(item.iter_bytes(), PART):
+        data = bytes(part)
+        if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
+            tops, zeros = data[3::4], bytes(len(data) // 4)
+            if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
+                continue
+        there = cast_block(data, old, new)  # an error of integers that do not fit
+        try:
+            same = same and bytes(cast_block(there, new, old)) == data
+        except ValueError:
+            same = False
+        values = unpack_values(new, there) if new in FLOAT_DIGITS else ()
+        if not -INFINITY < sum(values) < INFINITY:
+            for x, y in zip(unpack_values(old, data), values):
+                if x == x and y != y:
+                    nan += 1
+                elif abs(y) == INFINITY and abs(x) != INFINITY:
+                    infinite += 1
+    return same, infinite, nan
+
+
+# -- [11d] diff ------------------------------------------------------------------------------------
+
+
+class Diff(Result):
+    """What diff() found: true when something differs, str() of it is for a person.
+
+    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each, its
+    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
+    "changes" for a person, and where values changed their "count", "max_abs" and "max_rel", of NaN
+    against a number both infinite, and "not_finite", how many NaN and infinities are among them.
+    """
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b, self.tensors = a.path, b.path, len(set(a).union(b))
+        self.differences: "List[Facts]" = []
+
+    def __bool__(self) -> bool:
+        return bool(self.differences)
+
+    def __repr__(self) -> str:
+        lines = []
+        for row in self.differences:
+            is_tensor = row["kind"] == "tensor"
+            changes = [text if is_tensor else short_repr(text) for text in row["changes"]]
+            what = safe_str(row["name"]) if is_tensor else f"{row['kind']} {safe_str(row['name'])}"
+            lines.append(f"{row['sign']} {what}: {(', ' if is_tensor else ' -> ').join(changes)}")
+        number = plural(len(self.differences), "difference")
+        return "\n".join(lines + [f"{plural(self.tensors, 'tensor')}, {number}"])
+
+    def add(self, noun: str, name: str, a: Any, b: Any, row: Facts) -> None:
+        sign = "~" if name in a and name in b else "-" if name in a else "+"
+        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+
+
+def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
+         watch: Any = None) -> Diff:
+    """Return what differs between two sources or Files, of any formats: a Diff.
+
+    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity.
+    Custom attributes are compared, those of formats are not. `mmap`: as in load(). `watch`(names,
+    nbytes, size): returns an iterator over the names, of tensors of size(name) bytes.
+
+    >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
+    >>> diff(one, two)
+    ~ w: 1 value changed, by 0.5 at most
+    1 tensor, 1 difference
+    >>> bool(diff(one, two, rtol=0.5))
+    False
+    """
+    if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
+        raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
+    for one in (a, b):
+        if not isinstance(one, File):
+            with load(one, mmap=mmap) as file:
+                both = (file, b) if one is a else (a, file)
+                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
+        check_work(list(one.items()))
+    found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
+    if watch is not None:
+        names = watch(names, sum([item.nbytes for item in a.values()]),
+                      lambda name: a[name].nbytes if name in a else 0)
+    for name in names:
+        row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
+        if row:
+            found.add("tensor", name, a, b, row)
+    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
+    metadata = [{key: values if values[1:] else values[0] for key, values
+                 in metadata_values(file).items()} for file in (a, b)]
+    for noun, (x, y) in ("metadata", metadata), ("scalar", scalars):
+        for key in Map.fromkeys(list(x) + list(y)):
+            changes = [facts[key] for facts in (x, y) if key in facts]
+            idle = a.fmt is not b.fmt and (is_idle(a, key) or is_idle(b, key))  # convert leaves it
+            if not idle if len(changes) == 1 else to_json(changes[0]) != to_json(changes[1]):
+                found.add(noun, key, x, y, {"changes": changes})
+    return found
+
+
+def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
+    """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
+    texts = [f"{dtype_words(item)} {short_repr(item.shape)}" for item in both]
+    if len(both) == 1 or both[0].shape != both[1].shape:
+        return {"changes": [" -> ".join(texts)]}
+    a, b = both
+    row: Facts = {"changes": [] if texts[0] == texts[1] else [" -> ".join(texts)]}
+    try:
+        diff_values(a, b, row, rtol, atol)
+    except Unsupported as error:
+        if stored_facts(a) != stored_facts(b) or places_other_bytes(a):
+            row["changes"].append(f"not known to be the same: {error.what}")
+    for key in Map.fromkeys(list(a.custom) + list(b.custom)):
+        texts = [short_repr(item.custom[key]) if key in item.custom else "absent" for item in both]
+        if key not in a.custom or key not in b.custom or (
+                to_json(a.custom[key]) != to_json(b.custom[key])):
+            row["changes"].append(f"attribute {short_repr(key)}: {' -> '.join(texts)}")
+    return row if row["changes"] else {}
+
+
+def stored_facts(item: Tensor) -> "List[Any]":
+    """Return what is stored of a tensor without values here: what the file says, all bytes."""
+    parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
+    said = {key: value for key, value in item.attrs.items() if key not in ("checksum", "param_id")}
+    return [item.format, item.shape, item.byteorder, item.encoding, to_json([said, item.custom]),
+            [part.raw for part in parts.values()]]
+
+
+def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
+    """Compare in constant memory: bytes first, numbers where they differ; note what is found."""
+    old, new = str(a.dtype), str(b.dtype)
+    count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
+    for part, other in zip(iter_groups(a), iter_groups(b)):
+        if old == new and part == other:
+            continue
+        same = False
+        for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
+            if x == y or (x != x and y != y):
+                continue
+            gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
+            if gap <= atol + rtol * abs(y) and gap < INFINITY:
+                continue
+            count += 1
+            if not gap < INFINITY:  # NaN or infinity against another value
+                odd, gap = odd + 1, INFINITY
+            most = max(most, gap)
+            ratio = max(ratio, gap / abs(y) if y and gap < INFINITY else INFINITY)
+    near = rtol or atol
+    if count:
+        by = "" if odd else f", by {most!r} at most"
+        by += f", {odd} of them from or to NaN or infinity" if odd else ""
+        row["changes"].append(f"{plural(count, 'value')} changed{by}")
+        row.update(count=count, not_finite=odd, max_abs=most, max_rel=ratio)
+    elif not same and (old != new or not near):
+        bits = ", other bits (-0.0 or NaN)" if old == new else ""
+        row["changes"].append("close values" if near else "same values" + bits)
+
+
+def iter_groups(item: Tensor) -> Blocks:
+    """Yield the row-major bytes of PART elements, then of those that are left."""
+    nbytes, rest = PART * item.check_readable(), b""
+    for part in iter_parts(item.iter_bytes(), PART):
+        rest += part
+        if len(rest) >= nbytes:
+            yield rest[:nbytes]
+            rest = rest[nbytes:]
+    yield rest
+
+
+# -- [12a] page ------------------------------------------------------------------------------------
+# What `explain` shows, and the page of `explain --html`: a strip of the file, its tensors, then a
+# row for each field, whose bytes stand in the columns of their offsets. No script: links lead, the
+# browser searches. What the file says is monospace, what we say is not.
+
+PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
+PAGE_PARTS = 400  # of the strip, about
+PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{title}}</title><style>
+:root{color-scheme:light dark;--dim:light-dark(#5b6268,#a3aab1);--paper:light-dark(#fdfcfa,#15181b)}
+.structure{--t:light-dark(#dbe5fa,#233557);--c:light-dark(#2a57a5,#8fb5fb)}
+.data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,#66d1ae)}
+.padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}
+.unused,.unreached{--t:light-dark(#fbe3b4,#4a3911);--c:light-dark(#7d5100,#efc063)}
+.fault{--t:light-dark(#fbd5d0,#64211d);--c:light-dark(#a81d16,#ff9d92)}
+*{box-sizing:border-box}
+html{scroll-padding:9rem 0 25vh}
+body{margin:auto;max-width:1480px;padding:0 1.5rem 4rem;background:var(--paper);
+color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}
+h1{margin:1rem 0 .2rem;overflow-wrap:anywhere}
+p{margin:.4rem 0}
+a{color:inherit}
+.key span{margin-right:1.6em}
+.key i,.banner{background:var(--t);border-left:6px solid var(--c)}
+.key i{display:inline-block;width:1.2em;height:.9em;margin-right:.4em}
+.banner{padding:.6rem 1rem;overflow-wrap:anywhere}
+nav{position:sticky;top:0;display:flex;height:44px;padding:3px 0;background:var(--paper)}
+nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--t);
+border-bottom:4px solid var(--c);border-right:1px solid var(--paper);
+font:11px/1.3 monospace;white-space:pre;text-decoration:none}
+pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
+.scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
+table{border-collapse:collapse}
+th{text-align:left;color:var(--dim);position:sticky;top:0;background:var(--paper)}
+#fields th{top:44px}
+td,th{padding:.1rem 1rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}
+td:last-child{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}
+tr:target{background:light-dark(#fff2ad,#3b3516)}
+.n{text-align:right}
+.at,.hex,th{white-space:pre}
+.hex span{background:var(--t)}
+.hex i,.at{color:var(--dim);font-style:normal}
+.name{padding-left:calc(var(--d)*1.2em)}
+.fault .name{color:var(--c);font-weight:700}
+</style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key">{{key}}</p>{{banner}}
+<nav>{{strip}}</nav><details><summary>How {{format}} is built, and where it is here</summary>
+<pre>{{layout}}</pre></details>
+<details open><summary>{{count}}</summary><section class="scroll"><table><tr><th>name</th>
+<th>dtype, shape</th><th>bytes</th><th>at</th><th>first values</th></tr>
+{{tensors}}</table></section></details>
+<table id="fields"><tr><th>offset</th>
+<th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th>field</th><th>value</th>
+<th>meaning</th></tr>{{rows}}</table></body></html>
+"""
+
+
+class Explained:
+    """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
+
+    def __init__(self, source: Any, tensor: "Optional[str]" = None, start: int = 0) -> None:
+        self.source, self.fmt = source, detect_format(source)
+        reading = Reading(source, [])
+        fields, _, self.error = list_fields(self.fmt, reading)
+        aim_offsets(fields)
+        self.fields = fields
+        self.missing = list(reading.missing) + reading.unnamed
+        self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
+        self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
+        reach = 0
+        for field in fields:
+            end = field.offset + field.nbytes
+            self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+            reach = max(reach, end)
+        name = tensor and truncate(tensor, MAX_PATH)
+        self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
+            name in (None, field.tensor) and field.offset + field.nbytes > start)]))
+
+
+def rows_of(fields: "List[Field]") -> Blocks:
+    """Yield (field, name, value, meaning), as texts; the name without that of the field around."""
+    around: Any = {}  # names by depth
+    for field, after in zip(fields, fields[1:] + fields[-1:]):
+        before, name = around.get(field.depth - 1, ""), field.name
+        around[field.depth] = name[:-6] if name.endswith(".table") else name  # of FlatBuffers
+        if before and name.startswith(before) and name != before:
+            name = name[len(before):].lstrip(".")
+        elif field.depth:  # tensors[0].x -> [0].x
+            name = name[max(0, name.find("[")):]
+        value = "" if field.value is None else short_repr(field.value, 40)
+        if field.kind in ("padding", "unused", "unreached"):
+            value = plural(field.nbytes, "byte")
+        elif field.kind == "data":
+            value = safe_str(str(field.value))  # a role of a file is any text
+        meaning = field.doc
+        if after.depth > field.depth and field.tensor is not None and (
+                field.tensor not in field.name and field.value != 0):
+            meaning += ", of " + safe_str(field.tensor)
+        meaning += "" if field.target is None else f" -> 0x{field.target:x}"
+        yield field, safe_str(name), value, meaning
+
+
+NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
+
+
+def doc_of(fmt: "Format") -> str:
+    """Return the docstring of a format, which draws its layout, without indentation."""
+    from textwrap import dedent
+    return dedent("    " + (fmt.__doc__ or NO_DOCSTRING)).strip()
+
+
+def hex_of(data: bytes) -> str:
+    """Return bytes as digits with blanks between: 00 1f ff."""
+    return " ".join(["%02x" % byte for byte in data])
+
+
+def make_page(found: Explained) -> "Tuple[str, str]":
+    """Return the page of a file, and how many fields it shows."""
+    import re
+    rows, title, total = found.rows, found.fmt.TITLE, found.source.nbytes
+    picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
+    summary, facts = plural(len(picked), "field"), f"{title}, {total:,} bytes"
+    if len(picked) < len(rows):
+        summary += f", {len(rows) - len(picked)} left out"
+        facts += (f"; {len(rows) - len(picked)} fields in the middle are left out: for a page of "
+                  f"them, --from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
+    name = html_escape(safe_str(os.path.basename(found.source.path or "the data")))
+    key = "".join([f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
+                   f"{count:,} bytes ({100 * count / total:.1f} %)</span>"
+                   for kind, count in found.sums.items() if count])
+    data = [row[0] for row in rows if row[0].kind == "data"]
+    count = plural(len(data), "range") + " of tensors" + (
+        f", {PAGE_ROWS} shown" if len(data) > PAGE_ROWS else "")
+    parts = {"title": name, "facts": html_escape(facts, MAX_LINE), "key": key, "format": title,
+             "banner": page_banner(found), "strip": page_strip([row[0] for row in rows]),
+             "layout": page_layout(found), "count": count,
+             "tensors": page_tensors(data[:PAGE_ROWS]), "rows": page_rows(found.source, picked)}
+    page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
+    return page.encode("ascii", "xmlcharrefreplace").decode(), summary
+
+
+def page_banner(found: Explained) -> str:
+    """Return what is wrong with a broken file."""
+    if found.error is None:
+        return ""
+    missing = "Not whole: " + join_names(found.missing, 10) if found.missing else ""
+    fault = [row[0] for row in found.rows if row[0].kind == "fault"][0]
+    return (f'<p class="banner fault"><b>This file is broken: '
+            f"{html_escape(found.error.what, MAX_LINE)}.</b> The fault is at {link(fault.offset)}, "
+            f"{html_escape(fault.name)}; {found.sums['unreached']:,} bytes were not read. "
+            f"{html_escape(missing, MAX_LINE)}</p>")
+
+
+def link(offset: int) -> str:
+    return f'<a href="#0x{offset:x}">0x{offset:x}</a>'
+
+
+def page_layout(found: Explained) -> str:
+    """Return the drawn layout; in front of each row where it is in this file, if it is there."""
+    import re
+    lines = []
+    for line in doc_of(found.fmt).split("\n"):
+        label = re.match(r"(\S.{0,11}?)(?:  +| +(?==))", line)
+        at = place_of(label.group(1), found) if label else None
+        place = " " * 12 if at is None else link(at) + " " * (12 - len(f"0x{at:x}"))
+        lines.append(place + html_escape(line, MAX_LINE) if line else "")
+    return "\n".join(lines)
+
+
+def place_of(label: str, found: Explained) -> "Optional[int]":
+    """Return where a label of a drawn layout is in a file, or None.
+
+    It is an offset, `end-N`, or the name or the kind of a field: the first one is there, or, of
+    an offset, its value says where.
+    """
+    nbytes, at = found.source.nbytes, None
+    if label.isdigit():
+        at = int(label)
+    elif label[:4] == "end-" and label[4:].isdigit():
+        at = nbytes - int(label[4:])
+    for field in [field for field in found.fields if label in (field.name, field.kind)][:1]:
+        at = field.value if "offset" in label else field.offset
+    return at if at is not None and 0 <= at < nbytes else None
+
+
+def page_tensors(data: "List[Field]") -> str:
+    """Return a table of the data of tensors."""
+    return "".join([
+        f'<tr class="data"><td>{html_escape(safe_str(field.name[5:]))}</td>'
+        f'<td>{html_escape(field.value)}</td><td class="n">{field.nbytes:,}</td>'
+        f'<td class="n">{link(field.offset)}</td>'
+        f"<td>{html_escape(field.doc)}</td></tr>\n" for field in data])
+
+
+def page_strip(fields: "List[Field]") -> str:
+    """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
+    from itertools import groupby
+    parts = [list(group) for _, group in groupby(fields, lambda one: (
+        "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
+    if len(parts) > PAGE_PARTS:
+        least = 1 + fields[-1].offset // PAGE_PARTS
+        near = groupby(parts, lambda part: part[0].offset // least)
+        parts = [[field for part in group for field in part] for _, group in near]
+    strip = ""
+    for part in parts:
+        largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
+        size = part[-1].offset + part[-1].nbytes - start
+        name = largest.name[5:] if largest.kind == "data" else largest.kind
+        about = f"{html_escape(safe_str(name))}\n0x{start:x}, {plural(size, 'byte')}"
+        label = about if len(parts) < 20 else ""
+        strip += (f'<a class="{largest.kind}" href="#0x{start:x}" title="{about}" '
+                  f'style="--w:{size ** .33:.4g}">{label}</a>\n')  # cube root: all can be seen
+    return strip
+
+
+def page_rows(source: Any, picked: Any) -> str:
+    """Return a row per field, its bytes in the columns of their offsets."""
+    import re
+    out, before = [], -1
+    for field, name, value, meaning in picked:
+        at, lead = field.offset, 3 * field.lead
+        blanks, most = at % 16, PAGE_BYTES.get(field.kind, 64)
+        data = bytes(source.read(at, min(field.nbytes, most - blanks)))
+        digits = re.sub("(.{47}) ", r"\1\n", "   " * blanks + hex_of(data))[3 * blanks:]
+        left = field.nbytes - len(data)
+        tail = f"\n\u2026 {left:,} more bytes" if left else ""
+        doc = re.sub(r"-&gt; (0x[0-9a-f]+)$", r'<a href="#\1">&rarr;&nbsp;\1</a>',
+                     html_escape(meaning, MAX_LINE))
+        place = f' id="0x{at:x}"' * (at > before)  # the first of this offset
+        out.append(f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
+"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}</td><td class="name"
+style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><td>{doc}</td>
+</tr>""")
+        before = at
+    return "".join(out)
+
+
+# -- [12b] vendor ----------------------------------------------------------------------------------
+#
+# A copy is this file's text without other formats and parts: the sections of a part, or names in
+# them. Of the rest it has what is reached by name from what its users call. Where that names a
+# function or class of a part that was left out, one line stands in its place, which raises.
+
+COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.name, or .class.name
+    "load": "",
+    "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
+    "save": r"(values: tensor\(\)|save|work)\..*",
+    "casts": r"casts, float8\..*|.*\.Tensor\.astype",
+    "zstd": r"zstd\..*|.*\.Tensor\.iter_decoded",
+    "sparse": r"sparse\..*|.*\.open_sparse",
+    "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized)",
+    "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
+    "pickles": r"pickles\..*|.*\.(__reduce__|__deepcopy__)",
+    "shards": r"shards\..*",
+    "tools": r"(other files|repr and previews|places|explain|verify|convert|diff|page|vendor|"
+             r"command line)\..*",
+    "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*"}
+CALLS = {  # what users call of a part
+    "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
+        get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
+        tolist item flat contiguous astype todense components scheme scales dequantize""",
+    "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
+
+
+class Piece:
+    """A statement of the module or of a class: its lines, the names it defines and those it uses.
+
+    A class uses what its bases do; what stands in it are `members`, pieces of their own. `lacks`:
+    the part without which a copy does not have it, or "".
+    """
+
+    lacks = ""
+
+    def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
+        import ast
+        self.title, self.indent = title, "    " if inner else ""
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        outer = list(getattr(node, "decorator_list", ()))
+        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
+            self.first -= 1  # comments in front of it
+        self.defines = defined_names(node)
+        self.members: "List[Piece]" = []
+        if isinstance(node, ast.ClassDef) and not inner:
+            title += f".{node.name}"
+            self.members = [Piece(one, lines, title, True) for one in node.body]
+        self.names: Any = set()
+        self.attributes: Any = set()
+        for one in node.bases if self.members else [node]:
+            find_names(one, self.names, self.attributes)
+
+    def is_reached(self, names: Any) -> bool:
+        """Return whether it is kept: also what defines nothing, or what Python calls."""
+        return not self.defines and not self.lacks or bool([
+            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
+
+    def mark(self, parts: "List[str]") -> None:
+        """Set which of the parts that a copy lacks it belongs to, and those in it."""
+        import re
+        names = [f"{self.title}.{name}" for name in self.defines or [""]]
+        self.lacks = "".join([part for part in parts for name in names
+                              if re.fullmatch(COPY_PARTS[part], name)][:1])
+        for piece in self.members:
+            piece.mark(parts)
+
+    def stub(self) -> str:
+        """Return the line that stands for a function or class that was left out."""
+        return f'{self.indent}{self.defines[0]} = left_out("{self.lacks}")'
+
+
+def bound_name(node: Any) -> "Optional[str]":
+    """Return the name that a node of a syntax tree gives to something."""
+    import ast
+    if isinstance(node, ast.alias):
+        return str(node.asname or node.name.split(".")[0])
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+
+
+def defined_names(node: Any) -> "List[str]":
+    """Return the names that a statement defines, also in its branches."""
+    import ast
+    name = bound_name(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = getattr(node.value, "id", None)  # what a table holds goes with the table
+    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+        return [name] if name else []
+    return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
+
+
+def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and the attributes of any object."""
+    import ast
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+        names.add(node.id)
+    elif isinstance(node, ast.Attribute):
+        attributes.add(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        attributes.add(getattr(node.args[1], "value", None))
+    for child in ast.iter_child_nodes(node):
+        find_names(child, names, attributes, local)
+
+
+def split_source(text: str) -> "List[Piece]":
+    """Return the statements of a source text."""
+    import ast
+    lines = text.split("\n")
+    banners = [(i, line.strip("# -").partition("] ")[2]) for i, line in enumerate(lines)
+               if line[:6] == "# -- ["]
+    return [Piece(node, lines, ([""] + [title for i, title in banners if i < node.lineno])[-1])
+            for node in ast.parse(text).body]
+
+
+def find_kept(pieces: "List[Piece]", wanted: Any, others: Any) -> Any:
+    """Return the pieces that are reached from the names that are wanted.
+
+    `others`: the classes of formats that FORMATS and GENERATIONS do not name in a copy.
+    """
+    kept: Any = set()
+    names, attributes = set(wanted), set(wanted)
+    waiting = [(piece, names) for piece in pieces]
+    found = waiting
+    while found:
+        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        waiting = [pair for pair in waiting if pair not in found]
+        for piece, _ in found:
+            kept.add(piece)
+            if piece.lacks and piece.is_code:
+                continue
+            is_table = piece.defines in (["FORMATS"], ["GENERATIONS"])
+            names.update(piece.names.difference(others if is_table else ()))
+            attributes.update(piece.attributes, piece.names if piece.indent else ())
+            waiting += [(member, attributes) for member in piece.members]
+    return kept
+
+
+def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
+    """Return the lines of what is kept; for each name that is left out and called, one line."""
+    import re
+    lines: Any = dict(enumerate(text.split("\n"), 1))
+    stubs = [piece for piece in kept if piece.lacks and piece.is_code]
+    for piece in [one for piece in pieces for one in piece.members] + pieces:
+        if piece not in kept or piece in stubs:
+            for at in range(piece.first, piece.last + 1):
+                lines.pop(at, None)
+        if piece in stubs and piece.indent:
+            lines[piece.last] = piece.stub()
+        elif piece.members and piece in kept and not (
+                piece in stubs or kept.intersection(piece.members)):
+            lines[piece.last] = "    pass"
+    text = "".join([lines[at] + "\n" for at in sorted(lines)])
+    rows = "".join([piece.stub() + "\n" for piece in pieces if piece in stubs])
+    titles = [piece.title for piece in pieces if piece in kept and not piece.lacks]
+    return "".join([section_text(section, titles, rows)
+                    for section in re.split(r"(?m)^(?=# -- \[)", text)])
+
+
+def section_text(text: str, titles: "List[str]", stubs: str) -> str:
+    """Return the text of a section of a copy; of constants alone without comments, or nothing."""
+    lines = text.split("\n")
+    title = lines[0].strip("# -").partition("] ")[2]
+    if lines[0][:6] == "# -- [" and title not in titles:
+        constants = [line for line in lines[1:] if line and line[0] != "#"]
+        return "\n".join([lines[0], ""] + constants + ["", "", ""]) if constants else ""
+    return text + (stubs + "\n\n") * (title == "left out")
+
+
+def re_sub(pattern: str, new: Any, text: str) -> str:
+    import re
+    return re.sub("(?m)" + pattern, new, text)
+
+
+def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
+              parts: "List[str]") -> str:
+    """Return the text of a copy with some formats and parts."""
+    others = [fmt for fmt in FORMATS + GENERATIONS if fmt not in formats and (
+        fmt.NAME not in parts or find_format(fmt.FAMILY) not in formats)]
+    parts = parts + ["fast"] * ("save" in parts)  # what saves much data, sums it
+    lacks = [part for part in COPY_PARTS if part not in parts]
+    for piece in pieces:
+        piece.mark(lacks)
+    wanted = [name for part in parts for name in CALLS.get(part, "").split()]
+    classes = [type(fmt).__name__ for fmt in others]
+    kept = find_kept(pieces, wanted, classes)
+    known = [name for piece in pieces if piece in kept for name in piece.defines]
+    text = cut_text(text, pieces, kept)
+    text = re_sub(rf"^    ({'|'.join(classes)})\(\),\n", "", text) if classes else text
+    for name, value in (
+            ("__all__", [name for name in __all__ if name in known]),
+            ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS}),
+            ("WITHOUT", lacks)):
+        text = set_value(text, name, value)
+    return describe_copy(text, formats, parts)
+
+
+def set_value(text: str, name: str, value: Any) -> str:
+    """Return the text with another value of a constant."""
+    from textwrap import fill
+    return re_sub(rf"^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+        found.group(1) + str(value), 100, subsequent_indent="    "), text)
+
+
+def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
+    """Return the text of a copy with a docstring that speaks of what is there."""
+    import re
+    titles = ", ".join([fmt.TITLE for fmt in formats])
+    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+             f'    with load("model{formats[0].SUFFIXES[0]}") as file:\n'
+             "        print(list(file.values()))\n\nContents")
+    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
+                  lambda found: about + found.group(1) + '"""', text, count=1)
+    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
+    text = re_sub(r"^    \[\w+\] (.*?)  .*\n",
+                  lambda found: found.group() * (found.group(1) in sections), text)
+    if "tools" not in parts:  # nobody runs what is for type checkers
+        text = re_sub(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
+                      lambda found: found.group(1).replace("    ", ""), text)
+        text = re_sub(r"^    if TYPE_CHECKING:.*\n(?:        .*\n|\n)+|^# (mypy|pyright): .*\n",
+                      "", text)
+    if not {"save", "tools"}.issubset(parts):  # examples ask for both
+        text = re_sub(r'^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
+        text = re_sub(r'\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)
+    text = re_sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
+    text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    return text.rstrip("\n") + "\n"
+
+
+# -- [13] command line -----------------------------------------------------------------------------
+
+MAX_TREE = 30  # lines of `ls --tree`
+SHELL_WORDS = (  # words of Python in messages, those of the command line
+    ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
+    ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
+    ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
+    ("load(partial=True) takes", "--partial takes"),
+    ("partial=True takes", "--partial takes"),
+    ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
+    ("deep=True computes all", "--deep computes all"),
+    ("give format= or a suffix", "give --format or a suffix"))
+
+
+def describe(error: BaseException, path: str = "") -> str:
+    """Return the message of an error, which names the file, in words of the command line."""
+    if isinstance(error, OSError):
+        path = str(error.filename or path)
+        hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
+        return (safe_str(path) + ": " if path else "") + (error.strerror or str(error)) + hint
+    reasons: "Optional[Reasons]" = getattr(error, "reasons", None)
+    if reasons is not None:
+        return reasons.text(lambda option, value: f"--{option}" + (
+            "" if value is True else f" {value}"))
+    return shell_words(error.__str__("utf-8") if isinstance(error, FormatError) else str(error))
+
+
+def shell_words(text: str) -> str:
+    for python, shell in SHELL_WORDS:
+        text = text.replace(python, shell)
+    return text
+
+
+def open_input(path: str) -> Any:
+    """Return the path; instead of "-" a stream of what standard input gives."""
+    from io import BytesIO
+    return path if path != "-" else BytesIO(sys.stdin.buffer.read())
+
+
+def open_output(path: str) -> "Tuple[Any, Any]":
+    """Return what to write to, and where to report: never among the bytes."""
+    if path != "-":
+        return path, sys.stdout
+    if sys.stdout.isatty():
+        raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
+    sys.stdout.flush()
+    return sys.stdout.buffer, sys.stderr
+
+
+def write_text(path: str, text: str, summary: str) -> None:
+    """Write a page or a copy, but not over a tensor file; "-" is standard output."""
+    if os.path.isfile(path) and detect(path):
+        raise ValueError(f"{safe_str(path)}: it is a tensor file, which this would replace")
+    target, report = open_output(path)
+    nbytes = write_out(target, iter([text.encode()]))
+    print(f"wrote {safe_str(path)}, {plural(nbytes, 'byte')}, {summary}", file=report)
+
+
+def write_json(value: Any) -> None:
+    """Write a value as JSON; an iterator as a list, as its items come."""
+    if not hasattr(value, "__next__"):
+        print(to_json(value))
+        return
+    sign = "["
+    for item in value:
+        sys.stdout.write(sign + to_json(item))
+        sign = ",\n "
+    sys.stdout.write("[]\n" if sign == "[" else "]\n")
+
+
+def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
+    """Print a head and rows of texts and numbers; a long text moves what is behind it.
+
+    `kinds`: of the rows, whose colours this column gets.
+    """
+    texts = [["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+              for cell in row] for row in rows]
+    widths = [min(24, max(map(len, cells))) for cells in zip(*texts)]
+    right = [not isinstance(cell, str) for cell in (rows + rows)[1]]
+    for i, row in enumerate(texts):
+        cells = [cell.rjust(width) if number else cell.ljust(width)
+                 for cell, width, number in zip(row, widths, right)]
+        line = "  ".join(cells).rstrip()
+        if kinds and kinds[i]:
+            head, cell = "  ".join(cells[:column] + [""]), cells[column]
+            line = f"{head}\033[{FIELD_KINDS[kinds[i]][1]}m{cell}\033[0m{line[len(head + cell):]}"
+        print(line)
+
+
+def in_colours(args: Any) -> bool:
+    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return args.color == "always" or args.color == "auto" and wanted
+
+
+def rounded(number: int) -> str:
+    """Return a large number of bytes as people say it: 514.8 MB, 1.0 GB."""
+    for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
+        if number >= size:
+            return f" ({number / size:.1f} {unit})"
+    return ""
+
+
+def progress(parts: Any, nbytes: int, size: Any = len) -> Blocks:
+    """Yield parts; tell a terminal, once a second, how much of so many bytes is done."""
+    from time import time
+    done, last, wipe = 0, time(), ""
+    try:
+        for part in parts:
+            yield part
+            done += size(part)
+            if time() - last > 1 and sys.stderr.isatty():
+                last, wipe = time(), "\r" + " " * 40 + "\r"
+                text = f"{done >> 20} of {nbytes >> 20} MB, {done / max(done, nbytes, 1):.0%}"
+                sys.stderr.write(wipe + text)
+                sys.stderr.flush()
+    finally:
+        sys.stderr.write(wipe)
+
+
+def each_file(args: Any, call: Any) -> int:
+    """Call for each file, also after a bad one; write what it returns, if JSON is wanted."""
+    code = 0
+
+    def results() -> Blocks:
+        nonlocal code
+        for path in args.files:
+            try:
+                facts = call(path, args)
+                code = code or int(facts.get("valid") is False)
+            except BrokenPipeError:
+                raise
+            except (OSError, ValueError) as error:
+                code, facts = 1, {"file": path, "error": describe(error, path)}
+                sys.stdout.flush()
+                print("error: " + facts["error"], file=sys.stderr)
+            yield facts
+    if args.json:
+        write_json(results())
+    else:
+        for _ in results():
+            pass
+    return code
+
+
+def show_ls(args: Any) -> int:
+    return each_file(args, list_file)
+
+
+ORDERS: Any = {  # of the rows of ls, by (name, tensor)
+    "bytes": lambda pair: -pair[1].stored_nbytes,
+    "name": lambda pair: pair[0],
+    "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
+
+
+def list_file(path: str, args: Any) -> Facts:
+    with load(open_input(path), **args.options) as file:
+        items = [(name, file[name]) for name in select_names(file, args.only)]
+        if args.sort:
+            items.sort(key=ORDERS[args.sort])
+        values = metadata_values(file, [name for name, _ in items])
+        nbytes = file.nbytes if not isinstance(file, ShardedFile) else sum(
+            [item.stored_nbytes for _, item in items])  # other shards may be missing
+        facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
+                 "bytes": nbytes, "attrs": file.attrs,
+                 "metadata": Map([(key, found[0]) for key, found in values.items()
+                                  if len(found) == 1]),
+                 "differ": [f"metadata {short_repr(key)}" for key, found in values.items()
+                            if len(found) > 1]}
+        if args.tree is not None:
+            facts["tree"] = tree_of(items, args.tree)
+        else:
+            facts["tensors"] = [
+                {"name": name, "dtype": dtype_words(item), "shape": item.shape, "size": item.size,
+                 "encoding": item.encoding, "offset": item.offset,
+                 "bytes": item.stored_nbytes,
+                 "attrs": dict(list(item.attrs.items()) + list(item.custom.items()))}
+                for name, item in items[:args.limit]]
+        if not args.json:
+            print(end="\n" if path is not args.files[0] else "")
+            print_file(facts, file.fmt.TITLE)
+            print()
+            print_tensors(facts, items, args.limit)
+        return facts
+
+
+def tree_of(items: Items, depth: int) -> "List[Facts]":
+    """Return sums of tensors whose names begin alike, up to so many dots; numbers are one: #.
+
+    Depth 0 is the deepest that has at most MAX_TREE lines.
+    """
+    rows: Any = None
+    for parts in range(depth or 1, (depth or 16) + 1):
+        sums: Any = Map()
+        for name, item in items:
+            steps = ["#" if step.isdigit() else step for step in name.split(".", parts)[:parts]]
+            row = sums.setdefault(".".join(steps), {
+                "name": ".".join(steps), "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
+            row["tensors"] += 1
+            row["elements"] += item.size
+            row["bytes"] += item.stored_nbytes
+            dtype = dtype_words(item)
+            row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
+        if rows is not None and len(sums) > MAX_TREE:
+            break
+        rows = sums.values()
+    return list(rows)
+
+
+def print_file(facts: Facts, title: str) -> None:
+    """Print what is said of a file: its size, attributes and metadata."""
+    attrs = facts["attrs"]
+    own = [f"{safe_str(key)} {safe_str(str(value))}" for key, value in attrs.items()
+           if key != "version" and isinstance(value, (str, int))]
+    print(truncate(", ".join([f"{safe_str(facts['file'])}: {title}", plural(facts["bytes"], "byte")
+                          + rounded(facts["bytes"])] + own), MAX_LINE))
+    for what, pairs in ("metadata", facts["metadata"]), ("scalar", attrs.get("scalars") or {}):
+        for key, value in list(pairs.items())[:20]:
+            print(f"{what} {safe_str(key)} = {short_repr(value)}")
+        if len(pairs) > 20:
+            print(f"{len(pairs) - 20} more, see --json")
+    if facts["differ"]:
+        print("the files do not agree on " + join_names(facts["differ"], 20))
+
+
+def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
+    """Print a row for each tensor, or for each part of names, and their sums."""
+    nbytes = sum([item.stored_nbytes for _, item in items])
+    size = sum([item.size for _, item in items])
+    lines: Any = []
+    if "tree" in facts:
+        limit = MAX_TREE if limit is None else limit
+        rows = facts["tree"][:limit]
+        more = len(facts["tree"]) - len(rows)
+        lines.append(["bytes", "elements", "tensors", "dtype", "name"])
+        for row in rows:
+            kinds = [f"{dtype} {count}" for dtype, count in row["dtypes"].items()]
+            lines.append([row["bytes"], row["elements"], row["tensors"],
+                          join_names(kinds if kinds[1:] else list(row["dtypes"]), 3),
+                          safe_str(row["name"])])
+        lines.append([nbytes, size, len(items), "", "total"])
+    else:
+        rows, more = facts["tensors"], len(items) - len(facts["tensors"])
+        lines.append(["bytes", "offset", "dtype", "shape", "name"])
+        for row in rows:
+            coding = "" if row["encoding"] == "raw" else " " + safe_str(row["encoding"])
+            lines.append([row["bytes"], row["offset"], row["dtype"] + coding,
+                          short_repr(row["shape"]), safe_str(row["name"])])
+        lines.append([nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""])
+    lines[-1:-1] = [[""] * (len(lines[0]) - 1) + [f"{more} more"]] if more else []
+    table(lines)
+    for name in facts["attrs"].get("missing", ()):
+        print(f"not whole: {safe_str(name)}")
+
+
+def no_tensor(path: str, name: str, names: Any) -> ValueError:
+    hint = did_you_mean(name, names) or " (`ls` lists them)"
+    return ValueError(f"{safe_str(path)}: no tensor {safe_repr(name)}{hint}")
+
+
+def show_get(args: Any) -> int:
+    with load(open_input(args.file), **args.options) as file:
+        items, one = pick(file, args.name, args.file)
+        if args.stats:
+            return show_stats(items, one and args.name is not None, args.json)
+        if args.name is None or args.raw and not one:
+            raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
+                            + ("" if args.raw else ", or --stats"))
+        facts = [{"name": name, "dtype": item.dtype, "shape": item.shape, "values": item.tolist()}
+                 for name, item in items if args.json]
+        if args.json:
+            write_json(facts[0] if one else iter(facts))
+        for name, item in items if not args.json else ():
+            if args.raw:
+                write_raw(item)
+                continue
+            if not one:
+                print(f"{safe_str(name)}: {dtype_words(item)} {short_repr(item.shape)}")
+            print(preview(item))
+            if item.size > MAX_SHOWN:
+                print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+    return 0
+
+
+def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
+    """Return the tensors that NAME means, NAME[0:2] or a pattern; and whether it is one by name."""
+    from fnmatch import fnmatchcase
+    if name is None or name in file:
+        return list(file.items()) if name is None else [(name, file[name])], name is not None
+    owner, _, keys = name.rpartition("[")
+    if owner in file and keys.endswith("]"):
+        try:
+            return [(name, file[owner][index(keys[:-1])])], True
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{safe_str(path)}: {error}")
+    found = [one for one in file if fnmatchcase(one, name)]
+    if not found:
+        whole = owner if keys.endswith("]") else name
+        if whole in file.attrs.get("missing", ()):
+            raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
+        raise no_tensor(path, whole, file)
+    return [(one, file[one]) for one in found], False  # shards of others are not opened
+
+
+def index(text: str) -> Any:
+    """Return what stands in the brackets of t[0:2, ..., -1]."""
+    try:
+        keys: Any = [Ellipsis if part.strip() == "..." else int(part) if ":" not in part else slice(
+            *[int(end) if end.strip() else None for end in part.split(":")])
+            for part in text.split(",")]
+    except (ValueError, TypeError):  # TypeError: more than three in a slice
+        raise ValueError(f"[{safe_str(text)}] is not an index, as in Python: [0, 2:8:2, ..., -1]")
+    return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
+
+
+def write_raw(item: Tensor) -> None:
+    """Write the row-major little-endian bytes to standard output."""
+    blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
+    parts = iter_parts(map(memoryview, blocks), 16 << 20)
+    write_all(open_output("-")[0], progress(parts, item.nbytes))
+
+
+def show_stats(items: Items, one: bool, json: bool) -> int:
+    """Print statistics of tensors, a row each; a damaged one does not stop the others."""
+    check_work(items)
+    errors: "List[FormatError]" = []
+
+    def rows() -> Blocks:
+        for name, item in items:
+            row = {"name": name, "dtype": dtype_words(item), "shape": item.shape}
+            try:
+                row.update(stats_of(item))
+            except FormatError as error:
+                row["error"] = error.what
+                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
+            yield row
+    if json:
+        write_json(next(rows()) if one else rows())
+    else:
+        keys = "min", "max", "mean", "nan", "infinite"
+        lines: Any = [list(keys) + ["name"]]
+        lines += [[row.get(key) for key in keys] + [safe_str(row["name"]) + (
+            f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows()]
+        table(lines)
+    if errors:
+        raise errors.pop()
+    return 0
+
+
+def stats_of(item: Tensor) -> Facts:
+    """Return min, max and mean of the finite elements (or None), and how many others there are."""
+    count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
+    item.check_readable()
+    for part in progress(iter_parts(item.iter_bytes(), PART), item.nbytes):
+        values = unpack_values(str(item.dtype), part)
+        if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
+            nans += len([value for value in values if value != value])
+            values = [value for value in values if -INFINITY < value < INFINITY]
+        low, high = min([low] + list(values)), max([high] + list(values))
+        count, total = count + len(values), total + sum(values)
+    ends = (low, high, total / count) if count else (None, None, None)
+    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
+
+
+def show_explain(args: Any) -> None:
+    source = open_source(open_input(args.file), args.options.get("mmap", True))
+    try:
+        found = Explained(source, args.tensor, getattr(args, "from"))
+        if found.error is None and args.tensor is not None and not found.rows:
+            raise no_tensor(args.file, args.tensor, found.names)
+        if args.html:
+            if found.error is not None:
+                found.error.what = shell_words(found.error.what)
+            write_text(args.html, *make_page(found))
+        elif args.json:
+            write_json({key: getattr(row[0], key) for key in Field.__slots__}
+                       for row in found.rows)
+        else:
+            print_fields(found, in_colours(args))
+    finally:
+        source.close()
+    if found.error is not None:
+        raise found.error
+
+
+def print_fields(found: Explained, coloured: bool) -> None:
+    lines = [["offset", "bytes", "field", "value", "meaning"]]
+    for field, name, value, meaning in found.rows:
+        left = max(0, field.nbytes - field.lead)
+        digits = hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
+        if field.lead:  # the key of the value
+            digits = ".. " + digits
+        if left > 8 or len(digits) > 23:
+            digits = digits[:20] + " .."
+        meaning = ("<- here: " if field.kind == "fault" else "") + meaning
+        lines.append([f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning])
+    kinds = [""] + [row[0].kind for row in found.rows]
+    table(lines, kinds if coloured else (), 2)
+    if found.error is None:
+        print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(
+            [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
+
+
+def show_verify(args: Any) -> int:
+    return each_file(args, verify_file)
+
+
+def verify_file(path: str, args: Any) -> Facts:
+    report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
+    if not args.json and not args.quiet:
+        print(report)
+    elif not args.json and report.errors:
+        print("\n".join(map(describe, report.errors)))
+    return dict(report.facts(), file=path)
+
+
+def show_convert(args: Any) -> None:
+    cast = args.cast or None
+    if cast and "=" in cast:
+        cast = dict([text.partition("=")[::2] for text in cast.split(",")])
+    target, report = open_output(args.target)
+    with load(open_input(args.source), **args.options) as file:
+        try:
+            summary = convert(file, target, format=args.format, cast=cast, only=args.only,
+                              exclude=args.exclude, rename=Map(args.rename), dense=args.dense,
+                              drop=args.drop, metadata=args.metadata, meta=Map(args.meta),
+                              watch=progress, **dict(args.set))
+        except ValueError as error:
+            raise ValueError(f"{describe(error)}\nnothing written")
+    if args.json:
+        report.write(summary.to_json() + "\n")
+        return
+    lines = [f"  {line}\n" for line in str(summary).split("\n")[:-1]]
+    report.write("".join(lines) + f"wrote {safe_str(args.target)}, "
+                 f"{plural(summary.nbytes, 'byte')}\n")
+
+
+def show_diff(args: Any) -> bool:
+    try:
+        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
+                     watch=progress, **args.options)
+    except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
+        raise TypeError(describe(error))
+    print(found.to_json() if args.json else found)
+    return bool(found)
+
+
+def show_formats(args: Any) -> None:
+    formats: Any = FORMATS if args.name is None else [find_format(args.name)]
+    if args.json:
+        write_json({"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
+                    "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
+                   for fmt in formats)
+    elif args.name is None:
+        table([["format", "suffix", "holds, besides tensors"]]
+              + [[fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS] for fmt in formats])
+        print(f"\n`formats {formats[0].NAME}` shows its layout, dtypes and options")
+    else:
+        for fmt in formats + [later for later in GENERATIONS if later.FAMILY == formats[0].NAME]:
+            print(f"{doc_of(fmt)}\n\n  dtypes: {' '.join(fmt.DTYPES)}")
+            for pair in fmt.OPTIONS.items():
+                print("  --set %s: %s" % pair)
+            print()
+
+
+def show_demo(args: Any) -> None:
+    """Write a file of each format, show the gist of what is said of it, read it back."""
+    from tempfile import TemporaryDirectory
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
+    with TemporaryDirectory() as temporary:
+        folder = args.folder or temporary
+        os.makedirs(folder, exist_ok=True)
+        for fmt in [fmt for fmt in FORMATS if not fmt.READ_ONLY]:
+            path = os.path.join(folder, "demo" + fmt.SUFFIXES[0])
+            items = [pair for pair in wanted.items() if not list(fmt.tensor_problems(pair[1]))]
+            save(path, items, format=fmt.NAME)
+            print(f"== {fmt.TITLE}: save({safe_repr('demo' + fmt.SUFFIXES[0])}, {{...}})")
+            with load(path, verify=True) as file:
+                if [name for name, item in file.items() if item != wanted[name]]:
+                    raise FormatError(f"{safe_str(path)} does not come back as it was saved")
+                found = Explained(file.source)
+                found.rows = found.rows[:3]
+                print_fields(found, False)
+            print(str(verify(path)).split("\n")[-1].replace(path, os.path.basename(path)) + "\n")
+    print("all formats written, read back, explained and verified; "
+          + (f"the files are in {safe_str(folder)}" if args.folder else "`demo FOLDER` keeps them"))
+
+
+def show_vendor(args: Any) -> None:
+    from hashlib import sha256
+    with open(__file__, "rb") as stream:
+        source = stream.read()
+    if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
+        raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
+    formats, parts = args.formats, getattr(args, "with")
+    for word in parts:
+        if word not in COPY_PARTS:
+            raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
+    text = source.decode()
+    if formats or parts:
+        wanted = [find_format(name).FAMILY for name in formats]
+        text = make_copy(text, split_source(text),
+                         [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],
+                         ["load"] + parts if parts else list(COPY_PARTS))
+    options = ["--formats " + ",".join(formats)] * bool(formats)
+    options += ["--with " + ",".join(parts)] * bool(parts)
+    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+            f"# {sha256(source).hexdigest()}\n"
+            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+    text = text.replace("\n", made, 1)
+    write_text(args.out, text, plural(text.count("\n"), "line"))
+
+
+def words(text: str) -> "List[str]":
+    return [word for word in text.split(",") if word]
+
+
+def key_value(text: str) -> "Tuple[str, Optional[str]]":
+    """Return (A, B) of A=B; B is None where there is none."""
+    from argparse import ArgumentTypeError
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise ArgumentTypeError(f"{safe_repr(text)} has no `=`")
+    return key, value or None
+
+
+def setting(text: str) -> "Tuple[str, Any]":
+    """Return (key, value) of KEY=VALUE: a Python literal, else text."""
+    from ast import literal_eval
+    key, value = key_value(text)
+    try:
+        return key, literal_eval(value or "")
+    except (ValueError, SyntaxError):
+        return key, value or ""
+
+
+def natural(text: str) -> int:
+    """Return a number from 0 on: 12, 0x1f40."""
+    from argparse import ArgumentTypeError
+    try:
+        number = int(text, 0)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ArgumentTypeError(
+            f"{safe_repr(text)} is not a number (a FILE goes in front of options)")
+    return number
+
+
+OPTIONS: Any = {  # what add_argument() takes, for each argument
+    "file": {"metavar": "FILE", "help": "`-` is standard input"},
+    "files": {"metavar": "FILE", "nargs": "+", "help": "`-` is standard input"},
+    "name": {"metavar": "NAME", "nargs": "?"},
+    "a": {"metavar": "A"},
+    "b": {"metavar": "B", "help": "`-` is standard input"},
+    "source": {"metavar": "FROM", "help": "`-` is standard input"},
+    "target": {"metavar": "TO", "help": "its suffix is the format; `-` is standard output"},
+    "out": {"metavar": "OUT.py"},
+    "folder": {"nargs": "?", "help": "keeps the files"},
+    "--raw": {"help": "row-major little-endian bytes to stdout"},
+    "--json": {"help": "for programs"},
+    "--stats": {"help": "min, max and mean, how many NaN and infinities; of all without NAME"},
+    "--color": {"choices": ["auto", "always", "never"], "default": "auto"},
+    "--only": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
+    "--exclude": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
+    "--sort": {"choices": sorted(ORDERS), "help": "order of the rows, the largest first"},
+    "--limit": {"metavar": "N", "type": natural, "help": "that many rows at most"},
+    "--tree": {"metavar": "DEPTH", "type": natural, "nargs": "?", "const": 0,
+               "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
+    "--tensor": {"metavar": "NAME", "help": "only the rows of this tensor"},
+    "--from": {"metavar": "OFFSET", "type": natural, "default": 0,
+               "help": "only the rows from this byte on (0x1f40, 8000)"},
+    "--html": {"metavar": "OUT", "help": "write a page to look at instead"},
+    "--quiet": {"help": "only what is bad"},
+    "--deep": {"help": "XXH3 of large files, too (slow)"},
+    "--partial": {"help": "the tensors that are whole in a file that was cut short"},
+    "--no-mmap": {"help": "read files, do not map them: of network disks, or that may shrink"},
+    "--rtol": {"metavar": "X", "type": float, "default": 0.0,
+               "help": "values are the same up to atol + rtol * |b|"},
+    "--atol": {"metavar": "X", "type": float, "default": 0.0},
+    "--set": {"metavar": "KEY=VALUE", "type": setting, "action": "append", "default": [],
+              "help": "option of the format that is written, see `formats NAME`"},
+    "--format": {"metavar": "NAME", "help": "format of TO, instead of its suffix"},
+    "--cast": {"metavar": "DTYPE or OLD=NEW,...",
+               "help": "for what the target cannot hold, or of each dtype"},
+    "--rename": {"metavar": "OLD=NEW", "type": key_value, "action": "append", "default": [],
+                 "help": "names, or patterns with one `*`: 'model.*=*'"},
+    "--meta": {"metavar": "KEY=TEXT", "type": key_value, "action": "append", "default": [],
+               "help": "metadata to set; KEY= removes"},
+    "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
+    "--dense": {"help": "write sparse tensors with their zeros"},
+    "--drop": {"help": "leave out what has no place"},
+    "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
+    "--with": {"metavar": "PART,...", "type": words, "default": [],
+               "help": "only these parts: " + " ".join(COPY_PARTS)}}
+COMMANDS = (  # what runs it, what it does, its arguments
+    (show_ls, "list the tensors of each file",
+     "files --only --sort --limit --tree --partial --no-mmap --json"),
+    (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
+     "file name --stats --raw --partial --no-mmap --json"),
+    (show_explain, "name every byte of a file; in front of bytes `..` is the key, behind: more",
+     "file --tensor --from --color --html --no-mmap --json"),
+    (show_verify, "check structure, bounds, sizes and checksums",
+     "files --quiet --deep --no-mmap --json"),
+    (show_convert, "write the tensors in the format named by TO's suffix",
+     "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
+     "--partial --set --no-mmap --json"),
+    (show_diff, "compare two files tensor by tensor, whatever their formats",
+     "a b --rtol --atol --no-mmap --json"),
+    (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
+    (show_demo, "write, read and explain one small file of each format", "folder"),
+    (show_vendor, "write a copy of this file with only what is asked for",
+     "out --formats --with"))
+
+
+def make_parser() -> Any:
+    from argparse import ArgumentParser
+
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> Any:
+            word = message.partition("invalid choice: '")[2].partition("'")[0]
+            hint = did_you_mean(word, [call.__name__[5:] for call, _, _ in COMMANDS])
+            raise TypeError(
+                f"{safe_str(message, MAX_LINE // 2)} (`{safe_str(self.prog)} -h`){hint}")
+    parser = Parser(description="Read, write and explain tensor files.", epilog=(
+        "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
+    parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for call, does, arguments in COMMANDS:
+        one = commands.add_parser(call.__name__[5:], help=does, description=does,
+                                  allow_abbrev=False)
+        one.set_defaults(call=call)
+        for key in arguments.split():
+            settings = dict(OPTIONS[key])
+            if set(settings) == {"help"}:
+                settings["action"] = "store_true"
+            one.add_argument(key, **settings)
+    return parser
+
+
+def main(argv: "Optional[List[str]]" = None) -> int:
+    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):  # letters that the encoding lacks are escaped
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        parser = make_parser()
+        args = parser.parse_args(argv)
+        if not hasattr(args, "call"):
+            parser.print_help()
+            return 0
+        given = ("partial", "partial", True), ("no_mmap", "mmap", False)
+        args.options = {key: value for name, key, value in given if getattr(args, name, False)}
+        code = int(args.call(args) or 0)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `| head`; the flush at exit must not fail, too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (OSError, ValueError, TypeError, IndexError, MemoryError) as error:  # TypeError: misuse
+        sys.stdout.flush()
+        print("error: " + (describe(error) or "not enough memory"), file=sys.stderr)
+        return 1 + isinstance(error, TypeError)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
