@@ -2961,13 +2961,17 @@ def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Chunks:
 
 def zstd_encode(blocks: Any, nbytes: int, level: int) -> Chunks:
     """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-    compressor = zstd_module().ZstdCompressor(level)
-    if hasattr(compressor, "compressobj"):  # of zstandard
+    module = zstd_module()
+    compressor = module.ZstdCompressor(level)
+    pledge = getattr(compressor, "set_pledged_input_size",
+                     getattr(compressor, "_set_pledged_input_size", None))
+    if hasattr(compressor, "compressobj"):
         compressor = compressor.compressobj(size=nbytes)
-    elif hasattr(compressor, "set_pledged_input_size"):
-        compressor.set_pledged_input_size(nbytes)
-    else:  # of pyzstd, from 0.15.4 on
-        compressor._set_pledged_input_size(nbytes)
+    elif pledge:
+        pledge(nbytes)
+    else:  # only one call with all of it puts the size into the frame
+        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        return
     for block in blocks:
         yield compressor.compress(block)
     yield compressor.flush()
