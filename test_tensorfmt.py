@@ -5635,7 +5635,7 @@ class HostileTest(TestCase):
                 pass
         rows = ((load, 100), (lambda data: len(list(tensorfmt.explain(data))), 200),
                 (tensorfmt.verify, 200))  # bytes of memory for each byte, as README promises
-        wide = 1 if PYTHON >= (3, 8) else 3  # before, an empty dict takes 240 bytes, not 64
+        wide = 1 if PYTHON >= (3, 10) else 3  # before, small dicts take up to 240 bytes
         with Changed(tensorfmt, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
                 Changed(tensorfmt, "MAX_FAULTS", 9):
             for number, (name, data) in enumerate(bombs(500)):
