@@ -7537,7 +7537,7 @@ def dissect(kind: "Format", source: Any, options: Facts,
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
     del cursor.places, cursor.names  # they can be large
-    if parsed is None:
+    if parsed is None and error is not None:
         return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
     fields = sort_fields(fields + _data_fields(source, parsed[2], cursor))

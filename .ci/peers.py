@@ -574,7 +574,7 @@ class RemoteTest(TestCase):
             self.assertIn("seek", str(error_of(ValueError, load, stream)))
         from urllib.request import urlopen
         with urlopen(self.url + "burnpack") as answer:
-            error_of(ValueError, load, answer)  # of Python: it does not seek
+            self.assertRaises(ValueError, load, answer)  # of Python: it does not seek
             self.assertEqual(len(load(answer.read())), 500)
         with self.open("conf") as stream:
             self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
