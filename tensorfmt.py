@@ -7537,7 +7537,7 @@ def dissect(kind: "Format", source: Any, options: Facts,
         if field.kind != "data":
             field.tensor = cursor.owner(field.tensor)
     del cursor.places, cursor.names  # they can be large
-    if parsed is None and error is not None:
+    if parsed is None:
         return _fields_to(error, cursor.fields, source.nbytes), None, error, cursor
     fields = _without_overlap([field for field in cursor.fields if field.kind != "data"])
     fields = sort_fields(fields + _data_fields(source, parsed[2], cursor))
@@ -7591,7 +7591,7 @@ def _data_text(item: Tensor, role: str) -> "Tuple[str, str]":
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def _fields_to(error: FormatError, fields: Any, nbytes: int) -> "List[Field]":
+def _fields_to(error: Any, fields: Any, nbytes: int) -> "List[Field]":
     """Return the fields that were read, the offending one, and what was not reached."""
     offset = nbytes if error.offset is None else error.offset
     fields = _without_overlap(fields)
