@@ -3,7 +3,7 @@
 
     python3 .next/check.py [--mutants N] [--seed S] [--show K] [--only WORD]
 
-For every file below ../shared (fixtures, generations, bridge, hostile, hostile2) of a format that
+For every file of the folders of test files beside the repository, if they are there, of a format that
 the new module has, for the files that both modules write, and for N mutants of each small one:
 
     decision  does load() give a File, or which class of error?
