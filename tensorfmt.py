@@ -3584,7 +3584,7 @@ class Format:
     TEXTS = False  # its metadata are any text to text
     IDLE_KEYS: "Tuple[str, ...]" = ()  # keys of metadata that a conversion may drop
     HELD_AS: "Dict[Any, Any]" = {}  # type of metadata -> function: the number that is stored
-    USES: "Tuple[str, ...]" = ()  # optional rooms that its files can need
+    USES: "Tuple[str, ...]" = ()  # optional parts that its files can need
     MAX_RANK = 1 << 31  # of a tensor that is written
     DIM_BITS = 64  # that a dimension may have
     DATA_ORDER = False  # a File is saved in the order of its data, not of its index
