@@ -277,18 +277,6 @@ class Short(io.BytesIO):
         return super().write(bytes(data[:7]))
 
 
-class Counting(io.BytesIO):
-    """A stream that notes (offset, bytes) of each read."""
-
-    def __init__(self, data):
-        super().__init__(data)
-        self.asked = []
-
-    def read(self, n=-1):
-        self.asked.append((self.tell(), n))
-        return super().read(n)
-
-
 def descriptors_of(path):
     """Return how many descriptors of a file this process has; 0 where nobody can tell."""
     links = []
@@ -764,7 +752,6 @@ def golden(name):
 # Options with which saving a golden that was loaded gives its bytes again.
 AGAIN = dict([(row[1], row[5] if len(row) > 5 else {}) for row in GOLDENS
               if row[0] in WRITABLE and row[5:] != (None,)])
-ODD = ("seed_order_unaligned.mag", "cpp_future_fields.tbs")  # hold bytes that no field names
 
 
 # -- [3] codecs ----------------------------------------------------------------------------------
@@ -5455,13 +5442,6 @@ def many_tensors(count):
 NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.0, 4.0]],
        "model.layers.0.self_attention.query_projection.bias": [0.1, 0.25],
        "head": [float(i % 5) for i in range(40)]}
-
-
-def described(attrs, metadata, tensors):
-    """Return all that an index says, in its order."""
-    return [list(attrs.items()), list(metadata.items())] + [
-        (name, item.name, item.dtype, item.shape, item.offset, item.nbytes, item.strides,
-         list(item.attrs.items()), item.format) for name, item in tensors.items()]
 
 
 def rich_files(count):
