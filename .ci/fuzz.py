@@ -70,11 +70,12 @@ def held(tests, file):
     made = []
     for name in sorted(file):
         item, most = file[name], 1 << 14
-        parts = item.components if tests.tensorfmt.is_sparse(item) else {"": item}
+        parts = item.components if isinstance(item, tests.tensorfmt.Sparse) else {"": item}
+        facts = list(item.attrs.items()) + list(item.custom.items())
         made.append([name, item.dtype, item.shape, [
-            (key, part.dtype, part.shape, part.stored.why or part.nbytes > most or part.tobytes())
+            (key, part.dtype, part.shape, part.unreadable or part.nbytes > most or part.tobytes())
             for key, part in parts.items()], dict([
-                pair for pair in item.attrs.items() if pair[0] not in COMPUTED])])
+                pair for pair in facts if pair[0] not in COMPUTED])])
     return made
 
 
@@ -207,7 +208,7 @@ def check_copies(tests, test, file, facts, crc):
             test.assertTrue(crc % 4 or tests.tensorfmt.verify(again))
     row = tests.row_of(kind)
     names = [name for name, item in file.items() if tests.fits(kind, item) and (
-        row.any_attr or not tests.tensorfmt.is_sparse(item))]
+        row.any_attr or not isinstance(item, tests.tensorfmt.Sparse))]
     stream, options = io.BytesIO(), {}
     if row.newest and crc & 1 << 12:
         options["version"] = row.newest
@@ -245,7 +246,7 @@ class Mutants:
     def __init__(self, tests, data):
         tensorfmt = tests.tensorfmt
         file, fields = tensorfmt.load(data), list(tensorfmt.explain(data))
-        self.data, self.kind, self.spec = data, file.kind.NAME, file.attrs.get("layout") == "spec"
+        self.data, self.kind, self.spec = data, file.fmt.NAME, file.attrs.get("layout") == "spec"
         self.crc32, self.crc32c, self.xxh3 = tensorfmt.crc32, tensorfmt.crc32c, tensorfmt.xxh3_64
         self.places = [field.offset for field in fields] + [len(data)]
         fields = [field for field in fields if field.kind == "structure"]

@@ -183,7 +183,7 @@ class CommandTest(Commands):
             write_file("cut.bpk", data[:end])
             missing = load("cut.bpk", partial=True).attrs["missing"]
             self.assertEqual(len(missing), len([start for start in starts if start + size > end]))
-            shown = list(map(tensorfmt.plain, missing))
+            shown = list(map(tensorfmt.safe_str, missing))
             lines = self.prints("ls", "--partial", "cut.bpk").rstrip().split("\n")
             self.assertEqual(lines[-len(missing):], ["not whole: " + name for name in shown])
             row, = self.json("ls", "--partial", "cut.bpk")
@@ -336,7 +336,7 @@ class CommandTest(Commands):
             out = self.prints("formats", kind.NAME)
             for name in kind.SUFFIXES:
                 self.assertEqual(self.prints("formats", name), out)
-            for one in [kind] + [one for one in tensorfmt.LATER if one.FAMILY == kind.NAME]:
+            for one in [kind] + [one for one in tensorfmt.GENERATIONS if one.FAMILY == kind.NAME]:
                 for name in list(one.DTYPES) + ["--set " + key for key in one.OPTIONS]:
                     self.assertIn(name, out)
                 for line in (type(one).__doc__ or "").split("\n"):
@@ -366,7 +366,7 @@ class CommandTest(Commands):
         self.assertEqual(self.json("ls", "n.mag")[0]["metadata"], {"n": "nan", "i": "-inf"})
         most = (1 << 128) - 1
         self.assertEqual(tensorfmt.to_json([most, most + 1, b"a", (1, {1.5})]),
-                         '[%d, "%s", "61", [1, "{1.5}"]]' % (most, tensorfmt.show(most + 1)))
+                         '[%d, "%s", "61", [1, "{1.5}"]]' % (most, tensorfmt.short_repr(most + 1)))
 
     def test_keys_of_json_are_told(self):
         text = text_of(os.path.join(HERE, ".docs", "json.md"))
@@ -922,9 +922,9 @@ class PageTest(Commands):
     @documented
     def test_where_the_drawn_layout_is_in_this_file(self):
         net = {"w": F32, "v": F32}
-        for kind, places in (("mag", "0 24 end"), ("ztensor", "0 64 S end-8"),
-                             ("burnpack", "0 10 DS"), ("tensorbuffers", "0 4 M end-8"),
-                             ("safetensors", "0 8 8 + n")):
+        for kind, places in (("mag", "0 24 data"), ("ztensor", "0 64 index end-8"),
+                             ("burnpack", "0 10 data"), ("tensorbuffers", "0 4 root end-8"),
+                             ("safetensors", "0 8 data")):
             drawn = self.page(dumps(net, format=kind)).split("<pre>")[1].split("</pre>")[0]
             found = re.findall('(?m)^<a href="#(0x[0-9a-f]+)">\\1</a> +(.+?)  ', drawn)
             self.assertEqual(" ".join([label for _, label in found]), places)
