@@ -37,20 +37,22 @@ Contents (the banners of the sections below; search for a number)
     [2] errors, text           FormatError, Unsupported; what messages are made of
     [2b] left out              what stands in a copy for what it lacks
     [3] dtypes                 element types, values <-> bytes, byte order
-    [4] sources                where bytes come from: a buffer, a mapped file, a stream
-    [5] load                   load(), detect(): from a path to a File
-    [5b] other files           what a file of no known format looks like
+    [4] other files            what a file of no known format looks like
+    [5] sources                where bytes come from: a buffer, a mapped file, a stream
     [6a] CBOR                  RFC 8949
     [6b] MessagePack           what primitiv and burnrecord are made of
     [6c] FlatBuffers           tables, vectors and texts; a builder
     [6d] JSON                  RFC 8259, by the standard library
     [6e] checksums             CRC-32, CRC-32C, SHA-256
     [6f] XXH3                  XXH3-64, also by numpy
+    [6g] zstd                  through whichever module is there
+    [6h] strided blocks        elements with gaps between them, large ones quickly
     [7a] Tensor, File          strided views, values, the mapping of names to tensors
     [7b] Schema                what a map of an index holds
     [7c] Reading, regions      Layout, Reading: what a format asks for; regions of a file
     [7c2] places               where the fields of errors are
     [7d] Format                what every format says
+    [7e] sparse                stored elements and where they are
     [8a] mag                   two layouts, header + records + data
     [8a2] mag300               snapshot 300: header + JSON + data
     [8b] ztensor               data + CBOR index + its size
@@ -62,14 +64,12 @@ Contents (the banners of the sections below; search for a number)
     [8g] burnrecord            one MessagePack map, read only
     [8h] shards                a model in several safetensors files, read only
     [8i] the formats           FORMATS and later generations
+    [9] load                   load(), detect(): from a path to a File
     [9a] casts, float8         other dtypes, 8-bit floats
-    [9b] zstd                  through whichever module is there
-    [9c] sparse                stored elements and where they are
-    [9d] strided blocks        elements with gaps between them, large ones quickly
-    [9e] values: tensor()      lists, numbers, buffers
-    [9f] arrays                what numpy, torch and jax ask for
-    [9g] pickles               by reference where there is a path
-    [9h] repr and previews     repr(), the notebook's table, did you mean
+    [9b] values: tensor()      lists, numbers, buffers
+    [9c] arrays                what numpy, torch and jax ask for
+    [9d] pickles               by reference where there is a path
+    [9e] repr and previews     repr(), the notebook's table, did you mean
     [10a] save                 what writes files
     [10b] work                 how much a file may make us do
     [11a] explain              every byte of a file, named
@@ -503,7 +503,55 @@ def narrow_bfloat16(values: Any) -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
-# -- [4] sources -----------------------------------------------------------------------------------
+# -- [4] other files -------------------------------------------------------------------------------
+
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"\xff\xd8\xff", b"", "a JPEG image"),
+    (b"\x89PNG", b"", "a PNG image"),
+    (b"GIF8", b"", "a GIF image"),
+    (b"%PDF", b"", "a PDF document"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
+    text = " ".join(([text for text in texts if text] + [""])[0].split())
+    noun = "JSON" if text[:1] in ("{", "[") else "the text"
+    shown = safe_repr(truncate(text, 100))
+    return f"it is {noun} {shown}" if text and text.isprintable() else ""
+
+
+def dangling_link(path: str) -> str:
+    """Return what a symbolic link is whose target is gone; "" of other paths."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    return f"a symbolic link to {safe_str(os.readlink(path))}, which is not there"
+
+
+# -- [5] sources -----------------------------------------------------------------------------------
 #
 # A source is where bytes come from. It has .nbytes and .path (or None); view(offset, nbytes) for
 # tensors, which copies nothing if .mapping; read(offset, nbytes) for the index, in bytes; close().
@@ -663,173 +711,6 @@ def map_file(file: Any) -> Any:
         except (ImportError, OSError, TypeError, ValueError):
             pass
     return None
-
-
-# -- [5] load --------------------------------------------------------------------------------------
-
-
-def find_format(name: Any) -> "Format":
-    """Return the format with this name, or this suffix."""
-    for fmt in FORMATS + GENERATIONS:
-        if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
-            return fmt
-    names = ", ".join([fmt.NAME for fmt in FORMATS])
-    raise ValueError(f"no format {short_repr(name)}; there are {names}")
-
-
-def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
-    """Return the format by name, else by the leading bytes, never by the suffix.
-
-    Later generations are asked first, and those without a magic last: `00 01 00` in the size of a
-    safetensors header is a version in other files.
-    """
-    head = source.read(0, 64)
-    for magic, lacks in ABSENT.items():
-        if head.startswith(magic):
-            what = f"this copy was made without {lacks}"
-            raise Unsupported(what, 0, "magic", None, source.path)
-    wanted = None if name is None else find_format(name)
-    for fmt in GENERATIONS + tuple(reversed(FORMATS)):
-        if fmt.detect(head) and (wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY)):
-            return fmt
-    if wanted is not None:
-        return wanted
-    raise unknown_format(source)
-
-
-def unknown_format(source: Any) -> FormatError:
-    """Return the error of a source of no known format, with what it looks like."""
-    head = source.read(0, min(512, source.nbytes))
-    looks = "" if "tools" in WITHOUT else looks_like(head)
-    first = " ".join(["%02x" % byte for byte in head[:8]])
-    what = "not a tensor file known here"
-    what += f"; {looks}" if looks else f" (it begins with {first})"
-    error_class = Unsupported if ".open(path)" in looks else FormatError  # it may be right inside
-    return error_class(what if head else "the file is empty", 0, "magic", None, source.path,
-                       "magic")
-
-
-def detect(source: Source) -> "Optional[str]":
-    """Return the name of the format that the leading bytes tell, or None.
-
-    >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
-    'ztensor'
-    """
-    opened = open_source(source, False)
-    try:
-        return detect_format(opened).FAMILY
-    except FormatError:
-        return None
-    finally:
-        opened.close()
-
-
-def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, partial: bool = False) -> "File":
-    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
-
-    `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
-    `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
-    asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
-    `verify`: raise the first error that verify() finds. `partial`: take what is whole of a file
-    that was cut short; the names of the other tensors are attrs["missing"]. Raises FormatError (or
-    its subclass Unsupported) for the bytes, OSError for the file.
-
-    >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
-    >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
-    ('ztensor', ['w'], 'float64', [1.0, 2.0])
-    """
-    opened = open_source(source, mmap)
-    try:
-        fmt = detect_format(opened, format)
-        file: "File" = read_file(opened, fmt, partial)
-        for error in check_file(opened, fmt, deep=True).errors if verify else ():
-            raise error
-        return file
-    except BaseException as error:
-        opened.close()
-        if isinstance(error, FormatError):
-            error.path = error.path or opened.path
-            error.__traceback__ = error.__context__ = None  # they keep what was parsed
-        raise error
-
-
-@without_gc
-def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
-    """Return the File that a format reads. Of one that is broken, raise the error with its place.
-
-    A good file is read once, and nothing is noted. A broken one is read once more: then the regions
-    of the file are noted, and walked to find the place of the error (complete).
-    """
-    if partial and not fmt.INDEX_FIRST:
-        what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
-        raise Unsupported("partial=True: " + what)
-    try:
-        reading = Reading(source, partial=partial)
-        attrs, metadata = fmt.read(reading)
-    except FormatError:
-        reading = Reading(source, regions=[], partial=partial)
-        try:
-            attrs, metadata = fmt.read(reading)
-        except FormatError as error:
-            if "tools" in WITHOUT:
-                reading.place(error)
-            else:
-                complete(reading, [error])
-            raise
-    if reading.missing or reading.unnamed:
-        attrs["missing"] = list(reading.missing) + reading.unnamed
-    if fmt.NAME == "shards":
-        return ShardedFile(source, attrs, partial)
-    return File(fmt, source, attrs, metadata, reading.tensors)
-
-
-# -- [5b] other files ------------------------------------------------------------------------------
-
-NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
-    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
-    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
-    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
-    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
-    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
-    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
-    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
-    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
-    (b"\xff\xd8\xff", b"", "a JPEG image"),
-    (b"\x89PNG", b"", "a PNG image"),
-    (b"GIF8", b"", "a GIF image"),
-    (b"%PDF", b"", "a PDF document"),
-    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
-    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
-    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
-
-
-def looks_like(head: bytes) -> str:
-    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
-    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
-    looks = [text for start, word, text in NOT_OURS
-             if head.lstrip().startswith(start) and word in head.lower()]
-    if looks:
-        return "it looks like " + looks[0]
-    if head and not head.strip(b"\0"):
-        return "it begins with zeros: a download that stopped?"
-    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
-    text = " ".join(([text for text in texts if text] + [""])[0].split())
-    noun = "JSON" if text[:1] in ("{", "[") else "the text"
-    shown = safe_repr(truncate(text, 100))
-    return f"it is {noun} {shown}" if text and text.isprintable() else ""
-
-
-def dangling_link(path: str) -> str:
-    """Return what a symbolic link is whose target is gone; "" of other paths."""
-    if not os.path.islink(path) or os.path.exists(path):
-        return ""
-    return f"a symbolic link to {safe_str(os.readlink(path))}, which is not there"
 
 
 # -- [6a] CBOR -------------------------------------------------------------------------------------
@@ -2439,6 +2320,187 @@ def xxh3_short(data: bytes) -> int:
     return xxh3_mix(h + pair(n - 16, 119))
 
 
+# -- [6g] zstd -------------------------------------------------------------------------------------
+
+ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+ZSTD_RATIO = 32768  # decoded bytes per stored byte, at most (128 KiB from a block of 4 bytes)
+
+
+def zstd_module() -> Any:
+    """Return the first of the modules for zstd that can be imported."""
+    for name in ZSTD_MODULES:
+        try:
+            return __import__(name, None, None, ["ZstdCompressor"])
+        except ImportError:
+            pass
+    names = ", ".join(ZSTD_MODULES)
+    raise Unsupported(f"zstd data need one of the modules {names}; pip install zstandard")
+
+
+class ZstdFrames:
+    """The stored bytes of a tensor as a binary file."""
+
+    def __init__(self, source: Any, offset: int, nbytes: int) -> None:
+        self._source, self._at, self._end = source, offset, offset + nbytes
+
+    def read(self, nbytes: int) -> bytes:
+        nbytes = min(nbytes, self._end - self._at)
+        self._at += nbytes
+        return bytes(self._source.view(self._at - nbytes, nbytes))
+
+
+def zstd_check(source: Any, at: int, nbytes: int) -> None:
+    """Raise FormatError unless these are whole frames (RFC 8878): not every module looks.
+
+    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
+    """
+    end, last = at + nbytes, 1
+    while at < end and last:
+        head = bytes(source.view(at, min(8, end - at)))
+        magic = int.from_bytes(head[:4], "little")
+        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
+            at += 8 + int.from_bytes(head[4:], "little")
+            continue
+        if len(head) < 6 or magic != 0xFD2FB528:
+            raise FormatError(f"zstd: no frame begins at byte {at - end + nbytes} of {nbytes}")
+        flags, single = head[4], head[4] >> 5 & 1
+        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+        last = 0
+        while not last and at + 3 <= end:
+            block = int.from_bytes(bytes(source.view(at, 3)), "little")
+            last = block & 1
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
+        at += 4 if flags & 4 else 0
+    if at != end or not last:
+        raise FormatError("zstd: the last frame is cut short, or bytes lie after it")
+
+
+def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
+    """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
+    module = zstd_module()
+    zstd_check(source, offset, nbytes)
+    stream: Any = ZstdFrames(source, offset, nbytes)
+    if hasattr(module, "ZstdFile"):
+        stream = module.ZstdFile(stream)
+    else:
+        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    left, block = need, b"-"
+    try:
+        while left and block:
+            block = stream.read(min(BLOCK, left))
+            left -= len(block)
+            yield block
+        more = stream.read(1)
+    except FormatError:
+        raise
+    except Exception as error:
+        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
+    if left or more:
+        count = f"more than {need}" if more else need - left
+        raise FormatError(f"zstd: {count} bytes decoded, dtype and shape need {need}")
+
+
+def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
+    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    module = zstd_module()
+    compressor = module.ZstdCompressor(level)
+    pledge = getattr(compressor, "set_pledged_input_size",
+                     getattr(compressor, "_set_pledged_input_size", None))
+    if hasattr(compressor, "compressobj"):
+        compressor = compressor.compressobj(size=nbytes)
+    elif pledge:
+        pledge(nbytes)
+    else:  # only one call with all of it puts the size into the frame
+        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        return
+    for block in blocks:
+        yield compressor.compress(block)
+    yield compressor.flush()
+
+
+# -- [6h] strided blocks ---------------------------------------------------------------------------
+
+
+def iter_strided(item: "Tensor") -> Blocks:
+    """Yield the row-major bytes of elements with gaps between them, about BLOCK at a time."""
+    itemsize, (first, _) = item.check_readable(), item.byte_extent()
+    if BOARD or "fast" in WITHOUT:
+        return iter_rows(item, itemsize, -first)
+    return gather(item.raw, -first, item.shape, item.strides, itemsize)
+
+
+def iter_rows(item: "Tensor", itemsize: int, first: int) -> Blocks:
+    """Yield the bytes in rows along the last dimension, where slices have no steps."""
+    view, n, step = item.raw, item.shape[-1], item.strides[-1]
+    for row in range(item.size // n if n else 0):
+        at = first
+        for count, stride in zip(reversed(item.shape[:-1]), reversed(item.strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    dims, steps = [], []
+    for n, stride in zip(shape, strides):
+        if dims and steps[-1] == n * stride:  # no gap: the two are one
+            dims[-1] *= n
+            steps[-1] = stride
+        elif n != 1:
+            dims.append(n)
+            steps.append(stride)
+    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
+        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
+    nbytes = itemsize * count_elements(dims)
+    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
+        yield from iter_parts([view[first:first + nbytes]], BLOCK)
+        return
+    n = dims[0]
+    rows = max(1, BLOCK * n // nbytes)
+    if steps[0] == itemsize and n > 4 * rows:  # so many lie together: longer runs
+        rows = max(rows, min(4 * rows, 512 // itemsize))
+    for start in range(0, n, rows):
+        args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
+        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
+
+
+def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
+    """Return one block of gather(): loops outside, the longest dimension as one slice."""
+    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
+        return turn_block(view, first, dims, steps, itemsize)
+    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
+    longest = dims.index(max(dims))
+    n, step, place = dims[longest], steps[longest], places[longest]
+    starts = [(0, first)]  # (place in out, place in view) of each run
+    for axis, count in enumerate(dims):
+        if axis != longest:
+            starts = [(to + i * places[axis], at + i * steps[axis])
+                      for to, at in starts for i in range(count)]
+    code: Any = BITS_CODE[itemsize]
+    target, source = [memoryview(data).cast(code) for data in (out, view)]
+    place, step = place // itemsize, step // itemsize
+    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
+    for i in range(0, n, tile):
+        count = min(tile, n - i)
+        for to, at in starts:
+            to, at = to // itemsize + i * place, at // itemsize + i * step
+            stop = at + count * step
+            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
+    return out
+
+
+def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
+    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
+    from array import array
+    n, starts = dims[0], [first]
+    for count, step in zip(dims[1:], steps[1:]):
+        starts = [at + i * step for at in starts for i in range(count)]
+    data = b"".join([view[at:at + n * itemsize] for at in starts])
+    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
+    return b"".join([items[i::n] for i in range(n)])
+
+
 # -- [7a] Tensor, File -----------------------------------------------------------------------------
 
 
@@ -3564,6 +3626,244 @@ class Format:
             yield from item.iter_stored() if item.unreadable else item.iter_bytes()
             at = start + item.nbytes
         yield bytes(end - at) + tail
+
+
+# -- [7e] sparse -----------------------------------------------------------------------------------
+
+INDEX_TYPES = ("uint64", "uint32")
+
+
+class Sparse(Tensor):
+    """A tensor of which some elements are stored, csr or coo; it is read as its dense form.
+
+    `stored` is the Tensor of the stored elements, or of a blob that holds all. `open_components`
+    returns the Tensors by role when they are asked for, or raises what is wrong with them.
+    `sorted_columns`: the columns of each row of csr must rise.
+    """
+
+    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_opened", "_checked")
+
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_components: Any,
+                 is_blob: bool = False, sorted_columns: bool = False, attrs: Any = None,
+                 custom: Any = None, format: "Optional[str]" = None) -> None:
+        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
+                         stored.stored_nbytes, encoding="sparse", attrs=attrs, custom=custom,
+                         format=format)
+        self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
+        self.sorted_columns, self._checked = sorted_columns, False
+        self._opened: "Optional[Dict[str, Tensor]]" = None
+
+    def open(self) -> "Dict[str, Tensor]":
+        """Return the components, which are not checked yet."""
+        if self._opened is None:
+            self._opened = self.open_components()
+        return self._opened
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts: values, and indptr and indices (csr) or coords (coo)."""
+        why = None
+        try:
+            components = self.open()
+            for part in components.values() if not self._checked else ():
+                part.check_readable()
+            if not self._checked:
+                why = find_bad_index(self.shape, components, self.sorted_columns)
+        except FormatError as error:
+            raise self.error(error.what, type(error), error.field or "data")
+        if why:
+            raise self.error(why)
+        self._checked = True
+        return Map(components.items())
+
+    def stored_parts(self) -> "Dict[str, Tensor]":
+        """Return the components as far as they lie apart in the file; "" are the values."""
+        parts: "Dict[str, Tensor]" = Map()
+        try:
+            parts.update({} if self.is_blob else self.open())
+        except FormatError:  # .components raises it again
+            pass
+        parts[""] = parts.pop("values", self.stored)
+        return parts
+
+    def decoded_nbytes(self) -> int:
+        """Return how many bytes its components are in memory; no byte of them is read."""
+        return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
+                    for part in self.stored_parts().values()])
+
+    def ranges(self) -> "List[Tuple[int, int, str]]":
+        return [(part.start, part.stored_nbytes, role)
+                for role, part in self.stored_parts().items() if part.source is self.source]
+
+    def iter_bytes(self) -> Blocks:
+        """Yield the dense form: zeros, and the values in their places."""
+        components, size = self.components, self.check_readable()
+        if self.nbytes > MAX_DENSE:
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise self.error(what, Unsupported)
+        if unpack_values(str(self.dtype), bytes(size))[0]:
+            raise self.error(f"{self.dtype} has no zero", Unsupported)
+        values = components["values"].tobytes()
+        places = sorted(zip(find_places(self.shape, components), range(0, len(values), size)))
+        places.reverse()  # the next one is the last
+        step = BLOCK // size
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while places and places[-1][0] < start + step:
+                place, i = places.pop()
+                at = (place - start) * size
+                block[at:at + size] = values[i:i + size]
+            yield block
+
+    def contiguous(self) -> Tensor:
+        """Return its dense form, in memory."""
+        data = self.tobytes()
+        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
+                      custom=dict(self.custom), format=self.format)
+
+    todense = contiguous
+
+    def copy(self, **changes: Any) -> "Sparse":
+        """Return it with another name, attrs or custom ones."""
+        facts = dict([(key, getattr(self, key)) for key in ("name", "attrs", "custom", "format")])
+        facts.update(changes)
+        made = Sparse(self.stored, facts["name"], self.shape, self.open_components, self.is_blob,
+                      self.sorted_columns, facts["attrs"], facts["custom"], facts["format"])
+        made._opened, made._checked = self._opened, self._checked
+        return made
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return it with values of another dtype, in memory."""
+        components = self.components
+        components["values"] = components["values"].astype(dtype)
+        return join_sparse(components, self.shape, self.name, self.attrs, self.custom, self.format)
+
+    def __reduce__(self) -> Any:
+        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
+                             self.format)
+
+    def sort_rows(self) -> "Dict[str, Tensor]":
+        """Return the components; of csr, with the columns of each row in rising order."""
+        components = self.components
+        places = find_places(self.shape, components) if "indices" in components else []
+        for role in ("values", "indices") if places != sorted(places) else ():
+            part = components[role]
+            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
+            data = b"".join([element for _, element in elements])
+            components[role] = Tensor(role, part.dtype, part.shape, Buffer(data), 0, len(data))
+        return components
+
+
+def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
+    """Return the shapes of the components by role; `nnz`: elements stored of a sparse tensor."""
+    if layout == "csr":
+        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
+    if layout == "coo":
+        return {"values": (nnz,), "coords": (len(shape), nnz)}
+    return {"data": tuple(shape)}
+
+
+def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
+                custom: Any = None, format: "Optional[str]" = None) -> Sparse:
+    """Return the sparse tensor that has these components."""
+    return Sparse(components["values"], name, tuple(shape), lambda: components, attrs=attrs,
+                  custom=custom, format=format)
+
+
+def make_sparse(shape: Any, components: "Dict[str, Tensor]", custom: Any) -> Sparse:
+    """Return the sparse tensor of what a user gives to tensor()."""
+    roles = sorted(components)
+    layout = "coo" if roles == ["coords", "values"] else "csr"
+    if shape is None or layout == "csr" and (
+            len(shape) != 2 or roles != ["indices", "indptr", "values"]):
+        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
+                         "shape of rank 2 and {values, indptr, indices}")
+    made = {}
+    nnz = components["values"].size
+    for role, dims in component_shapes(layout, shape, nnz).items():
+        part = components[role]
+        if role != "values" and part.dtype not in INDEX_TYPES:
+            part = part.astype("uint64")
+        if part.size != count_elements(dims):
+            raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
+                             f"{short_repr(shape)} need {count_elements(dims)}")
+        data = part.tobytes()
+        made[role] = Tensor(role, part.dtype, dims, Buffer(data), 0, len(data))
+    why = find_bad_index(shape, made)
+    if why is not None:
+        raise ValueError(why)
+    return join_sparse(made, shape, custom=custom)
+
+
+def split_blob(layout: str, shape: Shape, blob: Tensor) -> "Dict[str, Tensor]":
+    """Return the components of a blob of zTensor's sparsecsr or sparsecoo, decoded and swapped.
+
+    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    coo: of each element the coordinates uint64 [rank] | value
+    """
+    size, rank = blob.check_readable(), len(shape)
+    if blob.encoding == "raw" and blob.stored_nbytes % size:
+        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
+    data = b"".join(blob.iter_bytes())
+    step, head = (8 + size, 8 * shape[0] + 8) if layout == "csr" else (8 * rank + size, 0)
+    nnz, rest = divmod(len(data) - head, step)
+    if nnz < 0 or rest:
+        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
+    found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
+             "values": data[head + 8 * nnz:]}
+    if layout == "coo":
+        rows = [data[i:i + step] for i in range(0, len(data), step)]
+        found["values"] = b"".join([row[8 * rank:] for row in rows])
+        found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
+    return {role: Tensor(role, blob.dtype if role == "values" else "uint64", dims,
+                         Buffer(found[role]), 0, len(found[role]))
+            for role, dims in component_shapes(layout, shape, nnz).items()}
+
+
+def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
+                   sorted_columns: bool = False) -> "Optional[str]":
+    """Return what is wrong with the indices, or None. O(stored elements)."""
+    nnz = components["values"].size
+    if "coords" in components:
+        axes = list(zip(split_axes(components, nnz), shape))
+    else:
+        indptr, axes = components["indptr"].data, [(components["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[shape[0]] != nnz:
+            return "indptr does not go from 0 to the number of values"
+        for i in range(shape[0]):
+            if indptr[i] > indptr[i + 1]:
+                return f"indptr falls in row {i}"
+    for numbers, n in axes if nnz else ():
+        if max(numbers) >= n:
+            return f"an index is outside the shape: {max(numbers)} of {n}"
+    places = find_places(shape, components)
+    ordered = sorted(places)
+    if sorted_columns and "indptr" in components and places != ordered:
+        return "the columns do not rise in each row"
+    twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
+    return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
+
+
+def split_axes(components: "Dict[str, Tensor]", nnz: int) -> "List[Any]":
+    """Return the coordinates of coo, for each axis those of all elements."""
+    data, rank = components["coords"].data, components["coords"].shape[0]
+    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
+
+
+def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
+    """Return the row-major number of each stored element; where it is long, the coordinates."""
+    if "coords" in components:
+        nnz = components["values"].size
+        axes = split_axes(components, nnz)
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return list(zip(*axes))
+        places = [0] * nnz
+        for numbers, n in zip(axes, shape):
+            places = [place * n + i for place, i in zip(places, numbers)]
+        return places
+    indptr, indices = components["indptr"].data, components["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
 
 
 # -- [8a] mag --------------------------------------------------------------------------------------
@@ -6220,6 +6520,125 @@ GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
 )
 
 
+# -- [9] load --------------------------------------------------------------------------------------
+
+
+def find_format(name: Any) -> "Format":
+    """Return the format with this name, or this suffix."""
+    for fmt in FORMATS + GENERATIONS:
+        if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
+            return fmt
+    names = ", ".join([fmt.NAME for fmt in FORMATS])
+    raise ValueError(f"no format {short_repr(name)}; there are {names}")
+
+
+def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
+    """Return the format by name, else by the leading bytes, never by the suffix.
+
+    Later generations are asked first, and those without a magic last: `00 01 00` in the size of a
+    safetensors header is a version in other files.
+    """
+    head = source.read(0, 64)
+    for magic, lacks in ABSENT.items():
+        if head.startswith(magic):
+            what = f"this copy was made without {lacks}"
+            raise Unsupported(what, 0, "magic", None, source.path)
+    wanted = None if name is None else find_format(name)
+    for fmt in GENERATIONS + tuple(reversed(FORMATS)):
+        if fmt.detect(head) and (wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY)):
+            return fmt
+    if wanted is not None:
+        return wanted
+    raise unknown_format(source)
+
+
+def unknown_format(source: Any) -> FormatError:
+    """Return the error of a source of no known format, with what it looks like."""
+    head = source.read(0, min(512, source.nbytes))
+    looks = "" if "tools" in WITHOUT else looks_like(head)
+    first = " ".join(["%02x" % byte for byte in head[:8]])
+    what = "not a tensor file known here"
+    what += f"; {looks}" if looks else f" (it begins with {first})"
+    error_class = Unsupported if ".open(path)" in looks else FormatError  # it may be right inside
+    return error_class(what if head else "the file is empty", 0, "magic", None, source.path,
+                       "magic")
+
+
+def detect(source: Source) -> "Optional[str]":
+    """Return the name of the format that the leading bytes tell, or None.
+
+    >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
+    'ztensor'
+    """
+    opened = open_source(source, False)
+    try:
+        return detect_format(opened).FAMILY
+    except FormatError:
+        return None
+    finally:
+        opened.close()
+
+
+def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, partial: bool = False) -> "File":
+    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
+
+    `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
+    `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
+    asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
+    `verify`: raise the first error that verify() finds. `partial`: take what is whole of a file
+    that was cut short; the names of the other tensors are attrs["missing"]. Raises FormatError (or
+    its subclass Unsupported) for the bytes, OSError for the file.
+
+    >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
+    ('ztensor', ['w'], 'float64', [1.0, 2.0])
+    """
+    opened = open_source(source, mmap)
+    try:
+        fmt = detect_format(opened, format)
+        file: "File" = read_file(opened, fmt, partial)
+        for error in check_file(opened, fmt, deep=True).errors if verify else ():
+            raise error
+        return file
+    except BaseException as error:
+        opened.close()
+        if isinstance(error, FormatError):
+            error.path = error.path or opened.path
+            error.__traceback__ = error.__context__ = None  # they keep what was parsed
+        raise error
+
+
+@without_gc
+def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
+    """Return the File that a format reads. Of one that is broken, raise the error with its place.
+
+    A good file is read once, and nothing is noted. A broken one is read once more: then the regions
+    of the file are noted, and walked to find the place of the error (complete).
+    """
+    if partial and not fmt.INDEX_FIRST:
+        what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
+        raise Unsupported("partial=True: " + what)
+    try:
+        reading = Reading(source, partial=partial)
+        attrs, metadata = fmt.read(reading)
+    except FormatError:
+        reading = Reading(source, regions=[], partial=partial)
+        try:
+            attrs, metadata = fmt.read(reading)
+        except FormatError as error:
+            if "tools" in WITHOUT:
+                reading.place(error)
+            else:
+                complete(reading, [error])
+            raise
+    if reading.missing or reading.unnamed:
+        attrs["missing"] = list(reading.missing) + reading.unnamed
+    if fmt.NAME == "shards":
+        return ShardedFile(source, attrs, partial)
+    return File(fmt, source, attrs, metadata, reading.tensors)
+
+
 # -- [9a] casts, float8 ----------------------------------------------------------------------------
 #
 # 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
@@ -6449,426 +6868,7 @@ def cast_tensor(base: Tensor, dtype: str) -> Cast:
     return Cast(base, dtype, attrs)
 
 
-# -- [9b] zstd -------------------------------------------------------------------------------------
-
-ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-ZSTD_RATIO = 32768  # decoded bytes per stored byte, at most (128 KiB from a block of 4 bytes)
-
-
-def zstd_module() -> Any:
-    """Return the first of the modules for zstd that can be imported."""
-    for name in ZSTD_MODULES:
-        try:
-            return __import__(name, None, None, ["ZstdCompressor"])
-        except ImportError:
-            pass
-    names = ", ".join(ZSTD_MODULES)
-    raise Unsupported(f"zstd data need one of the modules {names}; pip install zstandard")
-
-
-class ZstdFrames:
-    """The stored bytes of a tensor as a binary file."""
-
-    def __init__(self, source: Any, offset: int, nbytes: int) -> None:
-        self._source, self._at, self._end = source, offset, offset + nbytes
-
-    def read(self, nbytes: int) -> bytes:
-        nbytes = min(nbytes, self._end - self._at)
-        self._at += nbytes
-        return bytes(self._source.view(self._at - nbytes, nbytes))
-
-
-def zstd_check(source: Any, at: int, nbytes: int) -> None:
-    """Raise FormatError unless these are whole frames (RFC 8878): not every module looks.
-
-    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
-    """
-    end, last = at + nbytes, 1
-    while at < end and last:
-        head = bytes(source.view(at, min(8, end - at)))
-        magic = int.from_bytes(head[:4], "little")
-        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
-            at += 8 + int.from_bytes(head[4:], "little")
-            continue
-        if len(head) < 6 or magic != 0xFD2FB528:
-            raise FormatError(f"zstd: no frame begins at byte {at - end + nbytes} of {nbytes}")
-        flags, single = head[4], head[4] >> 5 & 1
-        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
-        last = 0
-        while not last and at + 3 <= end:
-            block = int.from_bytes(bytes(source.view(at, 3)), "little")
-            last = block & 1
-            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
-        at += 4 if flags & 4 else 0
-    if at != end or not last:
-        raise FormatError("zstd: the last frame is cut short, or bytes lie after it")
-
-
-def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
-    """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
-    module = zstd_module()
-    zstd_check(source, offset, nbytes)
-    stream: Any = ZstdFrames(source, offset, nbytes)
-    if hasattr(module, "ZstdFile"):
-        stream = module.ZstdFile(stream)
-    else:
-        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-    left, block = need, b"-"
-    try:
-        while left and block:
-            block = stream.read(min(BLOCK, left))
-            left -= len(block)
-            yield block
-        more = stream.read(1)
-    except FormatError:
-        raise
-    except Exception as error:
-        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
-    if left or more:
-        count = f"more than {need}" if more else need - left
-        raise FormatError(f"zstd: {count} bytes decoded, dtype and shape need {need}")
-
-
-def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
-    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
-    module = zstd_module()
-    compressor = module.ZstdCompressor(level)
-    pledge = getattr(compressor, "set_pledged_input_size",
-                     getattr(compressor, "_set_pledged_input_size", None))
-    if hasattr(compressor, "compressobj"):
-        compressor = compressor.compressobj(size=nbytes)
-    elif pledge:
-        pledge(nbytes)
-    else:  # only one call with all of it puts the size into the frame
-        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
-        return
-    for block in blocks:
-        yield compressor.compress(block)
-    yield compressor.flush()
-
-
-# -- [9c] sparse -----------------------------------------------------------------------------------
-
-INDEX_TYPES = ("uint64", "uint32")
-
-
-class Sparse(Tensor):
-    """A tensor of which some elements are stored, csr or coo; it is read as its dense form.
-
-    `stored` is the Tensor of the stored elements, or of a blob that holds all. `open_components`
-    returns the Tensors by role when they are asked for, or raises what is wrong with them.
-    `sorted_columns`: the columns of each row of csr must rise.
-    """
-
-    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_opened", "_checked")
-
-    def __init__(self, stored: Tensor, name: str, shape: Shape, open_components: Any,
-                 is_blob: bool = False, sorted_columns: bool = False, attrs: Any = None,
-                 custom: Any = None, format: "Optional[str]" = None) -> None:
-        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
-                         stored.stored_nbytes, encoding="sparse", attrs=attrs, custom=custom,
-                         format=format)
-        self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
-        self.sorted_columns, self._checked = sorted_columns, False
-        self._opened: "Optional[Dict[str, Tensor]]" = None
-
-    def open(self) -> "Dict[str, Tensor]":
-        """Return the components, which are not checked yet."""
-        if self._opened is None:
-            self._opened = self.open_components()
-        return self._opened
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        why = None
-        try:
-            components = self.open()
-            for part in components.values() if not self._checked else ():
-                part.check_readable()
-            if not self._checked:
-                why = find_bad_index(self.shape, components, self.sorted_columns)
-        except FormatError as error:
-            raise self.error(error.what, type(error), error.field or "data")
-        if why:
-            raise self.error(why)
-        self._checked = True
-        return Map(components.items())
-
-    def stored_parts(self) -> "Dict[str, Tensor]":
-        """Return the components as far as they lie apart in the file; "" are the values."""
-        parts: "Dict[str, Tensor]" = Map()
-        try:
-            parts.update({} if self.is_blob else self.open())
-        except FormatError:  # .components raises it again
-            pass
-        parts[""] = parts.pop("values", self.stored)
-        return parts
-
-    def decoded_nbytes(self) -> int:
-        """Return how many bytes its components are in memory; no byte of them is read."""
-        return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
-                    for part in self.stored_parts().values()])
-
-    def ranges(self) -> "List[Tuple[int, int, str]]":
-        return [(part.start, part.stored_nbytes, role)
-                for role, part in self.stored_parts().items() if part.source is self.source]
-
-    def iter_bytes(self) -> Blocks:
-        """Yield the dense form: zeros, and the values in their places."""
-        components, size = self.components, self.check_readable()
-        if self.nbytes > MAX_DENSE:
-            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
-            raise self.error(what, Unsupported)
-        if unpack_values(str(self.dtype), bytes(size))[0]:
-            raise self.error(f"{self.dtype} has no zero", Unsupported)
-        values = components["values"].tobytes()
-        places = sorted(zip(find_places(self.shape, components), range(0, len(values), size)))
-        places.reverse()  # the next one is the last
-        step = BLOCK // size
-        for start in range(0, self.size, step):
-            block = bytearray(min(step, self.size - start) * size)
-            while places and places[-1][0] < start + step:
-                place, i = places.pop()
-                at = (place - start) * size
-                block[at:at + size] = values[i:i + size]
-            yield block
-
-    def contiguous(self) -> Tensor:
-        """Return its dense form, in memory."""
-        data = self.tobytes()
-        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
-                      custom=dict(self.custom), format=self.format)
-
-    todense = contiguous
-
-    def copy(self, **changes: Any) -> "Sparse":
-        """Return it with another name, attrs or custom ones."""
-        facts = dict([(key, getattr(self, key)) for key in ("name", "attrs", "custom", "format")])
-        facts.update(changes)
-        made = Sparse(self.stored, facts["name"], self.shape, self.open_components, self.is_blob,
-                      self.sorted_columns, facts["attrs"], facts["custom"], facts["format"])
-        made._opened, made._checked = self._opened, self._checked
-        return made
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Return it with values of another dtype, in memory."""
-        components = self.components
-        components["values"] = components["values"].astype(dtype)
-        return join_sparse(components, self.shape, self.name, self.attrs, self.custom, self.format)
-
-    def __reduce__(self) -> Any:
-        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
-                             self.format)
-
-    def sort_rows(self) -> "Dict[str, Tensor]":
-        """Return the components; of csr, with the columns of each row in rising order."""
-        components = self.components
-        places = find_places(self.shape, components) if "indices" in components else []
-        for role in ("values", "indices") if places != sorted(places) else ():
-            part = components[role]
-            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
-            data = b"".join([element for _, element in elements])
-            components[role] = Tensor(role, part.dtype, part.shape, Buffer(data), 0, len(data))
-        return components
-
-
-def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the components by role; `nnz`: elements stored of a sparse tensor."""
-    if layout == "csr":
-        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
-    if layout == "coo":
-        return {"values": (nnz,), "coords": (len(shape), nnz)}
-    return {"data": tuple(shape)}
-
-
-def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
-                custom: Any = None, format: "Optional[str]" = None) -> Sparse:
-    """Return the sparse tensor that has these components."""
-    return Sparse(components["values"], name, tuple(shape), lambda: components, attrs=attrs,
-                  custom=custom, format=format)
-
-
-def make_sparse(shape: Any, components: "Dict[str, Tensor]", custom: Any) -> Sparse:
-    """Return the sparse tensor of what a user gives to tensor()."""
-    roles = sorted(components)
-    layout = "coo" if roles == ["coords", "values"] else "csr"
-    if shape is None or layout == "csr" and (
-            len(shape) != 2 or roles != ["indices", "indptr", "values"]):
-        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
-                         "shape of rank 2 and {values, indptr, indices}")
-    made = {}
-    nnz = components["values"].size
-    for role, dims in component_shapes(layout, shape, nnz).items():
-        part = components[role]
-        if role != "values" and part.dtype not in INDEX_TYPES:
-            part = part.astype("uint64")
-        if part.size != count_elements(dims):
-            raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
-                             f"{short_repr(shape)} need {count_elements(dims)}")
-        data = part.tobytes()
-        made[role] = Tensor(role, part.dtype, dims, Buffer(data), 0, len(data))
-    why = find_bad_index(shape, made)
-    if why is not None:
-        raise ValueError(why)
-    return join_sparse(made, shape, custom=custom)
-
-
-def split_blob(layout: str, shape: Shape, blob: Tensor) -> "Dict[str, Tensor]":
-    """Return the components of a blob of zTensor's sparsecsr or sparsecoo, decoded and swapped.
-
-    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
-    coo: of each element the coordinates uint64 [rank] | value
-    """
-    size, rank = blob.check_readable(), len(shape)
-    if blob.encoding == "raw" and blob.stored_nbytes % size:
-        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
-    data = b"".join(blob.iter_bytes())
-    step, head = (8 + size, 8 * shape[0] + 8) if layout == "csr" else (8 * rank + size, 0)
-    nnz, rest = divmod(len(data) - head, step)
-    if nnz < 0 or rest:
-        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
-    found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
-             "values": data[head + 8 * nnz:]}
-    if layout == "coo":
-        rows = [data[i:i + step] for i in range(0, len(data), step)]
-        found["values"] = b"".join([row[8 * rank:] for row in rows])
-        found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
-    return {role: Tensor(role, blob.dtype if role == "values" else "uint64", dims,
-                         Buffer(found[role]), 0, len(found[role]))
-            for role, dims in component_shapes(layout, shape, nnz).items()}
-
-
-def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
-                   sorted_columns: bool = False) -> "Optional[str]":
-    """Return what is wrong with the indices, or None. O(stored elements)."""
-    nnz = components["values"].size
-    if "coords" in components:
-        axes = list(zip(split_axes(components, nnz), shape))
-    else:
-        indptr, axes = components["indptr"].data, [(components["indices"].data, shape[1])]
-        if indptr[0] != 0 or indptr[shape[0]] != nnz:
-            return "indptr does not go from 0 to the number of values"
-        for i in range(shape[0]):
-            if indptr[i] > indptr[i + 1]:
-                return f"indptr falls in row {i}"
-    for numbers, n in axes if nnz else ():
-        if max(numbers) >= n:
-            return f"an index is outside the shape: {max(numbers)} of {n}"
-    places = find_places(shape, components)
-    ordered = sorted(places)
-    if sorted_columns and "indptr" in components and places != ordered:
-        return "the columns do not rise in each row"
-    twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
-    return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
-
-
-def split_axes(components: "Dict[str, Tensor]", nnz: int) -> "List[Any]":
-    """Return the coordinates of coo, for each axis those of all elements."""
-    data, rank = components["coords"].data, components["coords"].shape[0]
-    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
-
-
-def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
-    """Return the row-major number of each stored element; where it is long, the coordinates."""
-    if "coords" in components:
-        nnz = components["values"].size
-        axes = split_axes(components, nnz)
-        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return list(zip(*axes))
-        places = [0] * nnz
-        for numbers, n in zip(axes, shape):
-            places = [place * n + i for place, i in zip(places, numbers)]
-        return places
-    indptr, indices = components["indptr"].data, components["indices"].data
-    return [i * shape[1] + column for i in range(shape[0])
-            for column in indices[indptr[i]:indptr[i + 1]]]
-
-
-# -- [9d] strided blocks ---------------------------------------------------------------------------
-
-
-def iter_strided(item: Tensor) -> Blocks:
-    """Yield the row-major bytes of elements with gaps between them, about BLOCK at a time."""
-    itemsize, (first, _) = item.check_readable(), item.byte_extent()
-    if BOARD or "fast" in WITHOUT:
-        return iter_rows(item, itemsize, -first)
-    return gather(item.raw, -first, item.shape, item.strides, itemsize)
-
-
-def iter_rows(item: Tensor, itemsize: int, first: int) -> Blocks:
-    """Yield the bytes in rows along the last dimension, where slices have no steps."""
-    view, n, step = item.raw, item.shape[-1], item.strides[-1]
-    for row in range(item.size // n if n else 0):
-        at = first
-        for count, stride in zip(reversed(item.shape[:-1]), reversed(item.strides[:-1])):
-            row, index = divmod(row, count)
-            at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
-
-
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
-    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    dims, steps = [], []
-    for n, stride in zip(shape, strides):
-        if dims and steps[-1] == n * stride:  # no gap: the two are one
-            dims[-1] *= n
-            steps[-1] = stride
-        elif n != 1:
-            dims.append(n)
-            steps.append(stride)
-    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
-        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
-    nbytes = itemsize * count_elements(dims)
-    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
-        yield from iter_parts([view[first:first + nbytes]], BLOCK)
-        return
-    n = dims[0]
-    rows = max(1, BLOCK * n // nbytes)
-    if steps[0] == itemsize and n > 4 * rows:  # so many lie together: longer runs
-        rows = max(rows, min(4 * rows, 512 // itemsize))
-    for start in range(0, n, rows):
-        args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
-        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
-
-
-def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
-    """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        return turn_block(view, first, dims, steps, itemsize)
-    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
-    longest = dims.index(max(dims))
-    n, step, place = dims[longest], steps[longest], places[longest]
-    starts = [(0, first)]  # (place in out, place in view) of each run
-    for axis, count in enumerate(dims):
-        if axis != longest:
-            starts = [(to + i * places[axis], at + i * steps[axis])
-                      for to, at in starts for i in range(count)]
-    code: Any = BITS_CODE[itemsize]
-    target, source = [memoryview(data).cast(code) for data in (out, view)]
-    place, step = place // itemsize, step // itemsize
-    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
-    for i in range(0, n, tile):
-        count = min(tile, n - i)
-        for to, at in starts:
-            to, at = to // itemsize + i * place, at // itemsize + i * step
-            stop = at + count * step
-            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
-    return out
-
-
-def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
-    from array import array
-    n, starts = dims[0], [first]
-    for count, step in zip(dims[1:], steps[1:]):
-        starts = [at + i * step for at in starts for i in range(count)]
-    data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
-    return b"".join([items[i::n] for i in range(n)])
-
-
-# -- [9e] values: tensor() -------------------------------------------------------------------------
+# -- [9b] values: tensor() -------------------------------------------------------------------------
 
 
 def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
@@ -7024,7 +7024,7 @@ def typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
         return None, None
 
 
-# -- [9f] arrays -----------------------------------------------------------------------------------
+# -- [9c] arrays -----------------------------------------------------------------------------------
 
 OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes safetensors can hold
 
@@ -7108,7 +7108,7 @@ def opaque_tensor(view: Any, dtype: str) -> Tensor:
                   unreadable=no_values(dtype, code), attrs=Map(st_dtype=code))
 
 
-# -- [9g] pickles --------------------------------------------------------------------------------
+# -- [9d] pickles ----------------------------------------------------------------------------------
 
 
 class LazySource(AnySource):
@@ -7200,7 +7200,7 @@ def load_again(format: str, file_id: Any, partial: bool) -> File:
     return file
 
 
-# -- [9h] repr and previews ----------------------------------------------------------------------
+# -- [9e] repr and previews ------------------------------------------------------------------------
 
 MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
 
