@@ -606,8 +606,8 @@ class Stream(AnySource):
     has_offsets = True
 
     def __init__(self, stream: Any, path: Any = None, file_id: Any = None) -> None:
-        self._stream, self._lock, self._window = stream, RLock(), (0, b"")
         self.path, self.file_id = path, file_id  # the latter only if it was opened here
+        self._stream, self._lock, self._window = stream, RLock(), (0, b"")
         here = stream.tell()
         self.nbytes: int = stream.seek(0, 2) or stream.tell()
         stream.seek(here)
@@ -655,6 +655,9 @@ class Stream(AnySource):
             stream, self._stream, self._window = self._stream, None, (0, b"")
         if self.file_id and stream is not None:
             stream.close()
+
+    def __del__(self) -> None:  # nobody else closes the file of a pickled Tensor
+        self.close()
 
 
 def open_source(source: Any, mmap: bool = True) -> Any:
