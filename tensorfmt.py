@@ -37,6 +37,7 @@ Contents (the banners of the sections below; search for a number)
     [2] errors, text           FormatError, Unsupported; what messages are made of
     [2b] left out              what stands in a copy for what it lacks
     [3] dtypes                 element types, values <-> bytes, byte order
+    [3b] float8                8-bit floats: casts by tables
     [4] other files            what a file of no known format looks like
     [5] sources                where bytes come from: a buffer, a mapped file, a stream
     [6a] CBOR                  RFC 8949
@@ -65,11 +66,10 @@ Contents (the banners of the sections below; search for a number)
     [8h] shards                a model in several safetensors files, read only
     [8i] the formats           FORMATS and later generations
     [9] load                   load(), detect(): from a path to a File
-    [9a] casts, float8         other dtypes, 8-bit floats
-    [9b] values: tensor()      lists, numbers, buffers
-    [9c] arrays                what numpy, torch and jax ask for
-    [9d] pickles               by reference where there is a path
-    [9e] repr and previews     repr(), the notebook's table, did you mean
+    [9a] casts                 other dtypes
+    [9b] arrays                what numpy, torch and jax ask for
+    [9c] values: tensor()      lists, numbers, buffers
+    [9d] repr and previews     repr(), the notebook's table, did you mean
     [10a] save                 what writes files
     [10b] work                 how much a file may make us do
     [11a] explain              every byte of a file, named
@@ -120,8 +120,8 @@ from struct import calcsize, pack, unpack_from
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import (Any, Callable, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
+                        Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -168,16 +168,16 @@ MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can be chosen to make a dict slow
 MAX_INDEX = 256 << 20  # bytes of an index that is read whole
 MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
-MAX_KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
+KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # that verify() notes
-MAX_PATH = 400  # characters of the path of a field
-MAX_TEXT = 300  # characters of one text of a file in a message or a table
+PATH_WIDTH = 400  # characters of the path of a field
+TEXT_WIDTH = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
-MAX_MESSAGE = 32000  # characters of a message, which has at most 100 lines of one kind
+MESSAGE_WIDTH = 32000  # characters of a message, which has at most 100 lines of one kind
 if BOARD:  # which has little memory
-    BLOCK, PART, WINDOW, MAX_KEPT = 1 << 10, 1 << 10, 1 << 9, 0
+    BLOCK, PART, WINDOW, KEPT = 1 << 10, 1 << 10, 1 << 9, 0
 
 
 # -- [2] errors, text ------------------------------------------------------------------------------
@@ -233,18 +233,18 @@ def safe_repr(value: Any) -> str:
 
     All texts of a file leave by it, safe_str(), short_repr() and html_escape().
     """
-    text = truncate(value, MAX_TEXT) if isinstance(value, str) else value
-    return truncate(repr(text), MAX_TEXT)
+    text = truncate(value, TEXT_WIDTH) if isinstance(value, str) else value
+    return truncate(repr(text), TEXT_WIDTH)
 
 
-def safe_str(text: str, limit: int = MAX_TEXT) -> str:
+def safe_str(text: str, limit: int = TEXT_WIDTH) -> str:
     """Return a text for a listing: unquoted if printable, without blanks at its ends."""
     text = truncate(text, limit)
     fine = text and text == text.strip() and set(text).issubset(repr(text))
     return text if fine else safe_repr(text)
 
 
-def html_escape(value: Any, limit: int = MAX_TEXT) -> str:
+def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
     """Return a value as text for a page: printable, without marks of HTML."""
     from html import escape
     text = truncate(str(value), limit)
@@ -274,9 +274,9 @@ def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
 
 
 def join_lines(lines: "List[str]") -> str:
-    """Return lines as one message: each cut to MAX_LINE, all of them to MAX_MESSAGE."""
+    """Return lines as one message: each cut to MAX_LINE, all of them to MESSAGE_WIDTH."""
     shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be a heading
-    while sum([len(line) + 3 for line in shown]) > MAX_MESSAGE:
+    while sum([len(line) + 3 for line in shown]) > MESSAGE_WIDTH:
         shown.pop()
     if len(shown) < len(lines):
         shown.append(f"{len(lines) - len(shown)} more")
@@ -293,11 +293,11 @@ def format_path(keys: Any) -> str:
     """Return a field's path as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     path = ""
     for key in keys:
-        if isinstance(key, str) and len(key) > 2 * MAX_PATH:  # its ends are all that is shown
-            key = key[:MAX_PATH] + key[-MAX_PATH:]
+        if isinstance(key, str) and len(key) > 2 * PATH_WIDTH:  # its ends are all that is shown
+            key = key[:PATH_WIDTH] + key[-PATH_WIDTH:]
         word = isinstance(key, str) and key.replace("_", "").isalpha()
-        text = (f".{key}" if path else key) if word else f"[{short_repr(key, MAX_PATH)}]"
-        path = truncate(path + text, MAX_PATH)
+        text = (f".{key}" if path else key) if word else f"[{short_repr(key, PATH_WIDTH)}]"
+        path = truncate(path + text, PATH_WIDTH)
     return path
 
 
@@ -394,6 +394,19 @@ def count_elements(shape: "Iterable[int]") -> int:
 def until_0(shape: Any) -> "List[int]":
     """Return the dimensions before the first 0: some readers refuse their product if too large."""
     return list(shape)[:(list(shape) + [0]).index(0)]
+
+
+def as_index(key: Any) -> int:
+    """Return an index, an int or what has __index__ (numpy integers), as an int."""
+    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
+        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
+    return int(key)
+
+
+def as_shape(shape: Any) -> Shape:
+    """Return a shape, given as one dimension or several, as a tuple."""
+    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
 
 
 def row_major(shape: Shape, itemsize: int) -> Shape:
@@ -503,6 +516,124 @@ def narrow_bfloat16(values: Any) -> bytes:
     return pack("<%dH" % len(words), *words)
 
 
+BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
+BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
+                      for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
+
+
+def typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
+    """Return what a buffer shows and its dtype, None for what there is not."""
+    try:
+        view = memoryview(data)
+        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
+    except (TypeError, ValueError, BufferError):
+        return None, None
+
+
+def as_dtype(dtype: Any) -> str:
+    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
+    if dtype is float or dtype is int:
+        dtype = dtype.__name__ + "64"
+    name: Any = dtype
+    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
+        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
+        name = name.lower().rstrip("_")
+        word = name.rstrip("0123456789")
+        if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
+            full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+            name = full.get(word, word) + name[len(word):]
+        name = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}.get(name, name)  # safetensors'
+        name = "float" + name[1:] if name[:3] == "f8_" else name
+    if name not in ITEMSIZE:
+        raise ValueError("no dtype %s; there are %s" % (short_repr(dtype), ", ".join(ITEMSIZE)))
+    return str(name)
+
+
+# -- [3b] float8 -----------------------------------------------------------------------------------
+#
+# 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
+
+MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
+    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
+    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
+    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)), "E8M0": (8, 0, 127, 0, (0xFF,)), "E2M1": (2, 1, 1, 0, ())}
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of a float of 8 or 4 bits: sign (E8M0 has none), exponent, mantissa."""
+    width, digits, bias, infinity, nans = MINIFLOATS[kind]
+    low = code & (1 << width + digits) - 1
+    exponent, rest = low >> digits, low & (1 << digits) - 1
+    if exponent or not digits:
+        rest += 1 << digits
+    value = rest * 2.0 ** (max(exponent, digits and 1) - bias - digits)
+    if code in nans:
+        value = float("nan")
+    elif infinity and low == infinity:
+        value = INFINITY
+    return value if low == code else -value
+
+
+class Float8:
+    """The values of a dtype of 8-bit floats; tables are made when they are first needed."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.values, self.codes = kind, [], b""  # type: str, List[float], bytes
+        self.tables: "Dict[str, List[bytes]]" = {}  # dtype -> of each byte of its elements
+
+    def unpack(self, data: Any) -> "List[float]":
+        self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
+        return [self.values[byte] for byte in data]
+
+    def pack(self, values: Any) -> bytes:
+        return self.narrow(pack_values("float32", values))
+
+    def narrow(self, data: Any) -> bytes:
+        """Return the codes of float32 bytes; of many by their upper 16 bits, rounded to odd."""
+        if len(data) <= 4096:  # more than a board casts at a time
+            return bytes([self.code_of(value) for value in unpack_values("float32", data)])
+        if not self.codes:
+            every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
+            self.codes = bytes([self.code_of(value) for value in every])
+        codes = self.codes
+        return bytes([codes[bits >> 16 | (bits & 0xFFFF > 0)]
+                      for bits in unpack_values("uint32", data)])
+
+    def code_of(self, value: float) -> int:
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ have no -0.0."""
+        from math import copysign, frexp
+        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
+        negative, size = copysign(1.0, value) < 0, abs(value)
+        code: int = nans[0]
+        if size == INFINITY:
+            code = infinity or code
+        elif size == size and (digits or value > 0):
+            exponent = max(frexp(size or 1e-45)[1], 2 - bias)
+            steps = round(size * 2.0 ** (digits + 1 - exponent))
+            code = min(steps + (exponent + bias - 2 << digits), infinity or code)
+        return code | 128 if negative and (code or 128 not in nans) else code
+
+    def widen(self, data: Any, dtype: str) -> Any:
+        """Return codes as the bytes of other floats: by a table for each byte of their values."""
+        size = ITEMSIZE[dtype]
+        if dtype not in self.tables:
+            packed = pack_values(dtype, self.unpack(range(256)))
+            self.tables[dtype] = [packed[i::size] for i in range(size)]
+        out = bytearray(size * len(data))
+        for i, table in enumerate(self.tables[dtype]):
+            out[i::size] = bytes(data).translate(table)
+        return out
+
+
+FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
+          "float8_e4m3fnuz": Float8("E4M3FNUZ"), "float8_e5m2fnuz": Float8("E5M2FNUZ"),
+          "float8_e8m0fnu": Float8("E8M0")}
+
+
+def float8_of(dtype: str) -> Float8:
+    return FLOAT8[dtype]
+
+
 # -- [4] other files -------------------------------------------------------------------------------
 
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
@@ -562,11 +693,21 @@ def dangling_link(path: str) -> str:
 class AnySource:
     """What all sources have: they never change, and pickle by reference if they can."""
 
+    nbytes: int
+    path: Any
+    file_id: Any
+    has_offsets: bool
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        raise NotImplementedError
+
     def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))  # type: ignore[attr-defined]
+        return bytes(self.view(offset, nbytes))
 
     def __reduce__(self) -> Any:
-        return pickle_source(self)
+        if self.file_id is not None:  # by reference
+            return open_pickled, self.file_id + (self.nbytes,)
+        return Buffer, (self.read(0, self.nbytes), self.has_offsets)
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
@@ -658,6 +799,52 @@ class Stream(AnySource):
 
     def __del__(self) -> None:  # nobody else closes the file of a pickled Tensor
         self.close()
+
+
+class PickledFile(AnySource):
+    """The file that a pickle names: opened by its first use, unless it has changed."""
+
+    has_offsets = True
+    shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
+
+    def __init__(self, path: str, mmap: bool, mtime: Any, nbytes: int) -> None:
+        self.path, self.nbytes, self.file_id = path, nbytes, (path, mmap, mtime)
+        self._lock = RLock()
+        self._source: Any = None  # None: not opened yet; False: closed
+
+    def open(self) -> Any:
+        """Return its source, opened once."""
+        with self._lock:
+            if self._source is False:
+                raise ValueError(f"{safe_str(self.path)}: the File is closed")
+            if self._source is None:
+                source = open_path(self.path, self.file_id[1])
+                if (source.nbytes, source.file_id) != (self.nbytes, self.file_id):
+                    source.close()
+                    raise ValueError(f"{safe_str(self.path)} has changed since it was pickled")
+                self._source = source
+            return self._source
+
+    @property
+    def mapping(self) -> bool:
+        return bool(self.open().mapping)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return (self._source or self.open()).view(offset, nbytes)
+
+    def close(self) -> None:
+        with self._lock:
+            source, self._source = self._source, False
+        if source:
+            source.close()
+
+
+def open_pickled(*args: Any) -> PickledFile:
+    """Return the source of a pickle, the same one for all tensors of a file."""
+    from weakref import WeakValueDictionary
+    PickledFile.shared = PickledFile.shared or WeakValueDictionary()
+    known: Any = PickledFile.shared
+    return known.get(args) or known.setdefault(args, PickledFile(*args))
 
 
 def open_source(source: Any, mmap: bool = True) -> Any:
@@ -2427,7 +2614,7 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 def iter_strided(item: "Tensor") -> Blocks:
     """Yield the row-major bytes of elements with gaps between them, about BLOCK at a time."""
     itemsize, (first, _) = item.check_readable(), item.byte_extent()
-    if BOARD or "fast" in WITHOUT:
+    if "fast" in WITHOUT:
         return iter_rows(item, itemsize, -first)
     return gather(item.raw, -first, item.shape, item.strides, itemsize)
 
@@ -2728,14 +2915,14 @@ class Tensor:
     def decoded(self) -> "Tensor":
         """Return one whose elements are stored as they are: of an encoded one in memory.
 
-        Up to MAX_KEPT bytes are kept while the tensor lives.
+        Up to KEPT bytes are kept while the tensor lives.
         """
         if self.encoding == "raw":
             return self
         kept: "Optional[Tensor]" = self._kept
         if kept is None:
             kept = self.contiguous()
-            if kept.nbytes <= MAX_KEPT:
+            if kept.nbytes <= KEPT:
                 self._kept = kept
         self.source.view(self.start, 0)  # raises if the File is closed
         return kept
@@ -2830,7 +3017,12 @@ class Tensor:
         return hash((self.dtype, self.shape))
 
     def __reduce__(self) -> Any:
-        return pickle_tensor(self)
+        """By reference with its file; in memory, with a copy of its own bytes only."""
+        base = self
+        if self.source.file_id is None:
+            base = self if self._strides is None else self.contiguous()
+            base = base.copy(source=Buffer(bytes(base.raw)), start=0)
+        return type(self), tuple([getattr(base, key) for key in Tensor.__slots__[:-1]])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
@@ -2873,13 +3065,6 @@ def new_tensor(dtype: Any, shape: Shape, data: Any, byteorder: str = "<", name: 
     """Return a Tensor of bytes in memory."""
     source = Buffer(data)
     return Tensor(name, dtype, shape, source, 0, source.nbytes, None, byteorder, format=format)
-
-
-def as_index(key: Any) -> int:
-    """Return an index, an int or what has __index__ (numpy integers), as an int."""
-    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
-        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
-    return int(key)
 
 
 class File(TensorMap):
@@ -5076,7 +5261,7 @@ class Primitiv(Format):
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer", "dims": "of kind shape",
                "batch": "of kind shape, 1 unless given"}
     FILE_ATTRS, TENSOR_ATTRS = ("version", "kind", "dims", "batch"), ("batch",)
-    DIM_BITS, MAX_PARTS = 32, 1 << 16  # MAX_PARTS: of a name
+    DIM_BITS, NAME_PARTS = 32, 1 << 16  # NAME_PARTS: of a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
     VERSIONS = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"))
@@ -5085,7 +5270,7 @@ class Primitiv(Format):
     PARAMETERS = (("N", "uint32", "parameters"),)
     SHAPE = (("dims", "[uint32", "dimensions", "dimension", 32), ("batch", "uint32", "samples"))
     TENSOR = SHAPE + (("data", "bin", "bytes of the tensor"),)
-    NAMED = (("key", "[str", "parts of the name", "part of the name", MAX_PARTS),) + TENSOR
+    NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
     CONFIGS = (  # of an optimizer: group, its head, each of its configs
@@ -5298,8 +5483,8 @@ class Primitiv(Format):
         owner = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}.get(kind)
         if key != owner or kind == "tensor" and statistic is not None:
             raise ValueError(f"kind={kind!r} has no place for it")
-        if len(key) > self.MAX_PARTS:
-            raise ValueError(f"{len(key)} parts, {self.MAX_PARTS} is the limit")
+        if len(key) > self.NAME_PARTS:
+            raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
         batch = self.native_attrs(item).get("batch", 1)
         if type(batch) is not int or batch < 1 or batch > 1 and item.shape[-1:] != (batch,):
             raise ValueError(f"batch is {short_repr(batch)}, expected 1 or the last dimension of "
@@ -6014,7 +6199,7 @@ class Safetensors(Format):
         if begin != b"{":
             raise reading.error(f"the header begins with {begin!r}, not b'{{'", offset=at)
         # 2 the index is one JSON object
-        index = reading.json(at, nbytes, self.INDEX, depth=self.MAX_NESTED)
+        index = reading.json(at, nbytes, self.INDEX, depth=self.NESTED)
         metadata = index.pop("__metadata__", None)
         # 3 each of its other entries is a tensor, which lies after the index
         data_start = at + nbytes
@@ -6080,7 +6265,7 @@ class Safetensors(Format):
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
     TEXT_METADATA = INDEX_FIRST = True
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
-    MAX_NESTED = 127  # arrays and objects
+    NESTED = 127  # arrays and objects
 
     def padding(self, start: int, stop: int, before: str, after: str,
                 attrs: Facts) -> "Tuple[int, int]":
@@ -6264,7 +6449,7 @@ class BurnRecord(Format):
 
 # -- [8h] shards -----------------------------------------------------------------------------------
 
-MAX_OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
 ANYWHERE = "partial=True takes each tensor from where it is whole"
 
 
@@ -6313,7 +6498,7 @@ def copy_error(error: FormatError) -> FormatError:
     return type(error)(error.what, error.offset, error.field, error.tensor, error.path, error.check)
 
 
-class ReopenedFile:
+class ReopenedFile(AnySource):
     """The source of a shard that is opened for each read."""
 
     mapping, has_offsets = False, True
@@ -6337,9 +6522,6 @@ class ReopenedFile:
 
     def close(self) -> None:
         self.closed = True
-
-    def __reduce__(self) -> Any:
-        return pickle_source(self)
 
 
 class ShardedFile(File):
@@ -6408,7 +6590,7 @@ class ShardedFile(File):
             raise Unsupported(what, None, None, tensor, path)
         source = open_path(where, mmap)
         source.path = path
-        if len(self.shards) < MAX_OPEN_SHARDS:
+        if len(self.shards) < OPEN_SHARDS:
             return source
         source.close()
         return ReopenedFile(source)
@@ -6642,94 +6824,18 @@ def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
     return File(fmt, source, attrs, metadata, reading.tensors)
 
 
-# -- [9a] casts, float8 ----------------------------------------------------------------------------
-#
-# 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
+def load_again(format: str, file_id: Any, partial: bool) -> File:
+    """Return the File of a pickle, unless the file has changed."""
+    source = PickledFile(*file_id).open()
+    file: File = read_file(source, detect_format(source, format), partial)
+    return file
+
+
+# -- [9a] casts ------------------------------------------------------------------------------------
 
 FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4,
                 "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3,
                 "float8_e8m0fnu": 1}  # significant bits
-MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
-    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
-    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
-    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)), "E8M0": (8, 0, 127, 0, (0xFF,)), "E2M1": (2, 1, 1, 0, ())}
-
-
-def minifloat(kind: str, code: int) -> float:
-    """Return the value of a float of 8 or 4 bits: sign (E8M0 has none), exponent, mantissa."""
-    width, digits, bias, infinity, nans = MINIFLOATS[kind]
-    low = code & (1 << width + digits) - 1
-    exponent, rest = low >> digits, low & (1 << digits) - 1
-    if exponent or not digits:
-        rest += 1 << digits
-    value = rest * 2.0 ** (max(exponent, digits and 1) - bias - digits)
-    if code in nans:
-        value = float("nan")
-    elif infinity and low == infinity:
-        value = INFINITY
-    return value if low == code else -value
-
-
-class Float8:
-    """The values of a dtype of 8-bit floats; tables are made when they are first needed."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind, self.values, self.codes = kind, [], b""  # type: str, List[float], bytes
-        self.tables: "Dict[str, List[bytes]]" = {}  # dtype -> of each byte of its elements
-
-    def unpack(self, data: Any) -> "List[float]":
-        self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
-        return [self.values[byte] for byte in data]
-
-    def pack(self, values: Any) -> bytes:
-        return self.narrow(pack_values("float32", values))
-
-    def narrow(self, data: Any) -> bytes:
-        """Return the codes of float32 bytes; of many by their upper 16 bits, rounded to odd."""
-        if len(data) <= 4096:  # more than a board casts at a time
-            return bytes([self.code_of(value) for value in unpack_values("float32", data)])
-        if not self.codes:
-            every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
-            self.codes = bytes([self.code_of(value) for value in every])
-        codes = self.codes
-        return bytes([codes[bits >> 16 | (bits & 0xFFFF > 0)]
-                      for bits in unpack_values("uint32", data)])
-
-    def code_of(self, value: float) -> int:
-        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ have no -0.0."""
-        from math import copysign, frexp
-        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
-        negative, size = copysign(1.0, value) < 0, abs(value)
-        code: int = nans[0]
-        if size == INFINITY:
-            code = infinity or code
-        elif size == size and (digits or value > 0):
-            exponent = max(frexp(size or 1e-45)[1], 2 - bias)
-            steps = round(size * 2.0 ** (digits + 1 - exponent))
-            code = min(steps + (exponent + bias - 2 << digits), infinity or code)
-        return code | 128 if negative and (code or 128 not in nans) else code
-
-    def widen(self, data: Any, dtype: str) -> Any:
-        """Return codes as the bytes of other floats: by a table for each byte of their values."""
-        size = ITEMSIZE[dtype]
-        if dtype not in self.tables:
-            packed = pack_values(dtype, self.unpack(range(256)))
-            self.tables[dtype] = [packed[i::size] for i in range(size)]
-        out = bytearray(size * len(data))
-        for i, table in enumerate(self.tables[dtype]):
-            out[i::size] = bytes(data).translate(table)
-        return out
-
-
-FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
-          "float8_e4m3fnuz": Float8("E4M3FNUZ"), "float8_e5m2fnuz": Float8("E5M2FNUZ"),
-          "float8_e8m0fnu": Float8("E8M0")}
-
-
-def float8_of(dtype: str) -> Float8:
-    return FLOAT8[dtype]
-
-
 LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
 HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
 HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
@@ -6778,11 +6884,11 @@ def cast_block(data: Any, old: str, new: str) -> Any:
         return data
     if old == "bfloat16" and new == "float32":
         return widen_bfloat16(data, "<")
-    if old == "float16" and new == "float32" and not BOARD:
+    if old == "float16" and new == "float32":
         return widen_float16(data)
-    if old == "float32" and new == "bfloat16" and not BOARD:
+    if old == "float32" and new == "bfloat16":
         return narrow_float32(data)
-    if old in FLOAT8 and new in FLOAT_DIGITS and not BOARD:
+    if old in FLOAT8 and new in FLOAT_DIGITS:
         return FLOAT8[old].widen(data, new)
     if old == "float32" and new in FLOAT8:
         return FLOAT8[new].narrow(data)
@@ -6819,25 +6925,6 @@ def dtype_remedy(fmt: "Format", dtype: str) -> str:
     return ""
 
 
-def as_dtype(dtype: Any) -> str:
-    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
-    if dtype is float or dtype is int:
-        dtype = dtype.__name__ + "64"
-    name: Any = dtype
-    if not BOARD and (not isinstance(dtype, str) or dtype not in ITEMSIZE):
-        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
-        name = name.lower().rstrip("_")
-        word = name.rstrip("0123456789")
-        if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
-            full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
-            name = full.get(word, word) + name[len(word):]
-        name = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}.get(name, name)  # safetensors'
-        name = "float" + name[1:] if name[:3] == "f8_" else name
-    if name not in ITEMSIZE:
-        raise ValueError("no dtype %s; there are %s" % (short_repr(dtype), ", ".join(ITEMSIZE)))
-    return str(name)
-
-
 class Cast(Tensor):
     """A tensor with another dtype, cast block by block when its bytes are asked for."""
 
@@ -6871,163 +6958,7 @@ def cast_tensor(base: Tensor, dtype: str) -> Cast:
     return Cast(base, dtype, attrs)
 
 
-# -- [9b] values: tensor() -------------------------------------------------------------------------
-
-
-def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
-           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
-    """Return a Tensor in memory of lists, numbers, buffers or arrays.
-
-    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
-    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs` is
-    a mapping of more of them, for keys such as "data". ValueError for what is unfit.
-
-    >>> t = tensor([[1, 2], [3, 4]], "float32")
-    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
-    ((2, 2), 3.0, '0000803f')
-    """
-    custom = dict(attrs or {}, **more)
-    shape = None if shape is None else as_shape(shape)
-    if components is not None:
-        parts = dict([(key, tensor(value, dtype if key == "values" else None))
-                      for key, value in dict(components).items()])
-        return make_sparse(shape, parts, custom)
-    if dtype == "qfloat":
-        return make_quantized(data, shape, custom)
-    made = tensor_of(data, None if dtype is None else as_dtype(dtype))
-    if shape is not None:
-        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
-            raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
-        made = made.contiguous().copy(shape=shape)
-    return with_custom(made, custom) if custom else made
-
-
-def with_custom(item: Tensor, custom: Facts) -> Tensor:
-    """Return a tensor with attributes of the user; of a file whose format has them: as its own."""
-    known = find_format(item.format).TENSOR_ATTRS if item.format else None
-    if known and not [key for key in custom if key not in known]:
-        item.attrs.update(custom)
-        return item
-    made = item if known is None else item.copy(attrs=Map(), format=None)
-    made.custom.update(custom)
-    return made
-
-
-def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
-    """Return a value as a Tensor."""
-    if isinstance(data, Tensor):
-        made = data.copy()
-    elif isinstance(data, (list, tuple, bool, int, float)):
-        made = tensor_of_lists(data, dtype)
-    else:
-        made = tensor_of_buffer(data, dtype)
-    return made if dtype in (None, made.dtype) else made.astype(dtype)
-
-
-def as_shape(shape: Any) -> Shape:
-    """Return a shape, given as one dimension or several, as a tuple."""
-    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
-    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
-
-
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
-    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
-    ("O", '; .astype("float64") if these are numbers'),
-    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
-
-
-def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
-    """Return nested lists of numbers, or one number, as a Tensor."""
-    shape, level = [], [data]
-    while level and isinstance(level[0], (list, tuple)):
-        size = len(level[0])
-        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
-            raise ValueError(f"the lists are ragged at depth {len(shape)}")
-        shape.append(size)
-        level = [item for row in level for item in row]
-    values, types = level, set([type(item) for item in level])
-    if types - {int, float, bool}:
-        if [item for item in level if getattr(item, "shape", ())]:
-            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
-        values = [item.item() if hasattr(item, "item") else item for item in level]
-        types = set([type(item) for item in values])
-    for one in types - {int, float, bool}:
-        raise ValueError(f"{one.__name__} among the numbers{REMEDIES['U'] if one is str else ''}")
-    if dtype is None:
-        dtype = "bool" if types == {bool} else "float64"
-        if int in types and float not in types:
-            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
-    return new_tensor(dtype, tuple(shape), pack_values(dtype, values))
-
-
-BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
-BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
-                      for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
-
-
-def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
-    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
-    if BOARD:  # a memoryview has no format there: other buffers as numbers
-        memoryview(data)  # a TypeError for what is not a buffer
-        if not isinstance(data, (bytes, bytearray)):
-            return tensor_of_lists(list(data), dtype)
-        return tensor_of_raw(bytes(data), dtype or "uint8")
-    if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-    view, found = view_of(data, dtype)
-    if isinstance(view, Tensor):
-        return view
-    if dtype and found == "uint8" and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")):
-        return tensor_of_raw(view, dtype)
-    if found == "uint16" and dtype in ("float16", "bfloat16"):
-        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
-                         f'bits, tensor(x).astype("{dtype}") if they are the values')
-    byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
-    return new_tensor(found, tuple(view.shape or ()), view, byteorder)
-
-
-def tensor_of_raw(data: Any, dtype: str) -> Tensor:
-    """Return a Tensor of the little-endian bytes of elements."""
-    if len(data) % ITEMSIZE[dtype]:
-        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
-    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
-
-
-def view_of(data: Any, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit.
-
-    `wanted`: which dtype the user says it has, or None.
-    """
-    view, found = typed_view(data)
-    dtype = getattr(data, "dtype", None)
-    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-    if found is not None and (dtype is None or found != "uint8" or
-                              getattr(dtype, "char", "") == "B"):
-        return view, found
-    name = str(dtype).split(".")[-1]
-    view, found = view_of_array(data, dtype_of_bits(name, wanted) if name[:2] == "|V" else name)
-    if view is not None and found is not None:
-        return view, found
-    what = type(data).__name__ + ("" if dtype is None else f" of {str(dtype).split('.')[-1]}")
-    remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
-    if hasattr(data, "items"):
-        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
-        remedy = f"; flatten it: {{{', '.join(names)}}}"
-    raise TypeError(f"cannot make a tensor of {what}{remedy}")
-
-
-def typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
-    """Return what a buffer shows and its dtype, None for what there is not."""
-    try:
-        view = memoryview(data)
-        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
-    except (TypeError, ValueError, BufferError):
-        return None, None
-
-
-# -- [9c] arrays -----------------------------------------------------------------------------------
+# -- [9b] arrays -----------------------------------------------------------------------------------
 
 OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes safetensors can hold
 
@@ -7111,108 +7042,147 @@ def opaque_tensor(view: Any, dtype: str) -> Tensor:
                   unreadable=no_values(dtype, code), attrs=Map(st_dtype=code))
 
 
-# -- [9d] pickles ----------------------------------------------------------------------------------
+# -- [9c] values: tensor() -------------------------------------------------------------------------
 
 
-class LazySource(AnySource):
-    """A file that is opened when its bytes are asked for, by any thread, and not before."""
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
+           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
+    """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
-    has_offsets = True
-    path: Any = ""
-    file_id: Any = None
+    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
+    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
+    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs` is
+    a mapping of more of them, for keys such as "data". ValueError for what is unfit.
 
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._source: Any = None  # None: not opened yet; False: closed
-
-    def open_now(self) -> Any:
-        """Return its source, or raise an error."""
-        raise NotImplementedError
-
-    def open(self) -> Any:
-        """Return its source, opened once."""
-        with self._lock:
-            if self._source is False:
-                raise ValueError(f"{safe_str(self.path)}: the File is closed")
-            if self._source is None:
-                self._source = self.open_now()
-            return self._source
-
-    @property
-    def mapping(self) -> bool:
-        return bool(self.open().mapping)
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        return (self._source or self.open()).view(offset, nbytes)
-
-    def close(self) -> None:
-        with self._lock:
-            source, self._source = self._source, False
-        if source:
-            source.close()
+    >>> t = tensor([[1, 2], [3, 4]], "float32")
+    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
+    ((2, 2), 3.0, '0000803f')
+    """
+    custom = dict(attrs or {}, **more)
+    shape = None if shape is None else as_shape(shape)
+    if components is not None:
+        parts = dict([(key, tensor(value, dtype if key == "values" else None))
+                      for key, value in dict(components).items()])
+        return make_sparse(shape, parts, custom)
+    if dtype == "qfloat":
+        return make_quantized(data, shape, custom)
+    made = tensor_of(data, None if dtype is None else as_dtype(dtype))
+    if shape is not None:
+        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+            raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
+        made = made.contiguous().copy(shape=shape)
+    return with_custom(made, custom) if custom else made
 
 
-class PickledFile(LazySource):
-    """The file that a pickle names: it must not have changed."""
-
-    shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
-
-    def __init__(self, path: str, mmap: bool, mtime: Any, nbytes: int) -> None:
-        super().__init__()
-        self.path, self.nbytes, self.file_id = path, nbytes, (path, mmap, mtime)
-
-    def open_now(self) -> Any:
-        source = open_path(self.path, self.file_id[1])
-        if (source.nbytes, source.file_id) != (self.nbytes, self.file_id):
-            source.close()
-            raise ValueError(f"{safe_str(self.path)} has changed since it was pickled")
-        return source
+def with_custom(item: Tensor, custom: Facts) -> Tensor:
+    """Return a tensor with attributes of the user; of a file whose format has them: as its own."""
+    known = find_format(item.format).TENSOR_ATTRS if item.format else None
+    if known and not [key for key in custom if key not in known]:
+        item.attrs.update(custom)
+        return item
+    made = item if known is None else item.copy(attrs=Map(), format=None)
+    made.custom.update(custom)
+    return made
 
 
-def open_pickled(*args: Any) -> PickledFile:
-    """Return the source of a pickle, the same one for all tensors of a file."""
-    from weakref import WeakValueDictionary
-    PickledFile.shared = PickledFile.shared or WeakValueDictionary()
-    known: Any = PickledFile.shared
-    return known.get(args) or known.setdefault(args, PickledFile(*args))
+def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
+    """Return a value as a Tensor."""
+    if isinstance(data, Tensor):
+        made = data.copy()
+    elif isinstance(data, (list, tuple, bool, int, float)):
+        made = tensor_of_lists(data, dtype)
+    else:
+        made = tensor_of_buffer(data, dtype)
+    return made if dtype in (None, made.dtype) else made.astype(dtype)
 
 
-def pickle_source(source: Any) -> Any:
-    """Pickle by reference (path, size, mtime) if it comes from a path, else by value."""
-    if source.file_id is not None:
-        return open_pickled, source.file_id + (source.nbytes,)
-    return Buffer, (source.read(0, source.nbytes), source.has_offsets)
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 
 
-def pickle_tensor(item: Tensor) -> Any:
-    """Pickle a tensor with its source; in memory, with a copy of its own bytes only."""
-    start, strides, source = item.start, item._strides, item.source
-    nbytes, byteorder, encoding = item.stored_nbytes, item.byteorder, item.encoding
-    if source.file_id is None and item.encoding != "cast":
-        base = item if strides is None else item.contiguous()
-        source, start, strides = Buffer(bytes(base.raw)), 0, None
-        nbytes, byteorder, encoding = base.stored_nbytes, base.byteorder, base.encoding
-    return type(item), (item.name, item.dtype, item.shape, source, start, nbytes, strides,
-                        byteorder, encoding, item.unreadable, item.attrs, item.custom, item.format)
+def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
+    """Return nested lists of numbers, or one number, as a Tensor."""
+    shape, level = [], [data]
+    while level and isinstance(level[0], (list, tuple)):
+        size = len(level[0])
+        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
+            raise ValueError(f"the lists are ragged at depth {len(shape)}")
+        shape.append(size)
+        level = [item for row in level for item in row]
+    values, types = level, set([type(item) for item in level])
+    if types - {int, float, bool}:
+        if [item for item in level if getattr(item, "shape", ())]:
+            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
+        values = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set([type(item) for item in values])
+    for one in types - {int, float, bool}:
+        raise ValueError(f"{one.__name__} among the numbers{REMEDIES['U'] if one is str else ''}")
+    if dtype is None:
+        dtype = "bool" if types == {bool} else "float64"
+        if int in types and float not in types:
+            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
+    return new_tensor(dtype, tuple(shape), pack_values(dtype, values))
 
 
-def load_again(format: str, file_id: Any, partial: bool) -> File:
-    """Return the File of a pickle, unless the file has changed."""
-    source = PickledFile(*file_id).open()
-    file: File = read_file(source, detect_format(source, format), partial)
-    return file
+def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
+    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+    view, found = view_of(data, dtype)
+    if isinstance(view, Tensor):
+        return view
+    if dtype and found == "uint8" and view.ndim == 1 and not (
+            hasattr(data, "dtype") or hasattr(data, "typecode")):
+        return tensor_of_raw(view, dtype)
+    if found == "uint16" and dtype in ("float16", "bfloat16"):
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
+                         f'bits, tensor(x).astype("{dtype}") if they are the values')
+    byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
+    return new_tensor(found, tuple(view.shape or ()), view, byteorder)
 
 
-# -- [9e] repr and previews ------------------------------------------------------------------------
+def tensor_of_raw(data: Any, dtype: str) -> Tensor:
+    """Return a Tensor of the little-endian bytes of elements."""
+    if len(data) % ITEMSIZE[dtype]:
+        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
+    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
 
-MAX_SHOWN = 200  # values that repr() of a tensor and `get` show whole
+
+def view_of(data: Any, wanted: Any) -> "Tuple[Any, Any]":
+    """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit.
+
+    `wanted`: which dtype the user says it has, or None.
+    """
+    view, found = typed_view(data)
+    dtype = getattr(data, "dtype", None)
+    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+    if found is not None and (dtype is None or found != "uint8" or
+                              getattr(dtype, "char", "") == "B"):
+        return view, found
+    name = str(dtype).split(".")[-1]
+    view, found = view_of_array(data, dtype_of_bits(name, wanted) if name[:2] == "|V" else name)
+    if view is not None and found is not None:
+        return view, found
+    what = type(data).__name__ + ("" if dtype is None else f" of {str(dtype).split('.')[-1]}")
+    remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
+    if hasattr(data, "items"):
+        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
+        remedy = f"; flatten it: {{{', '.join(names)}}}"
+    raise TypeError(f"cannot make a tensor of {what}{remedy}")
 
 
-def preview(item: Tensor, edge: int = MAX_SHOWN) -> str:
-    """Return the values for a person as numpy does: of over MAX_SHOWN those at the edges."""
+# -- [9d] repr and previews ------------------------------------------------------------------------
+
+SHOWN = 200  # values that repr() of a tensor and `get` show whole
+
+
+def preview(item: Tensor, edge: int = SHOWN) -> str:
+    """Return the values for a person as numpy does: of over SHOWN those at the edges."""
     if item.ndim > 64:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
-    if not 0 < item.size <= MAX_SHOWN:
+    if not 0 < item.size <= SHOWN:
         edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
     base = item.decoded() if item.shape else item.item()
     widths = [0]
@@ -7298,9 +7268,9 @@ def describe_tensor(item: Tensor) -> str:
     """Return repr() of a tensor: its facts, and its values where there is room."""
     text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
     text += f" of {item.format}" if item.format else ""
-    if item.encoding == "raw" or item.size <= MAX_SHOWN:
+    if item.encoding == "raw" or item.size <= SHOWN:
         try:
-            for edge in (MAX_SHOWN, 3, 1, 0):
+            for edge in (SHOWN, 3, 1, 0):
                 whole = f"{text}:\n{preview(item, edge)}>"
                 if len(whole) <= MAX_LINE:
                     return whole
@@ -7342,11 +7312,11 @@ def did_you_mean(name: str, names: Any) -> str:
 
 
 def html_table(file: File) -> str:
-    """Return the first MAX_SHOWN tensors of a File, and their sum, as a table of HTML."""
+    """Return the first SHOWN tensors of a File, and their sum, as a table of HTML."""
     rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
-            for name, item in list(file.items())[:MAX_SHOWN]]
+            for name, item in list(file.items())[:SHOWN]]
     total = sum([item.nbytes for item in file.values()])
-    more = f", {len(file) - MAX_SHOWN:,} more than are shown" if len(file) > MAX_SHOWN else ""
+    more = f", {len(file) - SHOWN:,} more than are shown" if len(file) > SHOWN else ""
     text = "<tr><th>dtype<th>shape<th>bytes<th>name"
     for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
         text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
@@ -7818,7 +7788,7 @@ def owner_of(paths: "Dict[Path, str]", path: Path) -> "Optional[str]":
     """Return the name of the tensor that a field belongs to."""
     for n in range(len(path), -1, -1):
         if path[:n] in paths:
-            return truncate(paths[path[:n]], MAX_PATH)
+            return truncate(paths[path[:n]], PATH_WIDTH)
     return None
 
 
@@ -7826,14 +7796,14 @@ def data_fields(reading: Reading) -> "List[Field]":
     """Return where the bytes of the tensors are."""
     out = []
     for item in reading.tensors.values():
-        name = truncate(item.name, MAX_PATH)
+        name = truncate(item.name, PATH_WIDTH)
         for start, nbytes, role in item.ranges() if item.source is reading.source else ():
             label = f"data {name}.{role}" if role else "data " + name
             value, doc = describe_data(item, role)
             out.append(Field(start, nbytes, label, value, doc, "data", 0, name))
     for item, _ in reading.missing.values():
         if item.start <= reading.end:
-            name = truncate(item.name, MAX_PATH)
+            name = truncate(item.name, PATH_WIDTH)
             out.append(Field(item.start, reading.end - item.start, "data " + name, None,
                              "it is not whole", "data", 0, name))
     return out
@@ -8813,7 +8783,7 @@ class Explained:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-        name = tensor and truncate(tensor, MAX_PATH)
+        name = tensor and truncate(tensor, PATH_WIDTH)
         self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
             name in (None, field.tensor) and field.offset + field.nbytes > start)]))
 
@@ -8986,12 +8956,12 @@ COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.
     "load": "",
     "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
     "save": r"(values: tensor\(\)|save|work)\..*",
-    "casts": r"casts, float8\..*|.*\.Tensor\.astype",
+    "casts": r"(casts|float8)\..*|.*\.Tensor\.astype",
     "zstd": r"zstd\..*|.*\.Tensor\.iter_decoded",
     "sparse": r"sparse\..*|.*\.open_sparse",
     "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized)",
     "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
-    "pickles": r"pickles\..*|.*\.(__reduce__|__deepcopy__)",
+    "pickles": r".*\.(__reduce__|__deepcopy__)",
     "shards": r"shards\..*",
     "tools": r"(other files|repr and previews|places|explain|verify|convert|diff|page|vendor|"
              r"command line)\..*",
@@ -9487,7 +9457,7 @@ def show_get(args: Any) -> int:
             if not one:
                 print(f"{safe_str(name)}: {dtype_words(item)} {short_repr(item.shape)}")
             print(preview(item))
-            if item.size > MAX_SHOWN:
+            if item.size > SHOWN:
                 print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
     return 0
 

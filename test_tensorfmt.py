@@ -2554,7 +2554,7 @@ class TensorTest(TestCase):
                                       "<tr><td>total<td><td>16<td>2 tensors</table>"))
         self.assertEqual(html.count("<b>") + html.count("<tr>"), 4)
         many = dumps([("w%d" % i, [1.0]) for i in range(1003)], format="ztensor")
-        self.assertIn(", %d more than are shown<" % (1003 - tensorfmt.MAX_SHOWN),
+        self.assertIn(", %d more than are shown<" % (1003 - tensorfmt.SHOWN),
                       load(many)._repr_html_())
 
     @full
@@ -3462,14 +3462,14 @@ class SaveTest(TestCase):
                  {"w": tensor(1, k=[[1]])}),  # one less than elsewhere, as the real library
                 (tensorfmt, "MAX_DEPTH", 3, tensorfmt.msgpack_dumps, {"a": [{"b": 1}]}),
                 (tensorfmt, "MAX_DEPTH", 3, tensorfmt.msgpack_loads, b"\x81\1\x91\x81\1\1"),
-                (tensorfmt.Primitiv, "MAX_PARTS", 17, lambda x: dumps(x, format="primitiv"),
+                (tensorfmt.Primitiv, "NAME_PARTS", 17, lambda x: dumps(x, format="primitiv"),
                  {"a.b" * 16: F32}),
                 (tensorfmt, "MAX_NAMES", 1 - 4 * len(stat), load, stat),
                 (tensorfmt, "MAX_OTHER_KEYS", 2, tensorfmt.cbor_loads, b"\xa3\0\0\1\0aa\0"),
                 (tensorfmt, "MAX_OTHER_KEYS", 2, tensorfmt.msgpack_loads, b"\x82\0\0\1\0"),
                 (tensorfmt, "MAX_ITEMS", 2, tensorfmt.cbor_loads, b"\x81\x80"),
                 (tensorfmt, "MAX_COPIES", 1, lambda x: dumps(load(x), format="burnpack"), tied),
-                (safe, "MAX_NESTED", 4, load, safetensors({"w": {"x": [[1]]}})),
+                (safe, "NESTED", 4, load, safetensors({"w": {"x": [[1]]}})),
                 (safe, "MAX_HEADER_BYTES", size, lambda x: load(x, format="safetensors"),
                  safetensors({"w": {"x": [[1]]}})),
                 (safe, "MAX_HEADER_BYTES", 168, lambda x: dumps(x, format="safetensors"), three),
@@ -3481,12 +3481,12 @@ class SaveTest(TestCase):
                 with Changed(owner, name, most - 1), self.assertRaisesRegex(
                         ValueError, "%s|%d" % (name, most - 1)):
                     call(value)
-        most = tensorfmt.Primitiv.MAX_PARTS
+        most = tensorfmt.Primitiv.NAME_PARTS
         parts = primitiv(0x300, "01 dd%08x" % (most + 1)) + b"\xa1a" * (most + 1)
         self.assertIn(str(most), error_of(Unsupported, load, parts).what)
         for most, kept in ((100, True), (99, False)) if ZSTD else ():
             coded = load(dumps({"w": tensor(bytes(100))}, format="ztensor", encoding="zstd"))["w"]
-            with Changed(tensorfmt, "MAX_KEPT", most):
+            with Changed(tensorfmt, "KEPT", most):
                 self.assertEqual((coded[0], coded[1:3].size, coded._kept is not None), (0, 2, kept))
 
     @about("primitiv")
@@ -4407,7 +4407,7 @@ class ShardTest(FolderCase):
 
     def test_more_shards_than_may_be_open(self):
         for most in 0, 1, 2:
-            with Changed(tensorfmt, "MAX_OPEN_SHARDS", most), load(self.write_model()) as file:
+            with Changed(tensorfmt, "OPEN_SHARDS", most), load(self.write_model()) as file:
                 self.assertEqual([item.tolist() for item in file.values()],
                                  [[ord(name), 1] if name != "c" else [99, 1] for name in file])
                 kinds = [type(part.source).__name__ for part in file.shards.values()]
@@ -4416,7 +4416,7 @@ class ShardTest(FolderCase):
                 item = list(last.values())[0]
                 path = item.source.path
             error_of(ValueError, item.tolist)  # closed with it
-        with Changed(tensorfmt, "MAX_OPEN_SHARDS", 0), load(self.write_model()) as file:
+        with Changed(tensorfmt, "OPEN_SHARDS", 0), load(self.write_model()) as file:
             item = file["a"]
             write_file(path, read_file(item.source.path) + b"x")
             os.replace(path, item.source.path)
