@@ -172,6 +172,7 @@ MAX_KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # that verify() notes
+MAX_FIELDS = 1 << 16  # that explain() shows one by one, and one for every 16 bytes of a file
 MAX_PATH = 400  # characters of the path of a field
 MAX_TEXT = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
@@ -7766,11 +7767,15 @@ def list_fields(fmt: "Format", reading: Reading) -> "Tuple[List[Field], Any, Any
 
 
 def structure_fields(reading: Reading) -> "List[Field]":
-    """Return what the regions of a file hold."""
-    out = []
+    """Return what the regions of a file hold; beyond MAX_FIELDS neighbours are one field."""
+    out, most = [], MAX_FIELDS + reading.end // 16  # type: List[Field], int
     for region in reading.regions:
         try:
             for begin, end, path, value, value_at, doc in region.fields():
+                if len(out) > most and out[-1].offset + out[-1].nbytes == begin:
+                    out[-1].nbytes, out[-1].value = end - out[-1].offset, None
+                    out[-1].doc = f"and what follows it: MAX_FIELDS = {MAX_FIELDS}"
+                    continue
                 target = None
                 if not begin <= value_at < max(end, begin + 1):  # of an offset: where it leads
                     value_at, target = begin, value_at
