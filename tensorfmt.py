@@ -172,6 +172,7 @@ KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # that verify() notes
+MAX_FIELDS = 1 << 16  # that explain() shows one by one, and one for every 16 bytes of a file
 PATH_WIDTH = 400  # characters of the path of a field
 TEXT_WIDTH = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
@@ -253,6 +254,9 @@ def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
 
 def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
+    if type(value) is int:
+        fine = -(1 << 128) < value < 1 << 128  # else str() is slow, or an error
+        return str(value) if fine else "an integer of more than 128 bits"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return safe_repr(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
     if depth > 3 and type(value) in (list, tuple, dict, Map):
@@ -262,8 +266,6 @@ def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
         items = [short_repr(item, limit, depth + 1) for item in value[:most]]
         items += [f"... {len(value)} items"] if most < len(value) else []
         return f"[{', '.join(items)}]"
-    if type(value) is int and not -(1 << 128) < value < 1 << 128:  # str() is slow, or an error
-        return "an integer of more than 128 bits"
     if isinstance(value, dict):
         items = [f"{short_repr(key, limit, depth + 1)}: {short_repr(item, limit, depth + 1)}"
                  for _, (key, item) in zip(range(8), value.items())]
@@ -293,9 +295,10 @@ def format_path(keys: Any) -> str:
     """Return a field's path as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     path = ""
     for key in keys:
-        if isinstance(key, str) and len(key) > 2 * PATH_WIDTH:  # its ends are all that is shown
+        is_str = isinstance(key, str)
+        if is_str and len(key) > 2 * PATH_WIDTH:  # its ends are all that is shown
             key = key[:PATH_WIDTH] + key[-PATH_WIDTH:]
-        word = isinstance(key, str) and key.replace("_", "").isalpha()
+        word = is_str and key.replace("_", "").isalpha()
         text = (f".{key}" if path else key) if word else f"[{short_repr(key, PATH_WIDTH)}]"
         path = truncate(path + text, PATH_WIDTH)
     return path
@@ -6804,14 +6807,14 @@ def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
     if partial and not fmt.INDEX_FIRST:
         what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
         raise Unsupported("partial=True: " + what)
-    try:
-        reading = Reading(source, partial=partial)
-        attrs, metadata = fmt.read(reading)
-    except FormatError:
-        reading = Reading(source, regions=[], partial=partial)
+    for regions in (None, []):
+        reading = Reading(source, regions, partial=partial)
         try:
             attrs, metadata = fmt.read(reading)
-        except FormatError as error:
+            break
+        except FormatError as error:  # what the first reading parsed is let go here
+            if regions is None:
+                continue
             if "tools" in WITHOUT:
                 reading.place(error)
             else:
@@ -7728,7 +7731,7 @@ def list_fields(fmt: "Format", reading: Reading) -> "Tuple[List[Field], Any, Any
         error = caught
         complete(reading, [error])
         error.path, error.__traceback__, error.__context__ = source.path, None, None
-    fields = sort_fields(structure_fields(reading))
+    fields = structure_fields(reading)
     if not error and not reading.errors:  # they are not walked again, and take much
         reading.regions, reading.paths = [], {}
     if file is None:
@@ -7739,11 +7742,15 @@ def list_fields(fmt: "Format", reading: Reading) -> "Tuple[List[Field], Any, Any
 
 
 def structure_fields(reading: Reading) -> "List[Field]":
-    """Return what the regions of a file hold."""
-    out = []
+    """Return what the regions of a file hold; beyond MAX_FIELDS neighbours are one field."""
+    out, most = [], MAX_FIELDS + reading.end // 16  # type: List[Field], int
     for region in reading.regions:
         try:
             for begin, end, path, value, value_at, doc in region.fields():
+                if len(out) > most and out[-1].offset + out[-1].nbytes == begin:
+                    out[-1].nbytes, out[-1].value = end - out[-1].offset, None
+                    out[-1].doc = f"and what follows it: MAX_FIELDS = {MAX_FIELDS}"
+                    continue
                 target = None
                 if not begin <= value_at < max(end, begin + 1):  # of an offset: where it leads
                     value_at, target = begin, value_at
