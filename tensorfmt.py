@@ -4115,28 +4115,24 @@ class Mag(Format):
         reading.check_magic(self, b"MAG!")
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
-            error_class = Unsupported if version else FormatError
             what = f"version {version} is not supported (only 1 and 300)"
             what += "; tensorfmt 0.3.0 reads it" if version in (100, 200) else ""
-            raise reading.error(what, "version", error_class=error_class)
-        left = reading.end - at
-        reading.check_range(count, 0, left // 16, "as many as fit (cut short?)", "num_meta_kv")
-        reading.check_range(total, 0, (left - 16 * count) // 24, "as many as fit (cut short?)",
-                            "num_tensors")
+            raise reading.error(what, "version", error_class=Unsupported if version else FormatError)
+        left, why = reading.end - at, "as many as fit (cut short?)"
+        reading.check_range(count, 0, left // 16, why, "num_meta_kv")
+        reading.check_range(total, 0, (left - 16 * count) // 24, why, "num_tensors")
         # 2 records of metadata, then those of tensors, in one of two layouts
-        numbers = []
-        for i in range(count):
-            row, at = reading.record(at, self.META, "metadata", i)
-            numbers.append(row)
-        layout, rows, end = self.find_layout(reading, checksum, total, at)
+        numbers, at = self.read_records(reading, at, self.META, "metadata", count)
+        layout, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
         if aux:
             raise reading.error(f"header aux is {aux}, a version-1 file has 0", "aux",
                                 error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
         is_spec = layout is self.SPEC
-        if not is_spec:
-            self.check_absolute(reading, rows)
+        if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
+            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+            raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
         open_entry, fields = ((self.open_spec, self.SPEC_FIELDS) if is_spec else
                               (self.open_012, self.M012_FIELDS))
         reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
@@ -4144,50 +4140,46 @@ class Mag(Format):
         reading.check_whole()
         # 4 of a file without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
-            is_spec = checksum != self.crc32c_of(reading, end) or 0 in [row[0] for row in numbers]
+            is_spec = is_crc32 or 0 in [row[0] for row in numbers]
         return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
 
-    def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (Layout, tensor records, their end): the one that the checksum agrees with."""
-        wrong: Any = None
-        count = len(reading.regions or ())
-        for layout in self.SPEC, self.M012:
-            try:
-                rows, end = [], at
-                for i in range(total):
-                    row, end = reading.record(end, layout, "tensors", i)
-                    rows.append(row)
-                self.check_checksum(reading, checksum, end)
-                return layout, rows, end
-            except FormatError as error:  # of the specification's layout, if none fits
-                error.__traceback__ = None  # a cycle with this frame
-                if wrong is None or error.check == "checksum" != wrong.check:
-                    wrong, regions = error, list(reading.regions or ())
-                del (reading.regions or [])[count:]
-        if reading.regions is not None:
-            reading.regions[:] = regions
-        raise wrong
+    @staticmethod
+    def read_records(reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
+        """Return (records, where they end)."""
+        rows = []
+        for i in range(count):
+            row, at = reading.record(at, layout, name, i)
+            rows.append(row)
+        return rows, at
 
-    def check_checksum(self, reading: Reading, checksum: int, end: int) -> None:
-        """Raise unless it is the CRC-32 of [0, end), itself taken as 0, or a CRC of [12, end)."""
+    def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
+        """Return (Layout, tensor records, their end, is it CRC-32?): that of the checksum."""
+        before, faults = reading.regions, []
+        for layout in self.SPEC, self.M012:
+            reading.regions = before and list(before)
+            try:
+                rows, end = self.read_records(reading, at, layout, "tensors", total)
+                return layout, rows, end, self.check_checksum(reading, checksum, end)
+            except FormatError as error:
+                error.__traceback__ = None  # a cycle with this frame
+                faults.append((error.check == "checksum", error, reading.regions))
+        # the specification's layout, unless only the records of the other are whole
+        _, fault, reading.regions = max(faults, key=lambda row: row[0])
+        raise fault
+
+    def check_checksum(self, reading: Reading, checksum: int, end: int) -> bool:
+        """Return whether it is the CRC-32 of [0, end), itself taken as 0, or of [12, end).
+
+        Raise if it is not the CRC-32C of the latter, either.
+        """
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
-        if checksum not in (whole, crc32(tail)) and checksum != crc32c(tail):
+        is_crc32 = checksum in (whole, crc32(tail))
+        if not is_crc32 and checksum != crc32c(tail):
             what = "checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X" % (
                 checksum, whole, crc32c(tail))
             raise reading.error(what, "checksum", check="checksum")
-
-    @staticmethod
-    def crc32c_of(reading: Reading, end: int) -> int:
-        return crc32c(reading.source.read(12, end - 12))
-
-    @staticmethod
-    def check_absolute(reading: Reading, rows: Any) -> None:
-        """Raise for a file of an unreleased commit, whose offsets count from the end of the index.
-        """
-        if rows and rows[0][2] == rows[0][1] % 64 == 0:
-            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-            raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
+        return is_crc32
 
     def read_numbers(self, reading: Reading, rows: Any) -> Facts:
         """Return the metadata: numbers by their keys."""
@@ -4216,28 +4208,24 @@ class Mag(Format):
         name, places, rank = self.key_text(reading, row[1], path), row[2:8], 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
-        shape, fill = places[:rank], places[rank:]
-        if min(places) < -1 or len(set(fill)) > 1:
+        if min(places) < -1 or len(set(places[rank:])) > 1:
             what = f"shape {list(places)}: it is dimensions from 0 on, then all -1 or all 0"
             raise reading.error(what, *path + ("shape",), tensor=name, check="sizes")
         dtype = self.dtype_of(reading, number, path + ("dtype",), name)
         start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset will do
-        return Tensor(name, dtype, shape, reading.source, start, nbytes,
+        return Tensor(name, dtype, places[:rank], reading.source, start, nbytes,
                       attrs={"aux": aux} if aux else None, format=self.NAME)
 
     def open_012(self, reading: Reading, path: Path, row: Any) -> Tensor:
         """Return a tensor in the layout of magnetron 0.1.2."""
         aux, numel, offset = row[:3]
         shape, what, field = row[3:-2], "", "aux"
-        name = self.key_text(reading, row[-1], path)
-        if not 1 <= len(shape) <= 6:
-            what = f"rank {len(shape)}; 1 to 6 exist"
-        elif aux >> 16:
-            what = "aux is 0x%x; its upper half must be 0" % aux
+        name, need = self.key_text(reading, row[-1], path), count_elements(shape)
+        if aux >> 16 or not 1 <= len(shape) <= 6:
+            what = "aux is 0x%x: a rank of 1 to 6 in its second byte, 0 above" % aux
         elif [n for n in shape if not 1 <= n < 1 << 63]:
             what, field = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}", "shape"
-        elif numel != count_elements(shape):
-            need = count_elements(shape)
+        elif numel != need:
             what, field = f"{numel} elements, the shape {short_repr(shape)} has {need}", "numel"
         if what:
             raise reading.error(what, *path + (field,), tensor=name, check="sizes")
@@ -4253,9 +4241,9 @@ class Mag(Format):
 
     def padding(self, start: int, stop: int, before: str, after: str,
                 attrs: Facts) -> "Tuple[int, int]":
-        nbytes, _ = super().padding(start, stop, before, after, attrs)
+        nbytes, byte = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
-            return nbytes, 0
+            return nbytes, byte
         if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
             return stop - start, 0
         return nbytes, 255
@@ -4336,9 +4324,17 @@ class Mag300(Format):
     FIELDS = dict(name="", size="nbytes", place="offset")
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        # 1 the header says where the JSON and the data are
+        # 1 the header says where the JSON and, after it, the data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
-        self.check_header(reading, aux, meta, span, start, size)
+        end = reading.end
+        reading.check_range(aux, 0, 1, "whether data are big-endian", "aux",
+                            error_class=Unsupported)
+        reading.check_range(meta, 44, end, "after the header, in the file", "meta_offset")
+        reading.check_range(span, 0, end - meta, "the file ends (cut short?)", "meta_span")
+        if start % 4096 or start < meta + span:
+            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
+            raise reading.error(what, "blob_offset")
+        reading.check_range(span, 0, MAX_INDEX, "MAX_INDEX", "meta_span", error_class=Unsupported)
         # 2 the index is one JSON object
         reading.root = "meta"
         root = reading.json(meta, span, self.ROOT, nan=True)
@@ -4350,32 +4346,18 @@ class Mag300(Format):
         reading.entries(((("tensor_map", name), entry)
                          for name, entry in root["tensor_map"].items()),
                         lambda path, entry: self.open_entry(reading, path, entry, start, byteorder),
-                        start, start + size, self.FIELDS)
+                        start, min(start + size, end), self.FIELDS)
         if not reading.errors:
             self.check_places(reading, start, size)
         reading.check_whole()
         if not reading.partial:
-            reading.check_range(start, 0, reading.end, "in the file", "blob_offset")
-            reading.check_range(size, 0, reading.end - start, "the file ends (cut short?)",
-                                "blob_span")
+            reading.check_range(start, 0, end, "in the file", "blob_offset")
+            reading.check_range(size, 0, end - start, "the file ends (cut short?)", "blob_span")
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"]
-
-    def check_header(self, reading: Reading, aux: int, meta: int, span: int, start: int,
-                     size: int) -> None:
-        """Raise unless the JSON lies in the file, and the data after it."""
-        end = reading.end
-        reading.check_range(aux, 0, 1, "whether data are big-endian", "aux",
-                            error_class=Unsupported)
-        reading.check_range(meta, 44, end, "after the header, in the file", "meta_offset")
-        reading.check_range(span, 0, end - meta, "the file ends (cut short?)", "meta_span")
-        if start % 4096 or start < meta + span:
-            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
-            raise reading.error(what, "blob_offset")
-        reading.check_range(span, 0, MAX_INDEX, "MAX_INDEX", "meta_span", error_class=Unsupported)
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, start: int,
                    byteorder: str) -> Tensor:
@@ -4383,32 +4365,29 @@ class Mag300(Format):
         name = path[1]
         reading.check_schema(self.ENTRY, entry, path, name)
         text, number = entry["dtype"], entry["dtype_id"]
-        dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else None
+        dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
         attrs, unreadable = None, None
         if dtype == "float8" and count_elements(entry["shape"]) != entry["nbytes"]:
-            what = f"{entry['nbytes']} bytes stored, {text} {short_repr(entry['shape'])} needs more"
+            what = f"{entry['nbytes']} bytes stored, one for each of {short_repr(entry['shape'])}"
             raise reading.error(what, *path + ("nbytes",), tensor=name, check="sizes")
-        if dtype in (None, "float8"):
-            dtype = None
+        if dtype not in self.DTYPES:
             attrs = Map([("dtype", text), ("dtype_id", number)])
             unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
         elif text != self.DTYPES[dtype]:
             attrs = Map([("dtype", text)])
-        return Tensor(name, dtype, tuple(entry["shape"]), reading.source, start + entry["offset"],
-                      entry["nbytes"], byteorder=byteorder, unreadable=unreadable, attrs=attrs,
-                      format=self.NAME)
+        return Tensor(name, dtype if unreadable is None else None, tuple(entry["shape"]),
+                      reading.source, start + entry["offset"], entry["nbytes"], None, byteorder,
+                      unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
         """Raise unless each tensor is at the next multiple of 4096."""
-        at = 0
-        for item in sorted(reading.tensors.values(), key=lambda item: item.start):
-            path = "tensor_map", item.name
+        at, cut = 0, [item for item, _ in reading.missing.values()]
+        for item in sorted(list(reading.tensors.values()) + cut, key=lambda item: item.start):
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
                 what = f"its data begin at {offset}, not at the first multiple of 4096 from {at}"
+                path = "tensor_map", item.name
                 raise reading.entry_error(what, item, path, "offset", "bounds")
-            if not reading.is_whole(item, path, 0, reading.end, "offset"):
-                del reading.tensors[item.name]
             at = offset + item.stored_nbytes
         if size - at >= 4096:
             raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
@@ -6208,7 +6187,7 @@ class Safetensors(Format):
         data_start = at + nbytes
         reading.entries((((name,), entry) for name, entry in index.items()),
                         lambda path, entry: self.open_entry(reading, path, entry, data_start),
-                        0, INFINITY, self.FIELDS)
+                        0, reading.end, self.FIELDS)
         # 4 together they fill the file
         if not reading.errors:
             self.check_places(reading, data_start)
@@ -6246,14 +6225,12 @@ class Safetensors(Format):
     def check_places(self, reading: Reading, data_start: int) -> None:
         """Raise unless the data lie one after the other, up to the end of the file."""
         items, at = list(reading.tensors.values()), data_start
+        items += [item for item, _ in reading.missing.values()]
         for start, stop, i in sorted([(item.start, item.start + item.stored_nbytes, i)
                                       for i, item in enumerate(items)]):
-            item, path = items[i], (items[i].name,)
             if start != at:
-                what = f"its data begin at {start}, those before end at {at}"
-                raise reading.entry_error(what, item, path, "data_offsets", "bounds")
-            if not reading.is_whole(item, path, 0, reading.end, "data_offsets"):
-                del reading.tensors[item.name]
+                what, path = f"its data begin at {start}, those before end at {at}", (items[i].name,)
+                raise reading.entry_error(what, items[i], path, "data_offsets", "bounds")
             at = stop
         reading.check_whole()
         if at < reading.end:

@@ -3874,6 +3874,11 @@ class Mag300Test(TestCase):
             self.assertTiles(tensorfmt.explain(data), len(data))
             self.assertEqual(load(dumps({"w": file["n"]}, format="mag"))["w"].item(),
                              file["n"].item())
+        cut = mag300((b'"offset":4096', b'"offset":0'))[:3000]  # two tensors begin after its end
+        fields = tensorfmt.explain(cut)
+        found = [next(fields)]
+        error_of(FormatError, found.extend, fields)
+        self.assertTiles(found, len(cut))
         big = load(mag300(aux=1))
         self.assertEqual((big.attrs["byte_order"], big["w"].tobytes()[:4]),
                          ("big", bytes(reversed(big["w"].raw[:4]))))
