@@ -2406,24 +2406,21 @@ def xxh3_64(blocks: Any) -> int:
         for block in blocks:
             state.update(block)
         return int(state.intdigest())
-    lanes, nbytes, data = list(XXH3_START), 0, b""
+    lanes, nbytes, data, last = list(XXH3_START), 0, b"", b""
     for part in iter_parts(blocks, PART):
         nbytes, data = nbytes + len(part), data + bytes(part)
-        whole = (len(data) - 65) & -1024 if nbytes > 240 else 0  # 64 stay for the last stripe
+        whole = (len(data) - 1) & -1024
         if whole > 0:
             for numbers in xxh3_sums(data[:whole]):
                 lanes = xxh3_scramble([lane + number for lane, number in zip(lanes, numbers)])
-            data = data[whole:]
+            last, data = data[whole - 64:whole], data[whole:]
     if nbytes <= 240:
         return xxh3_short(data)
-    end = (len(data) - 1) & -64
-    for at in range(0, end, 1024):
-        numbers = xxh3_stripes(data[at:min(at + 1024, end)], XXH3_KEYS)
-        lanes = [lane + number for lane, number in zip(lanes, numbers)]
-        lanes = xxh3_scramble(lanes) if at + 1024 <= end else lanes
-    last = zip(lanes, xxh3_stripes(data[-64:], XXH3_SECRET[121:]),
-               unpack_from("<8Q", XXH3_SECRET, 11))
-    keyed = [(lane + number) & MASK64 ^ key for lane, number, key in last]
+    end = (len(data) - 1) & -64  # then the last 64 bytes, whether they were in a stripe or not
+    numbers = xxh3_stripes(data[:end] + (last + data)[-64:],
+                           XXH3_KEYS[:end] + XXH3_SECRET[121:185])
+    keyed = [(lane + number) & MASK64 ^ key for lane, number, key in zip(
+        lanes, numbers, unpack_from("<8Q", XXH3_SECRET, 11))]
     return xxh3_mix(nbytes * XXH3_START[1]
                     + sum([fold_product(keyed[i], keyed[i + 1]) for i in (0, 2, 4, 6)]))
 
@@ -2441,15 +2438,12 @@ def xxh3_sums(data: bytes) -> Any:
 
 def xxh3_stripes(data: bytes, keys: bytes) -> "List[int]":
     """Return the eight numbers that up to 16 stripes add to the lanes."""
-    nbytes, numbers = len(data), []
+    nbytes = len(data)
     mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
     halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"), 0)
     words = unpack_from(f"<{nbytes // 8}Q", data, 0)
-    for j in range(8):
-        lows, highs = every(halves, 2 * j, 16), every(halves, 2 * j + 1, 16)
-        products = [low * high for low, high in zip(lows, highs)]
-        numbers.append(sum(products) + sum(every(words, j ^ 1, 8)))
-    return numbers
+    products = [low * high for low, high in zip(every(halves, 0, 2), every(halves, 1, 2))]
+    return [sum(every(products, j, 8)) + sum(every(words, j ^ 1, 8)) for j in range(8)]
 
 
 def xxh3_scramble(lanes: "List[int]") -> "List[int]":
@@ -3755,7 +3749,7 @@ class Format:
 
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        if item.encoding == "sparse" and not self.SPARSE:
+        if isinstance(item, Sparse) and not self.SPARSE:
             yield "sparse; .todense() or convert(dense=True)"
         if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
             held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
