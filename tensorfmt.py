@@ -6519,13 +6519,13 @@ class ShardedFile(File):
         if partial:
             self.take_whole()
 
-    def shard(self, shard: str, tensor: "Optional[str]" = None) -> File:
+    def shard(self, shard: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
         if shard in self.shards:
             return self.shards[shard]
         if shard in self.errors:  # to parse it again for each of its tensors would take long
             raise copy_error(self.errors[shard])
-        source = self.open_shard(shard, tensor)
+        source = self.open_shard(shard)
         try:
             file = self.read_shard(source)
             for name, what in () if self.partial else self.misplaced(shard, file):
@@ -6550,7 +6550,7 @@ class ShardedFile(File):
             error.path = source.path
             raise
 
-    def open_shard(self, shard: str, tensor: "Optional[str]" = None) -> Any:
+    def open_shard(self, shard: str) -> Any:
         """Return the source of a shard: a file beside the index, wherever we are by now."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
@@ -6561,7 +6561,7 @@ class ShardedFile(File):
         if not os.path.isfile(where):
             what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
                     f"{ANYWHERE}; each other shard can be loaded by its own path")
-            raise Unsupported(what, None, None, tensor, path)
+            raise Unsupported(what, path=path)
         source = open_path(where, mmap)
         source.path = path
         if len(self.shards) < OPEN_SHARDS:
@@ -6600,7 +6600,7 @@ class ShardedFile(File):
         self.attrs["missing"] = [name for name in names if name not in places]
 
     def __getitem__(self, name: str) -> Tensor:
-        return self.shard(str(super().__getitem__(name)), name)[name]
+        return self.shard(str(super().__getitem__(name)))[name]
 
     def items(self) -> Any:
         return Map([(name, self[name]) for name in self]).items()
@@ -8358,8 +8358,10 @@ class Conversion:
                 reasons.add("tensor", name, f"cast to {new}: {error}")
                 return item
         for why in fmt.tensor_problems(item):
-            remedy = self.remedy(item)  # what `why` says of one after its `;` is of save()
-            reasons.add("tensor", name, why.partition("; ")[0] if remedy[0] else why, *remedy)
+            option, value = self.remedy(item)
+            if option == "cast":  # what `why` says of it after its `;` is of save()
+                why = why.partition("; ")[0]
+            reasons.add("tensor", name, why, option, value)
         return item
 
     def remedy(self, item: Tensor) -> "Tuple[str, str]":
