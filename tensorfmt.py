@@ -933,6 +933,7 @@ class Cbor:
     """
 
     path: Path = ()
+    read_end: "Optional[int]" = None  # of what read() gave
 
     def __init__(self, data: bytes, base: int = 0, bignums: bool = True,
                  strict: bool = False) -> None:
@@ -1677,7 +1678,7 @@ class PackedTree:
     """A region: a MessagePack value, which a Schema explains; bytes in it are not read."""
 
     def __init__(self, source: Any, schema: Any) -> None:
-        self.source, self.schema, self.path, self.at = source, schema, (), 0
+        self.source, self.schema, self.path = source, schema, ()
 
     def fields(self) -> Any:
         return MessagePack(self.source, lazy=True).walk(self.schema, doc=self.schema.doc)
@@ -2107,6 +2108,8 @@ class Json:
     Only blanks may follow. A key twice is an error; so are NaN and numbers beyond float64, unless
     `nan`: then numbers are as for Python. Errors count from `base`.
     """
+
+    read_end: "Optional[int]" = None  # of what read() gave
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
                  depth: int = MAX_DEPTH) -> None:
@@ -3008,6 +3011,8 @@ class Tensor:
 
     def __eq__(self, other: Any) -> Any:
         """Return whether dtype, shape, bytes and custom attributes are the same."""
+        if self is other:
+            return True
         return is_equal(self, other) if isinstance(other, Tensor) else NotImplemented
 
     def __hash__(self) -> int:
@@ -3190,12 +3195,8 @@ def is_uint64(value: Any) -> bool:
 
 
 def are_uint64(values: Any) -> bool:
-    if type(values) is not list:
-        return False
-    for n in values:
-        if type(n) is not int or not 0 <= n < 1 << 64:
-            return False
-    return True
+    return type(values) is list and not [
+        n for n in values if type(n) is not int or not 0 <= n < 1 << 64]
 
 
 def is_start_end(pair: Any) -> bool:
@@ -3252,10 +3253,7 @@ class Schema:
                     return False
             elif not key_fits(key) or not other_fits(item):
                 return False
-        for key in self.required:
-            if key not in value:
-                return False
-        return True
+        return not [key for key in self.required if key not in value]
 
     def iter_errors(self, value: Any, *path: Any) -> Any:
         """Yield (path, what) of all that is wrong in a map, and in the maps inside of it."""
@@ -3327,21 +3325,6 @@ class Layout:
             at += nbytes
         return values, at
 
-    def iter_fields(self, source: Any, at: int) -> Any:
-        """Yield (row, begin, end, values) of each field; values None: the source ends before."""
-        values: Any = ()
-        for row in self.rows:
-            code = row[1](values) if callable(row[1]) else row[1]
-            nbytes = values[-1] if code == "text" else calcsize("<" + code)
-            if at + nbytes > source.nbytes:
-                yield row, at, at + nbytes, None
-                return
-            data = source.read(at, nbytes)
-            new = (data,) if code == "text" else unpack_from("<" + code, data, 0)
-            values += new
-            yield row, at, at + nbytes, new
-            at += nbytes
-
 
 class Record:
     """A region: fields by a Layout."""
@@ -3351,8 +3334,24 @@ class Record:
     def __init__(self, source: Any, at: int, layout: Layout, path: Path) -> None:
         self.source, self.at, self.layout, self.path = source, at, layout, path
 
+    def iter_rows(self) -> Any:
+        """Yield (row, begin, end, values) of each field; values None: the source ends before."""
+        values: Any = ()
+        at = self.at
+        for row in self.layout.rows:
+            code = row[1](values) if callable(row[1]) else row[1]
+            nbytes = values[-1] if code == "text" else calcsize("<" + code)
+            data = self.source.read(at, nbytes)
+            if len(data) < nbytes:
+                yield row, at, at + nbytes, None
+                return
+            new = (data,) if code == "text" else unpack_from("<" + code, data, 0)
+            values += new
+            yield row, at, at + nbytes, new
+            at += nbytes
+
     def fields(self) -> Fields:
-        for row, begin, end, values in self.layout.iter_fields(self.source, self.at):
+        for row, begin, end, values in self.iter_rows():
             value = None if values is None else values[0] if len(values) == 1 else list(values)
             if row[1] == "text" and value is not None:
                 text = decode_text(value)
@@ -3366,8 +3365,7 @@ class Tree:
     """A region: one item of CBOR or JSON, which a Schema explains."""
 
     def __init__(self, codec: Any, schema: Schema, path: Path) -> None:
-        self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
-        self.trailing: Any = None  # (begin, end) of bytes after the item
+        self.codec, self.schema, self.path = codec, schema, path
 
     def fields(self) -> Fields:
         base, codec = self.codec.base, self.codec
@@ -3379,8 +3377,8 @@ class Tree:
         except FormatError as error:
             error.steps = codec.path
             raise
-        if self.trailing is not None:
-            begin, end = self.trailing
+        if codec.read_end is not None and codec.data[codec.read_end:].strip(b" \t\r\n"):
+            begin, end = base + codec.read_end, base + len(codec.data)
             yield begin, end, self.path + ("trailing",), None, begin, "bytes after the index"
 
 
@@ -3396,6 +3394,7 @@ class Reading:
                  partial: bool = False) -> None:
         self.source, self.end = source, source.nbytes
         self.regions, self.errors, self.partial = regions, errors, partial
+        self.at = 0  # where the region that was read last begins
         self.root = "item"  # the field that all others lie in, for errors without a path
         self.tensors: "Dict[str, Tensor]" = Map()
         self.missing: "Dict[str, Tuple[Tensor, FormatError]]" = Map()  # not whole in the file
@@ -3404,6 +3403,12 @@ class Reading:
         self.unnamed: "List[str]" = []  # what else is missing of a file that is cut short
         self.sizes: "Dict[Any, Any]" = {}  # (dtype, shape) -> (bytes that it needs, the shape)
         self.paths: "Dict[Path, str]" = {}  # path of an entry -> name, where regions are kept
+
+    def note(self, at: int, region_class: Any, *args: Any) -> None:
+        """Note that a region of the file is read now; it is kept if regions are."""
+        self.at = at
+        if self.regions is not None:
+            self.regions.append(region_class(*args))
 
     # What a format asks for
 
@@ -3421,15 +3426,13 @@ class Reading:
 
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
-        if self.regions is not None:
-            self.regions.append(Record(self.source, at, layout, path))
+        self.note(at, Record, self.source, at, layout, path)
         try:
             return layout.unpack(self.source, at)
         except StructError:
-            pass
-        row, begin, end, _ = list(layout.iter_fields(self.source, at))[-1]
-        what = f"{row[0]} needs {end - begin} bytes, {max(0, self.end - begin)} left (cut short?)"
-        raise self.error(what, *path + (row[0],), offset=min(begin, self.end))
+            what = "cut short: the file ends in this record"
+        raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
+            self, Record(self.source, at, layout, path))
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
              **rules: Any) -> Any:
@@ -3442,8 +3445,7 @@ class Reading:
     def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
         """Return the root table of a FlatBuffer as a dict, by nested rows."""
         codec = Flat(self.source.read(at, nbytes), rows, at)
-        if self.regions is not None:
-            self.regions.append(codec)
+        self.note(at, lambda: codec)
         return codec.read()
 
     def json(self, at: int, nbytes: int, schema: Schema, *path: Any, **rules: Any) -> Any:
@@ -3452,21 +3454,17 @@ class Reading:
 
     def tree(self, codec: Any, schema: Schema, path: Path, whole: bool) -> Any:
         """Return what a codec reads, if it fits a Schema."""
-        region = Tree(codec, schema, path)
-        if self.regions is not None:
-            self.regions.append(region)
-        value, end = codec.read()
-        if codec.data[end:].strip(b" \t\r\n"):
-            region.trailing = codec.base + end, codec.base + len(codec.data)
-        if whole and end < len(codec.data):
-            raise self.error("trailing bytes after the index", *path, offset=codec.base + end)
+        self.note(codec.base, Tree, codec, schema, path)
+        value, codec.read_end = codec.read()
+        if whole and codec.read_end < len(codec.data):
+            at = codec.base + codec.read_end
+            raise self.error("trailing bytes after the index", *path, offset=at)
         self.check_schema(schema, value, path)
         return value
 
     def messagepack(self, at: int, rows: Any, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
-        if self.regions is not None:
-            self.regions.append(Values(self.source, at, rows, path))
+        self.note(at, Values, self.source, at, rows, path)
         if self.packed is None:
             self.packed = MessagePack(self.source)
         found: "Tuple[Any, int]" = self.packed.read_rows(at, rows)
@@ -3579,11 +3577,11 @@ class Reading:
         return self.error(what, *where, tensor=item.name, check=check)
 
     def place(self, error: FormatError) -> None:
-        """Give an error the offset of the region read last: copies without tools walk over none."""
+        """Give an error the offset of the region read last: copies without tools note none."""
         if error.steps is None:
             error.field, error.path = self.root, self.source.path
         elif error.offset is None:
-            error.offset = self.regions[-1].at if self.regions else 0
+            error.offset = self.at
 
 
 def size_message(item: Tensor, need: int) -> str:
@@ -3596,6 +3594,29 @@ def size_message(item: Tensor, need: int) -> str:
 # -- [7c2] places ----------------------------------------------------------------------------------
 
 BROKEN = "broken here"  # the doc of the last field of a region
+
+
+def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
+    """Return (Reading, attrs, metadata) of a file that was broken, or raise its error with a place.
+
+    The first time nothing was noted. Now the regions are, and walked to find where the error is.
+    """
+    reading = Reading(source, regions=[], partial=partial)
+    try:
+        attrs, metadata = fmt.read(reading)
+    except FormatError as error:
+        complete(reading, [error])
+        raise
+    return reading, attrs, metadata
+
+
+def cut_record(reading: Reading, record: Record) -> FormatError:
+    """Return the error of a record in which the file ends: of the first field that is not whole."""
+    row, begin, end, _ = list(record.iter_rows())[-1]
+    what = f"{row[0]} needs {end - begin} bytes, {max(0, reading.end - begin)} left (cut short?)"
+    found: FormatError = reading.error(what, *record.path + (row[0],),
+                                       offset=min(begin, reading.end))
+    return found
 
 
 def fields_of(reading: Reading) -> Fields:
@@ -6330,8 +6351,7 @@ class BurnRecord(Format):
         # 1 the metadata come first: those of an old release are refused before all its numbers
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
-        if reading.regions is not None:
-            reading.regions.append(PackedTree(reading.source, self.ITEM))
+        reading.note(0, PackedTree, reading.source, self.ITEM)
         metadata = MessagePack(reading.source, 10, lazy=True).read()
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
@@ -6770,27 +6790,20 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 @without_gc
 def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
-    """Return the File that a format reads. Of one that is broken, raise the error with its place.
-
-    A good file is read once, and nothing is noted. A broken one is read once more: then the regions
-    of the file are noted, and walked to find the place of the error (complete).
+    """Return the File that a format reads; of one that is broken, raise the error with its place.
     """
     if partial and not fmt.INDEX_FIRST:
         what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
         raise Unsupported("partial=True: " + what)
-    for regions in (None, []):
-        reading = Reading(source, regions, partial=partial)
-        try:
-            attrs, metadata = fmt.read(reading)
-            break
-        except FormatError as error:  # what the first reading parsed is let go here
-            if regions is None:
-                continue
-            if "tools" in WITHOUT:
-                reading.place(error)
-            else:
-                complete(reading, [error])
+    reading = Reading(source, partial=partial)
+    try:
+        attrs, metadata = fmt.read(reading)
+    except FormatError as error:
+        if "tools" in WITHOUT:
+            reading.place(error)
             raise
+        error.__traceback__, reading.tensors = None, Map()  # what was parsed is let go
+        reading, attrs, metadata = read_again(source, fmt, partial)
     if reading.missing or reading.unnamed:
         attrs["missing"] = list(reading.missing) + reading.unnamed
     if fmt.NAME == "shards":
@@ -8937,13 +8950,14 @@ COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.
     "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
     "save": r"(values: tensor\(\)|save|work)\..*",
     "casts": r"(casts|float8)\..*|.*\.Tensor\.astype",
-    "zstd": r"zstd\..*|.*\.Tensor\.iter_decoded",
+    "zstd": r"zstd\..*|.*\.Tensor\.(iter_)?decoded",
     "sparse": r"sparse\..*|.*\.open_sparse",
     "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized)",
     "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
-    "pickles": r".*\.(__reduce__|__deepcopy__)",
+    "pickles": r".*\.(__reduce__|__(deep)?copy__)",
     "shards": r"shards\..*",
-    "tools": r"(other files|repr and previews|places|explain|verify|convert|diff|page|vendor|"
+    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.(Values|PackedTree)|"
+             r"(other files|repr and previews|places|explain|verify|convert|diff|page|vendor|"
              r"command line)\..*",
     "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*"}
 CALLS = {  # what users call of a part
@@ -9063,7 +9077,8 @@ def find_kept(pieces: "List[Piece]", wanted: Any, others: Any) -> Any:
                 continue
             is_table = piece.defines in (["FORMATS"], ["GENERATIONS"])
             names.update(piece.names.difference(others if is_table else ()))
-            attributes.update(piece.attributes, piece.names if piece.indent else ())
+            is_value = piece.indent and not piece.is_code  # of a class: `__bytes__ = tobytes`
+            attributes.update(piece.attributes, piece.names if is_value else ())
             waiting += [(member, attributes) for member in piece.members]
     return kept
 
@@ -9073,7 +9088,8 @@ def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
     import re
     lines: Any = dict(enumerate(text.split("\n"), 1))
     stubs = [piece for piece in kept if piece.lacks and piece.is_code]
-    for piece in [one for piece in pieces for one in piece.members] + pieces:
+    members = [member for piece in pieces for member in piece.members]
+    for piece in members + pieces:
         if piece not in kept or piece in stubs:
             for at in range(piece.first, piece.last + 1):
                 lines.pop(at, None)
@@ -9121,7 +9137,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     text = re_sub(rf"^    ({'|'.join(classes)})\(\),\n", "", text) if classes else text
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
-            ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS}),
+            ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS[:2]}),
             ("WITHOUT", lacks)):
         text = set_value(text, name, value)
     return describe_copy(text, formats, parts)
@@ -9140,12 +9156,8 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
     titles = ", ".join([fmt.TITLE for fmt in formats])
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{formats[0].SUFFIXES[0]}") as file:\n'
-             "        print(list(file.values()))\n\nContents")
-    text = re.sub(r'(?s)""".*?\nContents(.*?\n\n.*?\n\n.*?\n)(?:\n.*?)?"""',
-                  lambda found: about + found.group(1) + '"""', text, count=1)
-    sections = re.findall(r"(?m)^# -- \[\w+\] (.*?) -+$", text)
-    text = re_sub(r"^    \[\w+\] (.*?)  .*\n",
-                  lambda found: found.group() * (found.group(1) in sections), text)
+             '        print(list(file.values()))\n"""')
+    text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
     if "tools" not in parts:  # nobody runs what is for type checkers
         text = re_sub(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
                       lambda found: found.group(1).replace("    ", ""), text)

@@ -6396,7 +6396,6 @@ class CopyTest(TestCase):
                 ("casts", item.astype, ("int8",)), ("pickles", pickle.dumps, (item,)),
                 ("pickles", pickle.dumps, (file,)), ("pickles", copy.deepcopy, (file,)),
                 ("arrays", item.__array__, ()), ("arrays", item.__dlpack__, ()),
-                ("partial", lambda: made.load(data, partial=True), ()),
                 ("tools", lambda: made.load(data, verify=True), ()),
                 ("shards", made.load, (folder_for(self),)),
                 ("mag", made.load, (golden("seed_basic.mag"),))):
@@ -6570,12 +6569,8 @@ Frames = left_out("zstd")
 
 
 #: - [6e] zstd -----------------------------------------------------------------------------------
-#
-# What is said of it.
 
 MOST = 5
-
-
 FORMATS = (
     Mag(),
 )
