@@ -1159,7 +1159,7 @@ class Cbor:
         error is that of read().
         """
         self.path, begin, plain = path, at if begin is None else begin, None
-        major, size, inside = self.head(at)
+        value_at, (major, size, inside) = at, self.head(at)
         while major == 6:
             self.enter(at, 0, inside, depth)
             at, depth = inside, depth + 1
@@ -1171,10 +1171,10 @@ class Cbor:
             if major == 4 and schema is None:
                 plain = self.plain_list(size, inside, depth)
         if plain is not None:
-            yield begin, plain[1], path, plain[0], at, doc
+            yield begin, plain[1], path, plain[0], value_at, doc
             return plain[1]
         empty: Any = [] if major == 4 else Map()
-        yield begin, inside, path, None if size < 0 else size or empty, at, doc
+        yield begin, inside, path, None if size < 0 else size or empty, value_at, doc
         return (yield from self.walk_items(schema, path, major, size, inside, doc, depth + 1))
 
     def plain_list(self, size: int, at: int, depth: int) -> Any:
@@ -2136,7 +2136,7 @@ class Json:
                                parse_constant=self.make_float,
                                parse_int=self.make_int if "-0" in text or not limit else None)
             self.check_depth(value)
-            if "\\u" in text:  # an escape may be half a letter
+            if "\\u" in text and not self.nan:  # an escape may be half a letter
                 json.dumps(value, ensure_ascii=False).encode()
             return value, self.end
         except FormatError:
@@ -2146,8 +2146,9 @@ class Json:
         except UnicodeError:
             wrong = self.error("a lone surrogate is not Unicode text")
         except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
-            at = len(text[:getattr(error, "pos", 0)].encode())
-            wrong = self.error(getattr(error, "msg", "not a number"), at)
+            what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
+            at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
+            wrong = self.error(what, len(text[:at].encode()))
         except RecursionError:
             wrong = self.error("nested deeper than this Python can read")
         raise wrong
@@ -2200,12 +2201,11 @@ class Json:
         return start, end
 
     def token_value(self, start: int, end: int) -> Any:
-        """Return the value of a token that is no bracket."""
-        import json
+        """Return the value of a token that is no bracket; raise what read() does, with its place."""
         try:
-            return json.loads(self.data[start:end].decode())
-        except ValueError:
-            raise self.error("broken here", start)
+            return Json(self.data[start:end], nan=self.nan).read()[0]
+        except FormatError as error:
+            raise FormatError(error.what, self.base + start)
 
     def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
              doc: str = "") -> Any:
@@ -2213,10 +2213,10 @@ class Json:
 
         As that of Cbor; a field ends where a token begins that is no closing bracket.
         """
-        if len(path) > self.depth:
-            raise self.error(f"nested deeper than {self.depth}", at)
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
+        if mark in (b"[", b"{") and len(path) >= self.depth:
+            raise self.error(f"nested deeper than {self.depth}", at)
         plain = self.match("plain list", at) if mark == b"[" and schema is None else None
         if plain:
             end, mark = plain.end(), plain.group()
@@ -2232,7 +2232,7 @@ class Json:
 
     def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
         """Yield the fields of what is in an array or an object; return where the last one ends."""
-        count, is_open = 0, True
+        count, is_open, keys = 0, True, set()  # type: int, bool, Any
         while is_open:
             key, key_at, inner, about = count, None, None, doc
             if mark == b"{":
@@ -2240,6 +2240,9 @@ class Json:
                 if self.data[key_at:key_at + 1] != b'"':
                     raise self.error("broken here", key_at)
                 key, end = self.token_value(key_at, end), self.token(end)[1]
+                if key in keys:
+                    raise self.error(f"key {short_repr(key)} twice", key_at)
+                keys.add(key)
             if schema is not None:
                 inner, about = schema.about(key)
             end = yield from self.walk(inner, path + (key,), end, key_at, about)
@@ -3370,6 +3373,7 @@ class Tree:
     def fields(self) -> Fields:
         base, codec = self.codec.base, self.codec
         codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
+        codec.strict, codec.deepest = False, MAX_DEPTH  # it raised, and knows where
         try:
             for begin, end, path, value, value_at, doc in codec.walk(
                     self.schema, self.path, doc=self.schema.doc):
@@ -3634,29 +3638,33 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """Give each error what it lacks: the offset of its path, or the path of its offset.
 
     Of a path that no field has, the offset is that of the innermost field around it. All regions
-    are walked once; where no field begins at an offset, its path is that of the last region.
+    are walked once; where no field begins at an offset, its path is that of the last region. An
+    error of JSON that knows only where the text begins is where the walk breaks.
     """
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
-    paths: "Dict[Optional[int], Optional[Path]]" = {}  # of the offsets
+    paths: "Dict[Optional[int], Path]" = {}  # of the offsets
+    found, broken = [error.offset for error in errors if error.steps is None], None
     for error in errors:
-        if error.steps is None:
-            paths[error.offset] = None
-        elif error.offset is None:
+        if error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
-    for begin, _, path, _, value_at, doc in fields_of(reading) if offsets or paths else ():
+    for begin, _, path, _, value_at, doc in fields_of(reading) if offsets or found else ():
         if path in offsets and not doc.startswith("break:"):
             offsets[path] = begin
-        for at in (begin, value_at):
-            if at in paths:
-                paths[at] = path
+        if begin in found:  # a key: it is in the map around it
+            paths.setdefault(begin, path if begin == value_at else path[:-1])
+        if value_at in found:
+            paths[value_at] = path
+        broken = begin if doc == BROKEN else None
     for error in errors:
-        if error.steps is None:
-            error.steps = paths[error.offset] or (  # the region that was read last is broken
-                reading.regions[-1].path if reading.regions else ())
+        if error.steps is None:  # the region that was read last is broken
+            last = reading.regions[-1].path if reading.regions else ()
+            error.steps = paths.get(error.offset, last)
+            if broken is not None and error.offset == reading.at:
+                error.offset = broken
             error.field, error.path = format_path(error.steps) or reading.root, reading.source.path
         elif error.offset is None:
-            found = [offsets[error.steps[:n]] for n in range(len(error.steps) + 1)]
-            error.offset = ([0] + [begin for begin in found if begin is not None])[-1]
+            places = [offsets[error.steps[:n]] for n in range(len(error.steps) + 1)]
+            error.offset = ([0] + [begin for begin in places if begin is not None])[-1]
 
 
 # -- [7d] Format -----------------------------------------------------------------------------------
@@ -4357,6 +4365,8 @@ class Mag300(Format):
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
         # 3 each entry of its tensor_map is a tensor, which lies in the data
+        if not reading.partial:
+            reading.check_range(start, 0, end, "the file ends (cut short?)", "blob_offset")
         byteorder = ">" if aux else "<"
         reading.entries(((("tensor_map", name), entry)
                          for name, entry in root["tensor_map"].items()),
@@ -4366,7 +4376,6 @@ class Mag300(Format):
             self.check_places(reading, start, size)
         reading.check_whole()
         if not reading.partial:
-            reading.check_range(start, 0, end, "in the file", "blob_offset")
             reading.check_range(size, 0, end - start, "the file ends (cut short?)", "blob_span")
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
@@ -4378,6 +4387,8 @@ class Mag300(Format):
                    byteorder: str) -> Tensor:
         """Return the tensor of an entry of the tensor_map."""
         name = path[1]
+        if not is_text(name):
+            raise reading.error("the name has a lone surrogate", *path, tensor=name)
         reading.check_schema(self.ENTRY, entry, path, name)
         text, number = entry["dtype"], entry["dtype_id"]
         dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
@@ -6214,7 +6225,7 @@ class Safetensors(Format):
         reading.check_schema(self.ENTRY, entry, path, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        if 0 in shape or not dtype:
+        if not dtype or start == end:
             self.check_shape(reading, path, code, bits, shape, end - start)
         attrs, unreadable = None, None
         if not dtype:
@@ -6225,7 +6236,8 @@ class Safetensors(Format):
 
     def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
                     nbytes: int) -> None:
-        """Raise for wrong dimensions where add_tensor() cannot tell: a 0, or an unknown dtype."""
+        """Raise for wrong dimensions where add_tensor() cannot tell: no bytes, or an unknown dtype.
+        """
         need, what, field = bits * count_elements(shape), "", "shape"
         if max(need, count_elements(until_0(shape))) >> 64:
             what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
