@@ -2246,27 +2246,24 @@ def crc32c(data: Any, crc: int = 0) -> int:
     """
     crc ^= 0xFFFFFFFF
     source = Buffer(data)
-    masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
         if not (BOARD or "fast" in WITHOUT):
-            block, crc = fold_crc32c(block, crc, masks)
+            block, crc = fold_crc32c(block, crc)
         for byte in block:
             crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
-def fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
+def fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
     """Return a short block and the register from which its CRC is that of this one from `crc`."""
     bits, number, is_number = 8 * len(block), 0, False
     for powers in CRC32C_FOLDS:
         a, b = powers[:2]
         while bits > a + b:
             d = min(bits - a, a - b) & ~7
-            if d not in masks:
-                masks[d] = (1 << d) - 1
             if is_number:
-                low, number = number & masks[d], number >> d
+                low, number = number & (1 << d) - 1, number >> d
             else:  # the first time
                 low = int.from_bytes(block[:d // 8], "little") ^ crc
                 number, is_number = int.from_bytes(block[d // 8:], "little"), True
@@ -2571,14 +2568,11 @@ class Tensor:
 
     def iter_decoded(self) -> Blocks:
         """Yield the bytes that are stored in another encoding."""
+        decode = zstd_decode if self.encoding == "zstd" else seekable_decode
         try:
-            decode = zstd_decode if self.encoding == "zstd" else seekable_decode
             yield from decode(self.source, self.start, self.stored_nbytes, self.nbytes)
         except FormatError as error:
-            what, error_class = error.what, type(error)
-        else:
-            return
-        raise self.error(what, error_class)
+            raise self.error(error.what, type(error))
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
@@ -2651,7 +2645,7 @@ class Tensor:
         NaN or a number out of range.
         """
         self.check_readable()
-        return cast_tensor(self, as_dtype(dtype)).contiguous()
+        return cast_tensor(self, dtype).contiguous()
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -2665,8 +2659,8 @@ class Tensor:
         keys = key if isinstance(key, tuple) else (key,)
         start, shape, strides = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
-            if k is Ellipsis or isinstance(k, slice):
-                places = range(n) if k is Ellipsis else range(n)[k]
+            if isinstance(k, slice):
+                places = range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
                 strides.append(stride * (places.step if shape[-1] > 1 else 1))
                 start += places.start * stride if shape[-1] else 0
@@ -2678,36 +2672,24 @@ class Tensor:
         if not shape and Ellipsis not in keys:
             data = self.source.view(start, itemsize)
             return unpack_values(str(self.dtype), data, self.byteorder)[0]
-        return self.part(start, tuple(shape), tuple(strides))
+        gaps: Any = None if 0 in shape else tuple(strides)
+        gaps = None if gaps == row_major(tuple(shape), itemsize) else gaps
+        nbytes = self.stored_nbytes if gaps else count_elements(shape) * itemsize
+        return Tensor(self.name, self.dtype, tuple(shape), self.source, start, nbytes, gaps,
+                      self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return an index, a slice or `...` for each axis, for those given and one `...`."""
+        """Return an index or a slice for each axis, for those given and one `...`."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
             raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]
-
-    def part(self, start: int, shape: Shape, strides: Shape) -> "Tensor":
-        """Return some of its elements, without copying them."""
-        itemsize, nbytes = self.check_readable(), self.stored_nbytes
-        gaps: Any = strides
-        if 0 in shape or strides == row_major(shape, itemsize):
-            gaps, nbytes = None, count_elements(shape) * itemsize
-        return Tensor(self.name, self.dtype, shape, self.source, start, nbytes, gaps,
-                      self.byteorder, format=self.format)
+        return keys[:at] + (slice(None),) * (self.ndim - count) + keys[at + 1:]
 
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar tensor has no length")
-        self.check_dims(self.shape[:1])
         return self.shape[0]
-
-    def check_dims(self, shape: Shape) -> None:
-        """Raise ValueError for a dimension that no sequence can have."""
-        if [n for n in shape if n > sys.maxsize]:
-            what = f"a dimension of {short_repr(self.shape)} is over sys.maxsize; use .shape"
-            raise ValueError(what)
 
     def __iter__(self) -> Blocks:
         return (self[i] for i in range(len(self)))
@@ -2766,7 +2748,6 @@ class Tensor:
         itemsize = self.check_readable()
         if self.encoding != "raw" or self.dtype not in STRUCT_CODE:  # it asks for __array__ then
             raise AttributeError(f"numpy cannot take {self.encoding} {self.dtype} as it is")
-        self.check_dims(self.shape)
         code = f"{'|' if itemsize == 1 else self.byteorder}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": self._strides, "offset": -self.byte_extent()[0]}
@@ -6411,11 +6392,11 @@ class Cast(Tensor):
                       attrs=self._attrs, custom=self._custom, format=self.format)
 
 
-def cast_tensor(base: Tensor, dtype: str) -> Cast:
+def cast_tensor(base: Tensor, dtype: Any) -> Cast:
     """Return a tensor as another dtype, without the attrs that describe the old one."""
     gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
     attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
-    return Cast(base, dtype, attrs)
+    return Cast(base, as_dtype(dtype), attrs)
 
 
 # -- [9b] zstd -------------------------------------------------------------------------------------
