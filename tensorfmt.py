@@ -45,7 +45,7 @@ Contents (the banners of the sections below; search for a number)
     [6c] FlatBuffers           tables, vectors and texts; a builder
     [6d] JSON                  RFC 8259, by the standard library
     [6e] checksums             CRC-32, CRC-32C, SHA-256
-    [6f] XXH3                  XXH3-64, also by numpy
+    [6f] XXH3                  XXH3-64
     [6g] zstd                  through whichever module is there
     [6h] strided blocks        elements with gaps between them, large ones quickly
     [7a] Tensor, File          strided views, values, the mapping of names to tensors
@@ -2323,27 +2323,24 @@ def crc32c(data: Any, crc: int = 0) -> int:
     """
     crc ^= 0xFFFFFFFF
     source = Buffer(data)
-    masks: "Dict[int, int]" = {}  # (1 << d) - 1 of each d, the same in every block
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
         if not (BOARD or "fast" in WITHOUT):
-            block, crc = fold_crc32c(block, crc, masks)
+            block, crc = fold_crc32c(block, crc)
         for byte in block:
             crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
-def fold_crc32c(block: bytes, crc: int, masks: "Dict[int, int]") -> "Tuple[bytes, int]":
+def fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
     """Return a short block and the register from which its CRC is that of this one from `crc`."""
     bits, number, is_number = 8 * len(block), 0, False
     for powers in CRC32C_FOLDS:
         a, b = powers[:2]
         while bits > a + b:
             d = min(bits - a, a - b) & ~7
-            if d not in masks:
-                masks[d] = (1 << d) - 1
             if is_number:
-                low, number = number & masks[d], number >> d
+                low, number = number & (1 << d) - 1, number >> d
             else:  # the first time
                 low = int.from_bytes(block[:d // 8], "little") ^ crc
                 number, is_number = int.from_bytes(block[d // 8:], "little"), True
@@ -2385,7 +2382,7 @@ XXH3_SECRET = bytes.fromhex(
     "afd7fbcabb4b407e")
 XXH3_START = (0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
               0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1)
-XXH3_KEYS = b"".join([XXH3_SECRET[8 * i:8 * i + 64] for i in range(16)])  # of 16 stripes
+XXH3_KEYS = [key for i in range(16) for key in unpack_from("<8Q", XXH3_SECRET, 8 * i)]
 MASK64 = (1 << 64) - 1
 FAST_XXH3: Facts = {}  # filled by the first call: an import that fails is slow
 
@@ -2403,8 +2400,8 @@ def fast_xxh3() -> Any:
 def xxh3_64(blocks: Any) -> int:
     """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes that come in blocks.
 
-    40 MB/s, or 250 where numpy was imported; with the module xxhash as fast as memory. From 241
-    bytes on, stripes of 64 bytes are added to eight lanes, scrambled after every 16 stripes.
+    30 MB/s; with the module xxhash as fast as memory. From 241 bytes on, stripes of 64 bytes are
+    added to eight lanes, which are scrambled after every 16 stripes.
     """
     fast = fast_xxh3()
     if fast is not None:
@@ -2413,61 +2410,35 @@ def xxh3_64(blocks: Any) -> int:
             state.update(block)
         return int(state.intdigest())
     lanes, nbytes, data, last = list(XXH3_START), 0, b"", b""
-    for part in iter_parts(blocks, PART):
-        nbytes, data = nbytes + len(part), data + bytes(part)
+    for part in map(bytes, iter_parts(blocks, PART)):
+        nbytes, data, last = nbytes + len(part), data + part, (last + part[-64:])[-64:]
         whole = (len(data) - 1) & -1024
-        if whole > 0:
-            for numbers in xxh3_sums(data[:whole]):
-                lanes = xxh3_scramble([lane + number for lane, number in zip(lanes, numbers)])
-            last, data = data[whole - 64:whole], data[whole:]
+        for at in range(0, whole, 1024):
+            xxh3_add(lanes, data[at:at + 1024], XXH3_KEYS)
+            for i, key in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
+                lane = lanes[i] & MASK64
+                lanes[i] = (lane ^ lane >> 47 ^ key) * XXH3_START[7] & MASK64
+        data = data[whole:]
     if nbytes <= 240:
         return xxh3_short(data)
-    end = (len(data) - 1) & -64  # then the last 64 bytes, whether they were in a stripe or not
-    numbers = xxh3_stripes(data[:end] + (last + data)[-64:],
-                           XXH3_KEYS[:end] + XXH3_SECRET[121:185])
-    keyed = [(lane + number) & MASK64 ^ key for lane, number, key in zip(
-        lanes, numbers, unpack_from("<8Q", XXH3_SECRET, 11))]
+    xxh3_add(lanes, data[:(len(data) - 1) & -64], XXH3_KEYS)
+    xxh3_add(lanes, last, unpack_from("<8Q", XXH3_SECRET, 121))
+    mixed = [lane & MASK64 ^ key for lane, key in zip(lanes, unpack_from("<8Q", XXH3_SECRET, 11))]
     return xxh3_mix(nbytes * XXH3_START[1]
-                    + sum([fold_product(keyed[i], keyed[i + 1]) for i in (0, 2, 4, 6)]))
+                    + sum([fold_product(mixed[i], mixed[i + 1]) for i in (0, 2, 4, 6)]))
 
 
-def xxh3_sums(data: bytes) -> Any:
-    """Return the eight numbers that are added to the lanes, for each 16 stripes."""
-    numpy: Any = sys.modules.get("numpy")
-    if not hasattr(numpy, "frombuffer"):
-        return [xxh3_stripes(data[at:at + 1024], XXH3_KEYS) for at in range(0, len(data), 1024)]
-    words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
-    mixed = words ^ numpy.frombuffer(XXH3_KEYS, "<u8").reshape(16, 8)
-    sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
-    return (sums + words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]).tolist()
-
-
-def xxh3_stripes(data: bytes, keys: bytes) -> "List[int]":
-    """Return the eight numbers that up to 16 stripes add to the lanes."""
-    nbytes = len(data)
-    mixed = int.from_bytes(data, "little") ^ int.from_bytes(keys[:nbytes], "little")
-    halves = unpack_from(f"<{nbytes // 4}I", mixed.to_bytes(nbytes, "little"), 0)
-    words = unpack_from(f"<{nbytes // 8}Q", data, 0)
-    products = [low * high for low, high in zip(every(halves, 0, 2), every(halves, 1, 2))]
-    return [sum(every(products, j, 8)) + sum(every(words, j ^ 1, 8)) for j in range(8)]
-
-
-def xxh3_scramble(lanes: "List[int]") -> "List[int]":
-    out = []
-    for lane, key in zip(lanes, unpack_from("<8Q", XXH3_SECRET, 128)):
-        lane &= MASK64
-        out.append((lane ^ lane >> 47 ^ key) * XXH3_START[7] & MASK64)
-    return out
-
-
-def every(items: Any, start: int, step: int) -> Any:
-    """Return items[start::step]; boards have no slices with steps."""
-    return [items[i] for i in range(start, len(items), step)] if BOARD else items[start::step]
+def xxh3_add(lanes: "List[int]", data: bytes, keys: "Sequence[int]") -> None:
+    """Add up to 16 stripes to the lanes."""
+    words = unpack_from(f"<{len(data) // 8}Q", data, 0)
+    for i, (word, key) in enumerate(zip(words, keys)):
+        mixed = word ^ key
+        lanes[i & 7] += (mixed & 0xFFFFFFFF) * (mixed >> 32)
+        lanes[i & 7 ^ 1] += word
 
 
 def fold_product(a: int, b: int) -> int:
-    product = a * b
-    return product & MASK64 ^ product >> 64
+    return a * b & MASK64 ^ a * b >> 64
 
 
 def xxh3_mix(h: int, shift: int = 37, factor: int = 0x165667919E3779F9, last: int = 32) -> int:
@@ -2486,9 +2457,7 @@ def xxh3_short(data: bytes) -> int:
         return word(i, size, XXH3_SECRET)
 
     def pair(i: int, at: int) -> int:
-        a, b = unpack_from("<QQ", data, i)
-        key_a, key_b = unpack_from("<QQ", XXH3_SECRET, at)
-        return fold_product(a ^ key_a, b ^ key_b)
+        return fold_product(word(i) ^ key(at), word(i + 8) ^ key(at + 8))
     if n < 4:
         h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
         h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
@@ -2857,14 +2826,11 @@ class Tensor:
 
     def iter_decoded(self) -> Blocks:
         """Yield the bytes that are stored in another encoding."""
+        decode = zstd_decode if self.encoding == "zstd" else seekable_decode
         try:
-            decode = zstd_decode if self.encoding == "zstd" else seekable_decode
             yield from decode(self.source, self.start, self.stored_nbytes, self.nbytes)
         except FormatError as error:
-            what, error_class = error.what, type(error)
-        else:
-            return
-        raise self.error(what, error_class)
+            raise self.error(error.what, type(error))
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
@@ -2937,7 +2903,7 @@ class Tensor:
         NaN or a number out of range.
         """
         self.check_readable()
-        return cast_tensor(self, as_dtype(dtype)).contiguous()
+        return cast_tensor(self, dtype).contiguous()
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -2951,8 +2917,8 @@ class Tensor:
         keys = key if isinstance(key, tuple) else (key,)
         start, shape, strides = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
-            if k is Ellipsis or isinstance(k, slice):
-                places = range(n) if k is Ellipsis else range(n)[k]
+            if isinstance(k, slice):
+                places = range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
                 strides.append(stride * (places.step if shape[-1] > 1 else 1))
                 start += places.start * stride if shape[-1] else 0
@@ -2964,36 +2930,24 @@ class Tensor:
         if not shape and Ellipsis not in keys:
             data = self.source.view(start, itemsize)
             return unpack_values(str(self.dtype), data, self.byteorder)[0]
-        return self.part(start, tuple(shape), tuple(strides))
+        gaps: Any = None if 0 in shape else tuple(strides)
+        gaps = None if gaps == row_major(tuple(shape), itemsize) else gaps
+        nbytes = self.stored_nbytes if gaps else count_elements(shape) * itemsize
+        return Tensor(self.name, self.dtype, tuple(shape), self.source, start, nbytes, gaps,
+                      self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return an index, a slice or `...` for each axis, for those given and one `...`."""
+        """Return an index or a slice for each axis, for those given and one `...`."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
             raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]
-
-    def part(self, start: int, shape: Shape, strides: Shape) -> "Tensor":
-        """Return some of its elements, without copying them."""
-        itemsize, nbytes = self.check_readable(), self.stored_nbytes
-        gaps: Any = strides
-        if 0 in shape or strides == row_major(shape, itemsize):
-            gaps, nbytes = None, count_elements(shape) * itemsize
-        return Tensor(self.name, self.dtype, shape, self.source, start, nbytes, gaps,
-                      self.byteorder, format=self.format)
+        return keys[:at] + (slice(None),) * (self.ndim - count) + keys[at + 1:]
 
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar tensor has no length")
-        self.check_dims(self.shape[:1])
         return self.shape[0]
-
-    def check_dims(self, shape: Shape) -> None:
-        """Raise ValueError for a dimension that no sequence can have."""
-        if [n for n in shape if n > sys.maxsize]:
-            what = f"a dimension of {short_repr(self.shape)} is over sys.maxsize; use .shape"
-            raise ValueError(what)
 
     def __iter__(self) -> Blocks:
         return (self[i] for i in range(len(self)))
@@ -3059,7 +3013,6 @@ class Tensor:
         itemsize = self.check_readable()
         if self.encoding != "raw" or self.dtype not in STRUCT_CODE:  # it asks for __array__ then
             raise AttributeError(f"numpy cannot take {self.encoding} {self.dtype} as it is")
-        self.check_dims(self.shape)
         code = f"{'|' if itemsize == 1 else self.byteorder}{str(self.dtype)[0]}{itemsize}"
         return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
                 "strides": self._strides, "offset": -self.byte_extent()[0]}
@@ -6950,11 +6903,11 @@ class Cast(Tensor):
                       attrs=self._attrs, custom=self._custom, format=self.format)
 
 
-def cast_tensor(base: Tensor, dtype: str) -> Cast:
+def cast_tensor(base: Tensor, dtype: Any) -> Cast:
     """Return a tensor as another dtype, without the attrs that describe the old one."""
     gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
     attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
-    return Cast(base, dtype, attrs)
+    return Cast(base, as_dtype(dtype), attrs)
 
 
 # -- [9b] arrays -----------------------------------------------------------------------------------

@@ -6906,7 +6906,7 @@ class ArraysAndDigestsTest(PeerCase):
             with Changed(tensorfmt, "NATIVE", native):
                 self.assertEqual(tensorfmt.opaque_tensor(view, "complex64").raw, wanted)
 
-    def test_xxh3_is_the_same_in_all_three_ways(self):
+    def test_xxh3_is_the_same_in_any_blocks(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
                 self.data = []
@@ -6917,26 +6917,15 @@ class ArraysAndDigestsTest(PeerCase):
             def intdigest(self):
                 with Changed(tensorfmt, "fast_xxh3", lambda: None):
                     return tensorfmt.xxh3_64([b"".join(self.data)])
-        try:
-            import numpy
-        except ImportError:
-            numpy = None
-        usual = sys.modules.get("numpy", self)
         data = bytes([(i * i >> 3) % 251 for i in range(70000)])
-        found = []
-        try:
-            for module, make in ((None, None), (numpy, None), (None, Xxhash)):
-                sys.modules["numpy"] = module
+        for n in 0, 5, 240, 241, 1024, 1025, 1088, 1089, 3072, 3073, 32769, 70000:
+            found = set()
+            for make in None, Xxhash:
                 with Changed(tensorfmt, "fast_xxh3", lambda make=make: make):
-                    found.append([tensorfmt.xxh3_64([data[:cut], data[cut:n]])
-                                  for n in (0, 5, 240, 241, 1024, 1025, 3072, 3073, 32769, 70000)
+                    found.update([tensorfmt.xxh3_64([data[:cut], data[cut:n]])
                                   for cut in (0, n // 3, n - 1 if n else 0)])
-        finally:
-            sys.modules["numpy"] = usual
-            if usual is self:
-                del sys.modules["numpy"]
-        self.assertEqual(found, found[:1] * 3)
-        self.assertEqual("%016x" % found[0][-1], "90f89e2304125f98")
+            self.assertEqual(len(found), 1, n)
+        self.assertEqual("%016x" % found.pop(), "90f89e2304125f98")
 
     def test_xxhash_is_looked_for_once(self):
         class Module:
