@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     import os
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
                         Optional, Tuple, Type, Union, ValuesView)
-
+                        Optional, Sequence, Set, Tuple, Type, Union, ValuesView)
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -5571,14 +5571,14 @@ def is_store(store: Any) -> bool:
     return store in ("Native", "U32")
 
 
-QUANT_BLOCK = Schema(("len", ANY, True, "dimensions of a block"),
-                     ("storage", ANY, True, "size of a block"))
+QUANT_BLOCK = Schema(("len", UINT64, True, "dimensions of a block"),
+                     ("storage", UINT64_LIST, True, "size of a block"))
 QUANT_SCHEME = Schema(
     ("value", choice(*QUANT_BITS), True, "type of the values"),
     ("param", choice(*QUANT_SCALES), True, "type of the scales"),
     ("store", Typed("Native, {PackedNative: n} or {PackedU32: n}", is_store), True,
      "how values are packed", Schema(additional=(ANY, "packed dimension"))),
-    ("level", choice("Tensor"), True, "what shares a scale",  # plan() looks at blocks
+    ("level", choice("Tensor"), True, "what shares a scale",  # block_of() looks at blocks
      Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))),
     ("mode", choice("Symmetric"), True, "Symmetric: no offset"))
 
@@ -5617,8 +5617,7 @@ class Quantized(Tensor):
     @property
     def scheme(self) -> Any:
         """How it is stored, in the words of Burn."""
-        own = self.attrs or self.custom
-        code = own.get("burn_dtype")
+        code = (self.attrs or self.custom).get("burn_dtype")
         if type(code) is not Map or type(code.get("QFloat")) is not Map:
             raise self.error("no quantization scheme is known for it", Unsupported)
         return code["QFloat"]
@@ -5626,9 +5625,7 @@ class Quantized(Tensor):
     def plan(self) -> QuantPlan:
         """Return where its parts are; Unsupported for a scheme that is not known."""
         scheme: Facts = Map(self.scheme.items())
-        block = None
-        if type(scheme.get("level")) is Map:
-            block, scheme["level"] = self.block_of(scheme["level"]), "Tensor"
+        block, scheme["level"] = self.block_of(scheme.get("level")), "Tensor"
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
             what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
             raise self.error(what, Unsupported)
@@ -5639,14 +5636,14 @@ class Quantized(Tensor):
         return plan
 
     def block_of(self, level: Any) -> Any:
-        """Return the shape of the blocks that share a scale, or [] where it is not known."""
-        block = level.get("Block")
-        if len(level) != 1 or not QUANT_BLOCK.fits(block) or len(block) != 2:
+        """Return the shape of the blocks that share a scale; None: all do; []: not known."""
+        if level == "Tensor":
+            return None
+        block: Any = level.get("Block") if type(level) is Map and len(level) == 1 else None
+        if not QUANT_BLOCK.fits(block) or len(block) != 2:
             return []
         sizes, rank = block["storage"], block["len"]
-        if not are_uint64(sizes) or not is_uint64(rank) or rank > min(len(sizes), self.ndim):
-            return []
-        return [] if 0 in sizes[:rank] else sizes[:rank]
+        return [] if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank] else sizes[:rank]
 
     def iter_numbers(self, plan: QuantPlan) -> Blocks:
         """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
@@ -5690,14 +5687,14 @@ class Quantized(Tensor):
         if plan.step is None:
             what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
             raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
-        return self._iter_scaled(dtype, plan, plan.step)
+        return (pack_values(dtype, self.scale(plan, start, numbers))
+                for start, numbers in self.iter_numbers(plan))
 
-    def _iter_scaled(self, dtype: str, plan: QuantPlan, step: int) -> Blocks:
-        for start, numbers in self.iter_numbers(plan):
-            last = (start + len(numbers) - 1) // step
-            scales = self.read_scales(plan, start // step, last + 1)
-            places = enumerate(numbers, start % step)
-            yield pack_values(dtype, [number * scales[i // step] for i, number in places])
+    def scale(self, plan: QuantPlan, start: int, numbers: Any) -> "List[float]":
+        """Return numbers times their scales; `start`: the number of the first."""
+        step = plan.step
+        scales = self.read_scales(plan, start // step, (start + len(numbers) - 1) // step + 1)
+        return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
@@ -5717,10 +5714,10 @@ def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
 
 def is_code(code: Any) -> bool:
     """Return whether this may be a dtype of Burnpack, known or not."""
-    if type(code) is str:
-        return True
-    return (type(code) is Map and len(code) == 1 and type(list(code)[0]) is str
-            and type(code.get("QFloat", Map())) is Map)
+    if type(code) is not Map:
+        return type(code) is str
+    return len(code) == 1 and type(list(code)[0]) is str and (
+        type(code.get("QFloat", Map())) is Map)
 
 
 class Burnpack(Format):
@@ -5795,13 +5792,14 @@ class Burnpack(Format):
 
         A file that was converted from such a one keeps its metadata, and is aligned.
         """
-        ends = [entry["data_offsets"][1] for entry in tensors.values() if self.ENTRY.fits(entry)]
-        data_end, align = max(ends, default=0), round_up(index_end, 256)
-        if data_end == 0:
-            return reading.end < align
-        if not str(metadata.get("version", "")).startswith("0.19."):
+        aligned, is_old = round_up(index_end, 256), metadata.get("version", "")[:5] == "0.19."
+        if reading.end >= aligned and not is_old:
             return False
-        if reading.partial and reading.end not in (index_end + data_end, align + data_end):
+        ends = [entry["data_offsets"][1] for entry in tensors.values() if self.ENTRY.fits(entry)]
+        data_end = max(ends, default=0)
+        if data_end == 0 or not is_old:
+            return data_end == 0 and reading.end < aligned
+        if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
             what = "cut short: a file of burn 0.19 that is cut may be packed or aligned"
             raise reading.error(what, "metadata", "version")
         return reading.end == index_end + data_end
@@ -5810,17 +5808,23 @@ class Burnpack(Format):
         """Return the tensor of an entry of the index."""
         name = path[-1]
         reading.check_schema(self.ENTRY, entry, path, name)
-        code, (start, end), number = entry["dtype"], entry["data_offsets"], entry.get("param_id")
-        dtype, attrs = self.dtype_of(code), None
+        start, end = entry["data_offsets"]
+        item = self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
+                                data_start + start, end - start, self.NAME)
+        if entry.get("param_id") is not None:
+            item.attrs["param_id"] = entry["param_id"]
+        return item
+
+    def make_tensor(self, name: str, code: Any, shape: Any, source: Any, start: int, nbytes: int,
+                    format: str, attrs: Any = None) -> Tensor:
+        """Return the tensor of a dtype in the words of Burn, which its records (.mpk) use too."""
+        dtype = self.dtype_of(code)
         if code != self.DTYPES.get(dtype) and code != "Bool":
-            attrs = Map(burn_dtype=code)
-        if number is not None:
-            attrs = Map() if attrs is None else attrs
-            attrs["param_id"] = number
+            attrs = Map(attrs or (), burn_dtype=code)
         tensor_class = Quantized if dtype == "qfloat" else Tensor
         unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
-        return tensor_class(name, dtype, tuple(entry["shape"]), reading.source, data_start + start,
-                            end - start, unreadable=unreadable, attrs=attrs, format=self.NAME)
+        return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
+                            unreadable=unreadable, attrs=attrs, format=format)
 
     def dtype_of(self, code: Any) -> "Optional[str]":
         """Return the dtype for one of the CBOR, or None."""
@@ -5838,6 +5842,8 @@ class Burnpack(Format):
                        bool={"Bool": "Native"})  # as they are written
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
+    SCALARS = {"Int": typed(int, "int64", lambda n: -(1 << 63) <= n < 1 << 63), "UInt": UINT64,
+               "Float": typed(float, "float"), "Bool": typed(bool, "bool")}
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
@@ -5851,19 +5857,15 @@ class Burnpack(Format):
             return Map([(key, item.attrs[key]) for key in self.TENSOR_ATTRS if key in item.attrs])
         return super().native_attrs(item)
 
-    @staticmethod
-    def check_scalars(scalars: Any) -> Facts:
+    def check_scalars(self, scalars: Any) -> Facts:
         """Return {name: {type: value}} with floats as floats; ValueError for what is unfit."""
         checked: Facts = Map()
         for name, scalar in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
-            pair: Any = list(scalar.items()) if hasattr(scalar, "items") else []
-            kind, value = pair[0] if len(pair) == 1 else (None, pair)
+            pairs: Any = list(scalar.items()) if hasattr(scalar, "items") else []
+            kind, value = pairs[0] if len(pairs) == 1 else (None, None)
             if kind == "Float" and type(value) is int:
                 value = float(value)
-            python: Any = {"Int": int, "UInt": int, "Float": float, "Bool": bool}.get(str(kind))
-            low, high = INT_RANGE["uint64" if kind == "UInt" else "int64"]
-            if not is_text(name) or type(value) is not python or (
-                    python is int and not low <= value <= high):
+            if not is_text(name) or kind not in self.SCALARS or not self.SCALARS[kind].fits(value):
                 raise ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
                                  f"not {short_repr(name)}: {short_repr(scalar)}")
             checked[str(name)] = Map([(kind, value)])
@@ -5874,8 +5876,7 @@ class Burnpack(Format):
         if not self.native_attrs(item):
             return
         entry = self.make_entry(item, 0)
-        for _, what in self.ENTRY.iter_errors(entry):
-            yield what
+        yield from [what for _, what in self.ENTRY.iter_errors(entry)]
         if is_code(entry["dtype"]) and item.dtype not in (None, self.dtype_of(entry["dtype"])):
             yield f"burn_dtype {short_repr(entry['dtype'])} does not go with {item.dtype}"
 
@@ -5966,8 +5967,7 @@ class TensorBuffers(Format):
         reading.record(0, self.HEADER)
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
-            what = "truncated: no TBS1 trailer"
-            raise reading.error(what, "end_magic", check="magic")
+            raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
         reading.check_range(nbytes, 0, reading.end - 12, "the bytes before it", "metadata_size")
         start = reading.end - 8 - nbytes
         # 2 the metadata are one FlatBuffer: a dict, as ROOT says
@@ -6036,9 +6036,7 @@ class TensorBuffers(Format):
         if not isinstance(sort, bool) or not isinstance(graph, (bool, list, tuple)):
             raise ValueError("sort is a bool, operations a bool or a list of dicts")
         # 1 an id and a place for each tensor
-        problems, offset = self.problems(items, metadata), 4
-        ids: "Dict[int, str]" = Map()
-        starts = []
+        problems, ids, starts, offset = self.problems(items, metadata), Map(), [], 4
         for name, item in items:
             if offset >> 32 or item.nbytes >> 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
@@ -6049,13 +6047,16 @@ class TensorBuffers(Format):
             offset += item.nbytes
         self.raise_problems(problems)
         # 2 the metadata, from their end to their front, in the order of the real library
-        flat = FlatBuilder()
-        tables = self.write_tensors(flat, list(ids), items, starts)
+        flat, tables, new_ids = FlatBuilder(), [], {}
+        for number, (name, item), start in zip(ids, items, starts):
+            shape = flat.numbers("I", item.shape)
+            tables.append((number, flat.table(
+                self.TENSOR, id=number, name=flat.string(name), shape=shape, data_offset=start,
+                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)))
+            new_ids[self.native_attrs(item).get("id")] = number
         if sort:
             tables.sort()
-        new_ids = {self.native_attrs(item).get("id"): number
-                   for (_, item), number in zip(items, ids)}
-        places = self.write_operations(flat, () if isinstance(graph, bool) else graph, new_ids)
+        places = self.write_operations(flat, [] if isinstance(graph, bool) else graph, new_ids)
         version = flat.string("1.0.0")
         tensors = flat.offsets([place for _, place in tables])
         operations = None if graph is False else flat.offsets(places)
@@ -6066,23 +6067,12 @@ class TensorBuffers(Format):
         tail = root + self.TRAILER.pack(len(root), b"TBS1")
         return self.iter_file(b"TBS1", items, starts, offset, tail)
 
-    def write_tensors(self, flat: FlatBuilder, ids: "List[int]", items: Items,
-                      starts: "List[int]") -> "List[Tuple[int, int]]":
-        """Return (id, place) of the tables of all tensors."""
-        tables = []
-        for number, (name, item), start in zip(ids, items, starts):
-            shape = flat.numbers("I", item.shape)
-            tables.append((number, flat.table(
-                self.TENSOR, id=number, name=flat.string(name), shape=shape, data_offset=start,
-                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)))
-        return tables
-
     def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> "List[int]":
         """Return the places of the operations of a File, whose outputs have the ids of now."""
-        places, known = [], [field[0] for field in self.OPERATION]
+        places, fields = [], [row[0] for row in self.OPERATION]
         try:
             for row in operations:
-                for key in [key for key in row if key not in known]:
+                for key in [key for key in row if key not in fields]:
                     raise TypeError(f"no field {short_repr(key)}")
                 inputs = flat.numbers("Q", row.get("input_operations", ()))
                 output = new_ids.get(row.get("output"), row.get("output", 0))
@@ -6380,13 +6370,8 @@ class BurnRecord(Format):
         if type(data) is not range:
             what = f"bytes is {short_repr(data)}, expected bytes"
             raise reading.error(what, *path + ("bytes",), tensor=name)
-        dtype, attrs = Burnpack().dtype_of(code), dict(attrs)
-        if code != Burnpack.DTYPES.get(dtype) and code != "Bool":
-            attrs["burn_dtype"] = code
-        unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
-        tensor_class = Quantized if dtype == "qfloat" else Tensor
-        return tensor_class(name, dtype, tuple(shape), reading.source, data.start, len(data),
-                            unreadable=unreadable, attrs=attrs, format=self.NAME)
+        return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
+                                      self.NAME, attrs)
 
     @staticmethod
     def id_attrs(text: str) -> "Dict[str, Any]":
@@ -6446,11 +6431,6 @@ class Shards(Format):
                     ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
 
 
-def copy_error(error: FormatError) -> FormatError:
-    """Return an error without the frames that it was raised in."""
-    return type(error)(error.what, error.offset, error.field, error.tensor, error.path, error.check)
-
-
 class ReopenedFile(AnySource):
     """The source of a shard that is opened for each read."""
 
@@ -6462,7 +6442,7 @@ class ReopenedFile(AnySource):
 
     def view(self, offset: int, nbytes: int) -> Any:
         if self.closed:
-            raise ValueError(f"{safe_str(self.path)}: the File is closed")
+            raise ValueError("the File is closed")
         source = open_path(self.file_id[0], False)
         try:
             if (source.nbytes, source.file_id[2]) != (self.nbytes, self.file_id[2]):
@@ -6470,8 +6450,6 @@ class ReopenedFile(AnySource):
             return source.view(offset, nbytes)
         finally:
             source.close()
-
-    read = view
 
     def close(self) -> None:
         self.closed = True
@@ -6491,7 +6469,6 @@ class ShardedFile(File):
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
         self._tensors: Any = attrs.pop("weight_map")  # name of a tensor -> name of its shard
         self.shards: "Dict[str, File]" = Map()  # that are open
-        self.errors: "Dict[str, FormatError]" = {}  # of shards that are broken
         self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in self._tensors.items():
             self.names.setdefault(shard, []).append(name)
@@ -6500,41 +6477,22 @@ class ShardedFile(File):
 
     def shard(self, shard: str) -> File:
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
-        if shard in self.shards:
-            return self.shards[shard]
-        if shard in self.errors:  # to parse it again for each of its tensors would take long
-            raise copy_error(self.errors[shard])
-        source = self.open_shard(shard)
-        try:
-            file = self.read_shard(source)
-            for name, what in () if self.partial else self.misplaced(shard, file):
+        if shard not in self.shards:
+            file = self.open_shard(shard)
+            wrong = None if self.partial else next(self.misplaced(shard, file), None)
+            if wrong is not None:
+                file.close()
+                name, what = wrong
                 raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
-        except BaseException as error:
-            source.close()
-            if isinstance(error, FormatError):
-                error.__traceback__ = error.__context__ = None  # they keep what was parsed
-                self.errors[shard] = copy_error(error)
-            raise error
-        return self.shards.setdefault(shard, file)  # another thread may have been first
+            self.shards.setdefault(shard, file)  # another thread may have been first
+        return self.shards[shard]
 
-    def read_shard(self, source: Any) -> File:
-        """Return a shard as a File, whatever tensors it has."""
-        try:
-            fmt = detect_format(source)
-            if fmt is not self.fmt:
-                raise FormatError(f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}")
-            file: File = read_file(source, fmt, self.partial)
-            return file
-        except FormatError as error:
-            error.path = source.path
-            raise
-
-    def open_shard(self, shard: str) -> Any:
-        """Return the source of a shard: a file beside the index, wherever we are by now."""
+    def open_shard(self, shard: str) -> File:
+        """Return a shard as a File, whatever tensors it has: it lies beside the index."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self.source.read(0, 1)  # raises where the File is closed
-        index, mmap, _ = self.source.file_id
+        index, mmap, _ = self.source.file_id  # an absolute path: chdir() may come
         path = os.path.join(os.path.dirname(str(self.path)), shard)
         where = os.path.join(os.path.dirname(index), shard)
         if not os.path.isfile(where):
@@ -6543,23 +6501,30 @@ class ShardedFile(File):
             raise Unsupported(what, path=path)
         source = open_path(where, mmap)
         source.path = path
-        if len(self.shards) < OPEN_SHARDS:
-            return source
-        source.close()
-        return ReopenedFile(source)
+        if len(self.shards) >= OPEN_SHARDS:
+            source.close()
+            source = ReopenedFile(source)
+        try:
+            fmt = detect_format(source)
+            if fmt is not self.fmt:
+                what = f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}"
+                raise FormatError(what, path=path)
+            file: File = read_file(source, fmt, self.partial)
+            return file
+        except BaseException:
+            source.close()
+            raise
 
     def misplaced(self, shard: str, file: File) -> Any:
         """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
         for name in self.names.get(shard, ()):
             if name not in file:
                 yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
-        for name in file:
+        for name in [name for name in file if self._tensors.get(name) != shard]:
             place = self._tensors.get(name)
-            if place is None:
-                yield name, f"it is in {safe_repr(shard)}, but weight_map lacks it"
-            elif place != shard:
-                yield name, (f"weight_map places it in {safe_repr(place)}, but {safe_repr(shard)} "
-                             "has it")
+            yield name, (f"it is in {safe_repr(shard)}, but weight_map lacks it" if place is None
+                         else f"weight_map places it in {safe_repr(place)}, but {safe_repr(shard)} "
+                         "has it")
 
     def take_whole(self) -> None:
         """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
@@ -6861,13 +6826,21 @@ def dtype_remedy(fmt: "Format", dtype: str) -> str:
     """Return the end of a message that a format lacks a dtype: which of its own would do."""
     if dtype == "qfloat":
         return DEQUANTIZE
+    new = dtype_for(fmt, dtype)
+    if not new:
+        return ""
+    sure = "" if dtype in FLOAT_DIGITS or cast_is_exact(dtype, new) else " if the values fit"
+    return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
+            "or another format")
+
+
+def dtype_for(fmt: "Format", dtype: str) -> str:
+    """Return the dtype of a format that takes the values of another one best; "" for none."""
     exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
     for new in reversed(rounding + exact if exact else []):
         if new in fmt.DTYPES:
-            sure = "" if dtype in FLOAT_DIGITS or new in exact else " if the values fit"
-            return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
-                    "or another format")
+            return new
     return ""
 
 
@@ -8044,7 +8017,7 @@ def list_shard_problems(file: ShardedFile, shard: str, deep: bool,
                         watch: Any) -> "Tuple[List[Tuple[Optional[str], str]], int]":
     """Return ((tensor, what is wrong) of a shard, the bytes of its tensors)."""
     try:
-        with file.read_shard(file.open_shard(shard)) as found:
+        with file.open_shard(shard) as found:
             problems = list(file.misplaced(shard, found))
             problems += [(error.tensor, f"{safe_repr(shard)}: {error.what}")
                          for error in check_file(found.source, found.fmt, deep, watch).errors]
@@ -8178,9 +8151,9 @@ class Summary(Result):
             lines.append(f"missing: {join_names(self.missing)}")
         lines += [f"metadata as text: {short_repr(key)}" for key in self.as_text]
         for key, old, new in self.changed:
-            change = "removed" if new is None else (
-                f"added: {short_repr(new)}" if old is None
-                else f"{short_repr(old)} -> {short_repr(new)}")
+            change = "removed" if new is None else f"added: {short_repr(new)}"
+            if None not in (old, new):
+                change = f"{short_repr(old)} -> {short_repr(new)}"
             lines.append(f"metadata {short_repr(key)}: {change}")
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {plural(self.nbytes, 'byte')}"])
@@ -8262,17 +8235,17 @@ def convert(source: "Union[Source, File]", target: Target, *,
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
     # 1 the tensors that are taken, and their names
-    work = Conversion(source, fmt, cast, dense, drop)
     chosen = in_order(source, select_names(source, only, exclude))
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
     # 2 what the target holds of them, of the metadata, of the attributes
+    work = Conversion(source, fmt, names, cast, dense, drop)
     items = [(names[name], work.fit_tensor(name, item)) for name, item in chosen]
-    fitting = work.fit_metadata(names, options, meta or {}, metadata == "text")
+    found = work.change_metadata(meta or {})
+    fitting = work.fit_metadata(found, options, metadata == "text")
     work.leave_attrs(chosen)
-    work.check_names(names)
     if work.reasons.rows:
         raise work.reasons.error()
     # 3 the file
@@ -8287,11 +8260,13 @@ def convert(source: "Union[Source, File]", target: Target, *,
 class Conversion:
     """One call of convert(): what becomes of tensors, metadata and attributes, or why not."""
 
-    def __init__(self, file: File, fmt: "Format", cast: Any, dense: bool, drop: bool) -> None:
-        self.file, self.fmt, self.dense, self.drop = file, fmt, dense, drop
+    def __init__(self, file: File, fmt: "Format", names: "Dict[str, str]", cast: Any,
+                 dense: bool, drop: bool) -> None:
+        self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
         self.summary, self.reasons = Summary(), Reasons(fmt.TITLE)
+        self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
         self.attrs = native_file_attrs(file, fmt)
-        self.cast: Any = cast
+        self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
         if hasattr(cast, "items"):
             self.cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
                          for old, new in cast.items()}
@@ -8307,21 +8282,14 @@ class Conversion:
 
     def fit_tensor(self, name: str, item: Any) -> Any:
         """Return a tensor as the target can hold it, dense or with another dtype; note both."""
-        old, fmt, reasons = item.dtype or "", self.fmt, self.reasons
+        fmt, reasons, old, new = self.fmt, self.reasons, item.dtype, self.new_dtype(item)
         is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
         if is_sparse:
             item = cast_tensor(item, old)  # made dense when it is written, one at a time
-            if self.dense:
-                self.summary.cast.append((name, "sparse", "dense", True))
-            else:
+            self.summary.cast.append((name, "sparse", "dense", True))
+            if not self.dense:
                 reasons.add("tensor", name, "sparse", "dense")
-        new = self.cast.get(old) if isinstance(self.cast, dict) else self.cast
-        if isinstance(self.cast, str):
-            stays = fmt.can_copy_opaque(item) if old == "qfloat" else old not in ITEMSIZE
-            new = None if stays or old in fmt.DTYPES else self.cast
-        if new is None or new == old:
-            self.summary.copied += [] if is_sparse else [name]
-        else:
+        if new != old:
             try:
                 item = self.cast_one(name, item, new)
             except FormatError:
@@ -8329,6 +8297,8 @@ class Conversion:
             except ValueError as error:
                 reasons.add("tensor", name, f"cast to {new}: {error}")
                 return item
+        elif not is_sparse:
+            self.summary.copied.append(name)
         for why in fmt.tensor_problems(item):
             option, value = self.remedy(item)
             if option == "cast":  # what `why` says of it after its `;` is of save()
@@ -8336,89 +8306,80 @@ class Conversion:
             reasons.add("tensor", name, why, option, value)
         return item
 
+    def new_dtype(self, item: Tensor) -> Any:
+        """Return the dtype that a tensor gets, or None where that is not known here."""
+        old, fmt = item.dtype, self.fmt
+        if not isinstance(self.cast, str):
+            return self.cast.get(old, old)
+        return old if not old or old in fmt.DTYPES or fmt.can_copy_opaque(item) else self.cast
+
     def remedy(self, item: Tensor) -> "Tuple[str, str]":
         """Return the option that lets the target hold a tensor, and its value."""
-        old, dtypes = item.dtype, self.fmt.DTYPES
-        if old == "qfloat" and "float32" in dtypes:
+        if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
             return "cast", "float32"
-        if item.unreadable is not None or old is None:
+        if item.unreadable or item.dtype is None:
             return "exclude", "NAME"
-        exact = [new for new in ITEMSIZE if old in ITEMSIZE and cast_is_exact(old, new)]
-        rounding = ["int32", "float32"] if old in FLOAT_DIGITS else ["float32", "int32"]
-        for new in reversed(rounding + exact) if old not in dtypes else ():
-            if new in dtypes:
-                return "cast", new
-        return "", ""
+        new = "" if item.dtype in self.fmt.DTYPES else dtype_for(self.fmt, item.dtype)
+        return "cast" if new else "", new
 
     def cast_one(self, name: str, item: Any, new: str) -> Any:
         """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
         values, exact = item, item.dtype != "qfloat"
         if isinstance(item, Quantized):
             values = cast_tensor(item, "float32")
+            values.iter_bytes()  # raises where its scheme is not known
         elif isinstance(item, Sparse):
             values = item.components["values"]
         else:
             item.check_readable()
-        infinite = nan = 0
         if not cast_is_exact(values.dtype, new):
             same, infinite, nan = find_losses(values, values.dtype, new)
             exact = exact and same
+            self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
         self.summary.cast.append((name, item.dtype, new, exact))
-        self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
         return item.astype(new) if isinstance(item, Sparse) else cast_tensor(item, new)
 
-    def check_names(self, names: "Dict[str, str]") -> None:
-        """Note which names are new ones, and which the target cannot hold."""
-        self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
-        for name, new in names.items():
-            why = self.fmt.name_problem(new)
-            if why is not None:
-                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
-
-    def fit_metadata(self, names: Any, options: Facts, meta: Facts, as_text: bool) -> Facts:
+    def fit_metadata(self, found: "Dict[Any, List[Any]]", options: Facts, as_text: bool) -> Facts:
         """Return the metadata that the target holds; note what is left out, or written as text."""
-        metadata = self.change_metadata(metadata_values(self.file, names), meta)
-        no_place = self.fmt.no_metadata(dict(self.attrs, **options))
-        for key, value in list(metadata.items()):
-            why = no_place or self.fmt.metadata_problem(key, value)
-            text = repr(value) if isinstance(value, (int, float)) else None
-            fits = text is not None and not no_place and (
-                self.fmt.metadata_problem(key, text) is None)
+        fmt, summary, fitting = self.fmt, self.summary, Map()
+        no_place = fmt.no_metadata(dict(self.attrs, **options))
+        for key, (value, *others) in found.items():
+            why = no_place or fmt.metadata_problem(key, value)
+            fits = why and not no_place and isinstance(value, (int, float)) and (
+                fmt.metadata_problem(key, repr(value)) is None)  # as text
+            if others:
+                why, fits = "the files do not agree on it", False
             if why is None:
-                stored = self.fmt.stored_number(value)
-                self.summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
+                fitting[key] = value
+                stored = fmt.stored_number(value)
+                summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
             elif fits and as_text:
-                metadata[key] = text
-                self.summary.as_text.append(key)
+                fitting[key] = repr(value)
+                summary.as_text.append(key)
+            elif is_idle(self.file, key) and not others:
+                summary.left_behind.append(f"metadata {key}")
+            elif fits and not self.drop:
+                self.reasons.add("metadata", key, why, "metadata", "text")
             else:
-                del metadata[key]
-                if is_idle(self.file, key):
-                    self.summary.left_behind.append(f"metadata {key}")
-                elif fits and not self.drop:
-                    self.reasons.add("metadata", key, why, "metadata", "text")
-                else:
-                    self.lose("metadata", key, why, f"metadata {short_repr(key)} ({why})")
-        return metadata
+                self.lose("metadata", key, why, f"metadata {short_repr(key)} ({why})")
+        return fitting
 
-    def change_metadata(self, found: "Dict[Any, List[Any]]", meta: Facts) -> Facts:
-        """Return the metadata with those set that the user gave, and without those of None."""
-        metadata: Facts = Map([(key, values[0]) for key, values in found.items()
-                               if len(values) == 1])
-        for key in [key for key in found if key not in metadata and key not in meta]:
-            why = "the files do not agree on it"
-            self.lose("metadata", key, why, f"metadata {short_repr(key)} ({why})")
-        for key, value in meta.items():
-            if value is None and key not in found:
+    def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
+        """Return the values of each key of the metadata, with those that the user set."""
+        found = metadata_values(self.file, self.names)
+        for key, new in meta.items():
+            if new is None and key not in found:
                 raise ValueError(f"meta: there is no metadata {short_repr(key)}")
-            old = metadata.get(key)
-            self.summary.changed += [(key, old, value)] * (repr(old) != repr(value))
-            metadata[key] = value
-            if value is None:
-                del metadata[key]
-        return metadata
+            old, *others = found.get(key, [None])
+            old = None if others else old
+            self.summary.changed += [(key, old, new)] * (repr(old) != repr(new))
+            found[key] = [new]
+            if new is None:
+                del found[key]
+        return found
 
     def leave_attrs(self, items: Items) -> None:
-        """Note the attributes that the target does not store; content needs `drop`."""
+        """Note the attributes and names that the target does not hold; content needs `drop`."""
         fmt, file, left = self.fmt, self.file, set(self.summary.left_behind)
         self.summary.missing = file.attrs.get("missing", [])
         for key, value in file.attrs.items():
@@ -8435,25 +8396,30 @@ class Conversion:
             for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
                 self.lose("tensor", name, f"attribute {short_repr(key)} has no place there",
                           f"tensor {short_repr(name, 200)}: attribute {short_repr(key)}")
+            why = fmt.name_problem(self.names[name])
+            if why is not None:
+                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
         self.summary.left_behind = sorted(left)
 
 
+def match_names(names: Any, option: str, patterns: Any) -> "Set[str]":
+    """Return the names that a list is for: an exact name wins, else each is a shell pattern."""
+    matched: "Set[str]" = set()
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        from fnmatch import fnmatchcase  # boards lack it
+        found = [pattern] if pattern in names else [
+            name for name in names if fnmatchcase(name, pattern)]
+        if not found:
+            raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
+        matched.update(found)
+    return matched
+
+
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
-    """Return names of a File by two lists: an exact name wins, else each is a shell pattern."""
-    if only is None and not exclude:
-        return list(file)
-    names, chosen = set(file), {}
-    for title, patterns in ("only", only), ("exclude", exclude):
-        chosen[title] = set(names if patterns is None and title == "only" else ())
-        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
-            from fnmatch import fnmatchcase  # boards lack it
-            found = [pattern] if pattern in names else [
-                name for name in names if fnmatchcase(name, pattern)]
-            if not found:
-                raise ValueError(f"{title}: no tensor is called {short_repr(pattern)}")
-            chosen[title].update(found)
-    left = chosen["only"] - chosen["exclude"]
-    return [name for name in file if name in left]
+    """Return the names of a File that are in one list, if there is one, and not in the other."""
+    wanted = file if only is None else match_names(file, "only", only)
+    unwanted = match_names(file, "exclude", exclude or ())
+    return [name for name in file if name in wanted and name not in unwanted]
 
 
 def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
