@@ -121,8 +121,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
-                        Optional, Tuple, Type, Union, ValuesView)
                         Optional, Sequence, Set, Tuple, Type, Union, ValuesView)
+
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
