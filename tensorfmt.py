@@ -2215,7 +2215,7 @@ class Json:
         """
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
-        if mark in (b"[", b"{") and len(path) >= self.depth:
+        if mark in (b"[", b"{") and len(path) - len(self.path) >= self.depth:
             raise self.error(f"nested deeper than {self.depth}", at)
         plain = self.match("plain list", at) if mark == b"[" and schema is None else None
         if plain:
@@ -3325,6 +3325,7 @@ class Tree:
 
     def fields(self) -> Fields:
         base, codec = self.codec.base, self.codec
+        codec.path = self.path
         codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
         codec.strict, codec.deepest = False, MAX_DEPTH  # it raised, and knows where
         try:
@@ -3611,7 +3612,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     for error in errors:
         if error.steps is None:  # the region that was read last is broken
             last = reading.regions[-1].path if reading.regions else ()
-            error.steps = paths.get(error.offset, last)
+            error.steps = paths.get(error.offset) or last
             if broken is not None and error.offset == reading.at:
                 error.offset = broken
             error.field, error.path = format_path(error.steps) or reading.root, reading.source.path
