@@ -3505,17 +3505,19 @@ class Reading:
         self.missing[item.name] = item, error
         return False
 
-    def check_whole(self) -> None:
-        """Raise an error that counts the tensors which are not whole, if some are."""
+    def check_whole(self, *path: Any) -> None:
+        """Raise an error that counts the tensors which are not whole, if some are.
+
+        It is at `path`, or where the index places the first of them.
+        """
         if not self.missing or self.partial:
             return
         whole, rows = len(self.tensors), list(self.missing.values())
-        ends, error = [item.start + item.stored_nbytes for item, _ in rows], rows[0][1]
-        error.tensor = None  # others may be missing, too
-        error.what = (f"cut short: {plural(self.end, 'byte')}, the index wants {max(ends)}; "
-                      f"{whole} of {whole + len(ends)} tensors are whole"
-                      + "; load(partial=True) takes the whole ones" * bool(whole))
-        raise error
+        ends = [item.start + item.stored_nbytes for item, _ in rows]
+        what = (f"cut short: {plural(self.end, 'byte')}, the index wants {max(ends)}; "
+                f"{whole} of {whole + len(ends)} tensors are whole"
+                + "; load(partial=True) takes the whole ones" * bool(whole))
+        raise self.error(what, *path or rows[0][1].steps, check="bounds")
 
     # Errors
 
@@ -4320,8 +4322,6 @@ class Mag300(Format):
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
         # 3 each entry of its tensor_map is a tensor, which lies in the data
-        if not reading.partial:
-            reading.check_range(start, 0, end, "the file ends (cut short?)", "blob_offset")
         byteorder = ">" if aux else "<"
         reading.entries(((("tensor_map", name), entry)
                          for name, entry in root["tensor_map"].items()),
@@ -4329,8 +4329,9 @@ class Mag300(Format):
                         start, min(start + size, end), self.FIELDS)
         if not reading.errors:
             self.check_places(reading, start, size)
-        reading.check_whole()
+        reading.check_whole(*["blob_offset"] * (start > end))
         if not reading.partial:
+            reading.check_range(start, 0, end, "in the file", "blob_offset")
             reading.check_range(size, 0, end - start, "the file ends (cut short?)", "blob_span")
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
