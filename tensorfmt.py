@@ -120,8 +120,8 @@ from struct import calcsize, pack, unpack_from
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, NoReturn,
-                        Optional, Sequence, Set, Tuple, Type, Union, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
+                        Sequence, Set, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -172,7 +172,6 @@ KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # that verify() notes
-MAX_FIELDS = 1 << 16  # that explain() shows one by one, and one for every 16 bytes of a file
 PATH_WIDTH = 400  # characters of the path of a field
 TEXT_WIDTH = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
@@ -2201,7 +2200,7 @@ class Json:
         return start, end
 
     def token_value(self, start: int, end: int) -> Any:
-        """Return the value of a token that is no bracket; raise what read() does, with its place."""
+        """Return the value of a token that is no bracket; raise what read() does, at its place."""
         try:
             return Json(self.data[start:end], nan=self.nan).read()[0]
         except FormatError as error:
@@ -3321,7 +3320,7 @@ class Tree:
     """A region: one item of CBOR or JSON, which a Schema explains."""
 
     def __init__(self, codec: Any, schema: Schema, path: Path) -> None:
-        self.codec, self.schema, self.path = codec, schema, path
+        self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
 
     def fields(self) -> Fields:
         base, codec = self.codec.base, self.codec
@@ -7251,31 +7250,18 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 # -- [10a] save ------------------------------------------------------------------------------------
 
 
-def check_path(target: Any) -> str:
-    """Return a path as a str."""
-    if hasattr(target, "__fspath__"):
-        target = os.fsdecode(target)
-    if not isinstance(target, str):
-        raise TypeError(f"a path is a str or os.PathLike, not {type(target).__name__}")
-    return target
-
-
 def in_order(tensors: Any, names: Any = None) -> Items:
     """Return (some) items of a mapping; of a File by place where its format sorts the index."""
     items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
-    if not isinstance(tensors, File) or not tensors.fmt.SORTED:
-        return items
-    first: Any = {}  # of each source: the number of its first tensor; sources stay in their order
-    keys = [(first.setdefault(id(item.source), i), item.start, item.stored_nbytes, i)
-            for i, (_, item) in enumerate(items)]
-    return [items[key[3]] for key in sorted(keys)]
+    if isinstance(tensors, File) and tensors.fmt.SORTED:
+        items.sort(key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
+    return items
 
 
 def by_name(pairs: Any) -> "Dict[str, Tensor]":
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
-    tensors: "Dict[str, Tensor]" = Map()
-    bare = not BOARD and (not hasattr(pairs, "__iter__")
-                          or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"))
+    tensors: "Dict[str, Tensor]" = {}
+    bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError("tensors are a mapping of names to values (of a torch module, its "
@@ -7298,27 +7284,23 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
     """Return the generation to write: version=, else that of what is saved, or the first."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
-    known = [one for one in (fmt,) + GENERATIONS if one.FAMILY == fmt.FAMILY and one.VERSION]
+    known = {one.VERSION: one for one in (fmt,) + GENERATIONS
+             if one.FAMILY == fmt.FAMILY and one.VERSION}
     version = options.get("version")
     if known and version is not None:
-        for one in known:
-            if one.VERSION == str(version):
-                return one
-        texts = ", ".join([one.VERSION for one in known])
-        raise ValueError(f"{fmt.TITLE}: version {short_repr(version)} is not written; only {texts}")
+        if str(version) not in known:
+            raise ValueError(f"{fmt.TITLE}: version {short_repr(version)} is not written; "
+                             f"only {', '.join(known)}")
+        return known[str(version)]
     names = [tensors.fmt.NAME] if isinstance(tensors, File) else [item.format for _, item in items]
-    names += [one.NAME for one in known if attrs and one.VERSION == str(attrs.get("version"))]
-    for name in names:
-        for one in known:
-            if one.NAME == name:
-                return one
-    return fmt
+    given = known.get(str(attrs.get("version"))) if attrs else None
+    return next((one for name in names for one in known.values() if one.NAME == name), given or fmt)
 
 
 def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
     """Return the attrs of a File of this format that save takes; others are facts of the file."""
     attrs = tensors.attrs if isinstance(tensors, File) and tensors.fmt is fmt else {}
-    return Map([(key, value) for key, value in attrs.items() if key in fmt.FILE_ATTRS])
+    return {key: value for key, value in attrs.items() if key in fmt.FILE_ATTRS}
 
 
 def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
@@ -7327,7 +7309,7 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
     fmt = choose_generation(fmt, tensors, items, attrs, options)
     check_options(fmt, options)
     if metadata is None:
-        metadata = tensors.metadata if isinstance(tensors, File) else Map()
+        metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
         attrs = native_file_attrs(tensors, fmt)
     for what, value in ("metadata", metadata), ("attrs", attrs):
@@ -7337,14 +7319,14 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
         known = ", ".join(fmt.FILE_ATTRS)
         raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are {known}")
     check_work(items, dense=not fmt.SPARSE)
-    blocks = fmt.write(items, metadata, attrs, options)  # what it cannot hold is an error now
+    blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
     return blocks
 
 
 def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
-    formats: "Dict[Any, Format]" = dict([(fmt.NAME, fmt) for fmt in FORMATS + GENERATIONS])
+    formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
     for name, item in [(name, getattr(item, "_base", item)) for name, item in items]:
         for label, part, digest in formats[item.format].checksums(item) if item.format else ():
@@ -7368,9 +7350,9 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     """Return the format by the argument, else by the suffix, else that of a File."""
     if format is not None:
         return find_format(format)
-    path = "" if hasattr(target, "write") else check_path(target)
+    path = "" if hasattr(target, "write") else os.fspath(target)
     for fmt in FORMATS + GENERATIONS:
-        if [suffix for suffix in fmt.SUFFIXES if path.lower().endswith(suffix)]:
+        if path.lower().endswith(fmt.SUFFIXES):
             return fmt
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
@@ -7397,35 +7379,24 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     [1.0]
     """
     fmt = target_format(format, target, tensors)
-    encode = without_gc(encode_file) if hasattr(tensors, "items") else encode_file
-    write_out(target, encode(fmt, tensors, metadata, attrs, options))
+    write_out(target, encode_file(fmt, tensors, metadata, attrs, options))
 
 
-def dumps(tensors: Any, *args: "NoReturn", format: str = "", metadata: Any = None,
-          attrs: Any = None, **options: Any) -> bytes:
+def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
+          **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    if args or not format:
-        raise TypeError('the format is a keyword: dumps(tensors, format="NAME")')
-    return join_file(find_format(format), tensors, metadata, attrs, options)
+    return b"".join(encode_file(find_format(format), tensors, metadata, attrs, options))
 
 
-@without_gc
-def join_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> bytes:
-    blocks = encode_file(fmt, tensors, metadata, attrs, options)
-    return b"".join([bytes(block) for block in blocks] if BOARD else blocks)
-
-
-def write_out(target: Any, blocks: Any) -> int:
+def write_out(target: Any, blocks: Blocks) -> int:
     """Write a file to a path or a stream; return its bytes."""
     if hasattr(target, "write"):
         return write_all(target, blocks)
-    path = check_path(target)
-    if BOARD:
-        return write_and_rename(path, blocks)
+    path = os.fspath(target)
     real = os.path.realpath(path)
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
         raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
@@ -7435,26 +7406,6 @@ def write_out(target: Any, blocks: Any) -> int:
     return write_beside(real, blocks, path)
 
 
-def write_and_rename(path: str, blocks: Blocks) -> int:
-    """Write a file on a board."""
-    temporary = path + ".tmp"
-    with open(temporary, "wb") as stream:
-        total = write_all(stream, blocks)
-    try:
-        os.rename(temporary, path)
-    except OSError:  # FAT does not rename over a file
-        os.remove(path)
-        os.rename(temporary, path)
-    return total
-
-
-def of_target(error: OSError, target: Any) -> OSError:
-    """Return the error that names the target; the system does not where a disk is full."""
-    if target is None or error.errno is None:
-        return error
-    return OSError(error.errno, error.strerror, target)
-
-
 def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
     """Write every block whole, also where write() takes a part; return the bytes.
 
@@ -7462,19 +7413,18 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
     """
     total = 0
     for block in blocks:
-        left = len(block)
-        total += left
-        while left > 0:
+        total += len(block)
+        while len(block):
             try:
                 count = stream.write(block)
             except OSError as error:
-                raise of_target(error, target)
+                error.filename = target or error.filename
+                raise
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
             if count is None or count < 1:
                 raise OSError("the target is full")
-            left -= count
-            block = block[count:] if BOARD else memoryview(block)[count:]
+            block = memoryview(block)[count:]
     return total
 
 
@@ -7518,7 +7468,8 @@ def close_synced(stream: Any, target: str) -> None:
             os.fsync(stream.fileno())
         stream.close()
     except OSError as error:
-        raise of_target(error, target)
+        error.filename = target
+        raise
 
 
 def sync_folder(folder: str) -> None:
@@ -7540,11 +7491,13 @@ def sync_folder(folder: str) -> None:
 MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
-def work_of(item: Any, cast: bool = False, dense: bool = True) -> int:
+def work_of(item: Any, cast: bool, dense: bool) -> int:
     """Return the bytes that a tensor may be when it is read, hashed, decoded and written."""
     nbytes: int = sum([stored for _, stored, _ in item.ranges()])
-    nbytes = max(item.nbytes, nbytes) if dense or not isinstance(item, Sparse) else nbytes
-    nbytes += 4 * item.size if cast and item.dtype == "qfloat" else 0
+    if dense or not isinstance(item, Sparse):
+        nbytes = max(item.nbytes, nbytes)
+    if cast and item.dtype == "qfloat":
+        nbytes += 4 * item.size
     parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
     for role, part in parts.items():
         if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
@@ -7576,10 +7529,10 @@ def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
 
 # -- [11a] explain ---------------------------------------------------------------------------------
 
-FIELD_KINDS = Map([  # (what it is, its colour in a terminal)
-    ("structure", ("says what is where", "94")), ("data", ("the numbers", "32")),
-    ("padding", ("keeps what follows aligned", "90")), ("unused", ("no field names it", "33")),
-    ("fault", ("what is wrong", "1;31")), ("unreached", ("was not read", "33"))])
+FIELD_KINDS = {  # what it is, its colour in a terminal
+    "structure": ("says what is where", "94"), "data": ("the numbers", "32"),
+    "padding": ("keeps what follows aligned", "90"), "unused": ("no field names it", "33"),
+    "fault": ("what is wrong", "1;31"), "unreached": ("was not read", "33")}
 
 
 class Field:
@@ -7626,21 +7579,17 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     """
     opened = open_source(source, mmap)
     try:
-        fields, _, error = list_fields(detect_format(opened, format), Reading(opened, []))
+        fields, _, error = read_fields(detect_format(opened, format), Reading(opened, []))
+        yield from fields
     finally:
         opened.close()
-    aim_offsets(fields)
-    return iter_fields(fields, error)
-
-
-def iter_fields(fields: "List[Field]", error: "Optional[FormatError]") -> "Iterator[Field]":
-    yield from fields
     if error is not None:
         raise error
 
 
-def list_fields(fmt: "Format", reading: Reading) -> "Tuple[List[Field], Any, Any]":
-    """Read a file; return (fields by offset, its File or None, the error or None)."""
+def read_fields(fmt: "Format", reading: Reading) -> "Tuple[Iterator[Field], Any, Any]":
+    """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
+    from heapq import merge
     source, error, file = reading.source, None, None  # type: Any, Any, Any
     try:
         attrs, metadata = fmt.read(reading)
@@ -7649,35 +7598,59 @@ def list_fields(fmt: "Format", reading: Reading) -> "Tuple[List[Field], Any, Any
         error = caught
         complete(reading, [error])
         error.path, error.__traceback__, error.__context__ = source.path, None, None
-    fields = structure_fields(reading)
-    if not error and not reading.errors:  # they are not walked again, and take much
-        reading.regions, reading.paths = [], {}
-    if file is None:
-        fields = without_overlap(fields) + (data_fields(reading) if reading.missing else [])
-        return fields_to(error, fields, source.nbytes), None, error
-    fields = sort_fields(without_overlap(fields) + data_fields(reading))
-    return with_gaps(fmt, source, file.attrs, fields), file, None
+    data = [] if error and not reading.missing else data_fields(reading)
+    fields = merge(structure_fields(reading, data), data, key=field_order)
+    if error is not None:
+        return fill_gaps(mark_fault(fields, error, source.nbytes), fmt, source), None, error
+    return fill_gaps(fields, fmt, source, file.attrs), file, None
 
 
-def structure_fields(reading: Reading) -> "List[Field]":
-    """Return what the regions of a file hold; beyond MAX_FIELDS neighbours are one field."""
-    out, most = [], MAX_FIELDS + reading.end // 16  # type: List[Field], int
-    for region in reading.regions:
-        try:
-            for begin, end, path, value, value_at, doc in region.fields():
-                if len(out) > most and out[-1].offset + out[-1].nbytes == begin:
-                    out[-1].nbytes, out[-1].value = end - out[-1].offset, None
-                    out[-1].doc = f"and what follows it: MAX_FIELDS = {MAX_FIELDS}"
-                    continue
-                target = None
-                if not begin <= value_at < max(end, begin + 1):  # of an offset: where it leads
-                    value_at, target = begin, value_at
-                out.append(Field(begin, end - begin, format_path(path) or reading.root, value, doc,
-                                 "structure", depth_of(region, path), owner_of(reading.paths, path),
-                                 value_at - begin, target))
-        except FormatError:
-            pass  # what was read of it before
-    return out
+def field_order(field: Field) -> "Tuple[int, bool]":
+    """Return what fields are sorted by: their offset; of the same offset, empty ones first."""
+    return field.offset, field.nbytes > 0
+
+
+def structure_fields(reading: Reading, data: "Sequence[Field]" = ()) -> "Iterator[Field]":
+    """Yield what the regions of a file hold, by offset; what they share is named once.
+
+    `data`: where tensors are, for offsets that lead there.
+    """
+    at, entry, owner = 0, (), None  # type: int, Path, Optional[str]
+    starts: "Dict[Any, List[int]]" = {}  # of the data of each tensor
+    for field in data:
+        if field.nbytes:
+            starts.setdefault(field.tensor, []).append(field.offset)
+    for region in sorted(reading.regions, key=lambda region: region.at):
+        for begin, end, path, value, value_at, doc in region_fields(region):
+            if end < at or begin < end == at:
+                continue
+            target, lead = None, value_at - begin
+            if not 0 <= lead < max(end - begin, 1):  # of an offset: where it leads
+                target, lead = value_at, 0
+            if begin < at:
+                begin, doc = at, doc + " (its beginning is shared)"
+            if not entry or path[:len(entry)] != entry:  # else long names would be compared anew
+                entry, owner = owner_of(reading.paths, path)
+            field = Field(begin, end - begin, format_path(path) or reading.root, value, doc,
+                          "structure", depth_of(region, path), owner, lead, target)
+            if target is None:
+                field.target = target_of(field, starts.get(field.tensor, ()))
+            at = end
+            yield field
+
+
+def region_fields(region: Any) -> Fields:
+    """Yield the fields of a region by offset; of one that is broken, what was read before."""
+    tables = []
+    try:
+        if isinstance(region, Flat):  # whose tables lie anywhere
+            for row in region.fields():
+                tables.append(row)
+        else:
+            yield from region.fields()
+    except FormatError:
+        pass
+    yield from sorted(tables, key=lambda row: (row[0], row[1] > row[0]))
 
 
 def depth_of(region: Any, path: Path) -> int:
@@ -7690,35 +7663,28 @@ def depth_of(region: Any, path: Path) -> int:
     return count - 1
 
 
-def aim_offsets(fields: "List[Field]") -> None:
-    """Let the offsets of an index lead to the data of their tensors, or to a part of the file."""
-    aimed = []
-    for field in fields:
-        last = field.name[field.name.rfind(".") + 1:]
-        if field.target is None and ("offset" in last or last == "blob"):
-            aimed.append(field)
-    data = [(field.tensor, field.offset) for field in fields if aimed and field.kind == "data"]
-    starts, firsts = set(data), dict(reversed(data))
-    for field in aimed:
-        value = field.value
-        if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
-            value = value[0] if value else None
-        if isinstance(value, int) and (not field.depth or (field.tensor, value) in starts):
-            field.target = value
-        elif field.kind == "structure":
-            field.target = firsts.get(field.tensor)
-
-
-def owner_of(paths: "Dict[Path, str]", path: Path) -> "Optional[str]":
-    """Return the name of the tensor that a field belongs to."""
+def owner_of(paths: "Dict[Path, str]", path: Path) -> "Tuple[Path, Optional[str]]":
+    """Return the path of the entry that a field belongs to, and the name of its tensor."""
     for n in range(len(path), -1, -1):
         if path[:n] in paths:
-            return truncate(paths[path[:n]], PATH_WIDTH)
-    return None
+            return path[:n], truncate(paths[path[:n]], PATH_WIDTH)
+    return (), None
+
+
+def target_of(field: Field, starts: "Sequence[int]") -> "Optional[int]":
+    """Return where an offset of an index leads: to its tensor's data, or to a part of the file."""
+    last, value = field.name[field.name.rfind(".") + 1:], field.value
+    if "offset" not in last and last != "blob":
+        return None
+    if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
+        value = value[0] if value else None
+    if isinstance(value, int) and (not field.depth or value in starts):
+        return value
+    return starts[0] if starts else None
 
 
 def data_fields(reading: Reading) -> "List[Field]":
-    """Return where the bytes of the tensors are."""
+    """Return where the bytes of the tensors are, by offset."""
     out = []
     for item in reading.tensors.values():
         name = truncate(item.name, PATH_WIDTH)
@@ -7731,14 +7697,7 @@ def data_fields(reading: Reading) -> "List[Field]":
             name = truncate(item.name, PATH_WIDTH)
             out.append(Field(item.start, reading.end - item.start, "data " + name, None,
                              "it is not whole", "data", 0, name))
-    return out
-
-
-def sort_fields(fields: "List[Field]") -> "List[Field]":
-    """Return fields by offset; of the same offset, empty ones first, then as parsed."""
-    fields = sorted(fields, key=lambda field: field.nbytes > 0)
-    fields.sort(key=lambda field: field.offset)  # stable; no key is made
-    return fields
+    return sorted(out, key=field_order)
 
 
 def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
@@ -7761,73 +7720,66 @@ def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def without_overlap(fields: "List[Field]") -> "List[Field]":
-    """Return fields by offset, without overlap: what is shared is named once."""
-    out, at = [], 0
-    for field in sort_fields(fields):
-        end = field.offset + field.nbytes
-        if end < at or field.nbytes and end == at:
-            continue
-        if field.offset < at:
-            field.offset, field.nbytes = at, end - at
-            field.doc += " (its beginning is shared)"
-        out.append(field)
-        at = max(at, end)
-    return out
-
-
-def fields_to(error: Any, fields: "List[Field]", nbytes: int) -> "List[Field]":
-    """Return the fields that were read, the offending one, and what was not reached."""
+def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[Field]":
+    """Yield the fields of a broken file, and the offending one in its place."""
     offset = nbytes if error.offset is None else error.offset
+    fault: Any = Field(offset, min(16, max(nbytes - offset, 0)), error.field or "?", None,
+                       error.what, "fault")
     for field in fields:  # it ends where the fault begins, or the file
-        field.nbytes = min(field.nbytes, nbytes - field.offset,
-                           offset - field.offset if field.offset < offset else nbytes)
-    found = [field for field in fields if field.offset == offset and field.name == error.field]
-    if not found:
-        stop = min([field.offset for field in fields if field.offset > offset]
-                   + [offset + 16, nbytes])
-        found = [Field(offset, max(stop - offset, 0), error.field or "?", None, "")]
-        fields = [field for field in fields if field.offset != offset or not field.nbytes] + found
-    found[0].kind, found[0].doc = "fault", error.what
-    fields = sort_fields(fields)
-    ends = [0] + [field.offset + field.nbytes for field in fields]
-    starts = [field.offset for field in fields] + [nbytes]
-    lost = [Field(at, stop - at, "not reached", None, "was not read", "unreached")
-            for at, stop in zip(ends, starts) if at < stop]
-    return sort_fields(fields + lost)
+        stop = offset if field.offset < offset else nbytes
+        field.nbytes = min(field.nbytes, stop - field.offset)
+        if fault and field.offset > offset:
+            fault.nbytes = min(fault.nbytes, field.offset - offset)
+            yield fault
+            fault = None
+        elif fault and field.offset == offset:
+            if field.name != fault.name:
+                continue
+            field.kind, field.doc, fault = "fault", error.what, None
+        yield field
+    if fault:
+        yield fault
 
 
-def with_gaps(fmt: "Format", source: Any, attrs: Facts, fields: "List[Field]") -> "List[Field]":
-    """Return the fields that are not empty, and gaps: padding by the format's rule, or unused."""
-    out, at, before = [], 0, "structure"
-    for field in fields + [Field(source.nbytes, 0, "", None, "", "end")]:
-        inside = before == field.kind == "structure"
-        while at < field.offset:
-            nbytes, byte = fmt.padding(at, field.offset, before, field.kind, attrs)
-            if not nbytes:
-                doc = plural(field.offset - at, "byte") + " that no field names"
-                out.append(Field(at, field.offset - at, "unused", None, doc, "unused"))
-                break
-            odd = None if is_filled(source, at, nbytes, byte) else f"not all {byte:02x}"
-            doc = f"to a multiple of {fmt.ALIGN}"
-            doc = "alignment" if inside else "spaces" if byte == 32 else doc
-            depth = max(out[-1].depth, field.depth) if inside else 0
-            out.append(Field(at, nbytes, "padding", odd, doc, "padding", depth))
-            at += nbytes
-        if field.nbytes:
-            out.append(field)
-        if field.offset + field.nbytes >= at:
-            at, before = field.offset + field.nbytes, field.kind
-    return out
+def fill_gaps(fields: "Iterator[Field]", fmt: "Format", source: Any,
+              attrs: "Optional[Facts]" = None) -> "Iterator[Field]":
+    """Yield the fields that are not empty, and the gaps; of a broken file they were not reached.
+
+    `attrs`: those of the File, None of a broken one.
+    """
+    at, before = 0, Field(0, 0, "", None, "")
+    end = Field(source.nbytes, 0, "", None, "", "end")
+    for part in fields, [end]:
+        for field in part:
+            while at < field.offset:
+                gap = Field(at, field.offset - at, "not reached", None, "was not read", "unreached")
+                if attrs is not None:
+                    gap = name_gap(at, before, field, fmt, source, attrs)
+                at += gap.nbytes
+                yield gap
+            if field.nbytes or field.kind == "fault":
+                yield field
+            if field.offset + field.nbytes >= at:
+                at, before = field.offset + field.nbytes, field
 
 
-def is_filled(source: Any, at: int, nbytes: int, byte: int) -> bool:
-    """Return whether all bytes of a range are the same one."""
-    for start in range(at, at + nbytes, BLOCK):
-        block = bytes(source.view(start, min(BLOCK, at + nbytes - start)))
-        if block.count(bytes([byte])) != len(block):
-            return False
-    return True
+def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
+             attrs: Facts) -> Field:
+    """Return what lies between two fields, from `at` on: padding by the format's rule, or unused.
+    """
+    nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
+    if not nbytes:
+        nbytes = after.offset - at
+        source.view(after.offset - 1, 1)  # raises if a stream has said more than it has
+        what = plural(nbytes, "byte") + " that no field names"
+        return Field(at, nbytes, "unused", None, what, "unused")
+    blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
+    odd = [1 for block in blocks if bytes(source.view(*block)).strip(bytes([byte]))]
+    doc, depth = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}", 0
+    if before.kind == after.kind == "structure":
+        doc, depth = "alignment", max(before.depth, after.depth)
+    value = f"not all {byte:02x}" if odd else None
+    return Field(at, nbytes, "padding", value, doc, "padding", depth)
 
 
 # -- [11b] verify ----------------------------------------------------------------------------------
@@ -7863,10 +7815,6 @@ class Report(Result):
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def first(self) -> FormatError:
-        """Return the error with the lowest offset."""
-        return min(self.errors, key=lambda error: (error.offset is None, error.offset or 0))
-
     def __repr__(self) -> str:
         lines = []
         for status, check, name, text, offset in self.rows:
@@ -7875,9 +7823,9 @@ class Report(Result):
             lines.append(f"{status:5} {check:12} {head}{truncate(text, MAX_LINE // 2)}{place}")
         last = f"{'INVALID' if self.errors else 'valid'} {self.title}".rstrip()
         if self.errors:
-            first = self.first().offset
             last += f": {plural(len(self.errors), 'problem')}"
-            last += "" if first is None else f", the first at 0x{first:x}"
+            offsets = [error.offset for error in self.errors if error.offset is not None]
+            last += f", the first at 0x{min(offsets):x}" if offsets else ""
         return "\n".join(lines + [f"{safe_str(self.path or 'the data')}: {last}"])
 
 
@@ -7904,33 +7852,25 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
 
 
-def unwatched(parts: Any, nbytes: int, size: Any = len) -> Any:
-    """Return the parts, as `watch` does where nobody wants to know how far it is."""
-    return parts
-
-
 def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Report:
     """Return what verify() finds in a file of a format."""
-    watch = watch or unwatched
-    report, errors = Report(source.path, fmt), []  # type: Report, List[FormatError]
-    reading = Reading(source, [], errors)
-    fields, file, error = list_fields(fmt, reading)
-    complete(reading, errors)
-    structure = sum([field.nbytes for field in fields if field.kind == "structure"])
-    is_index = file is not None and isinstance(fmt, Shards)
-    count = plural(len(file.attrs["weight_map"] if is_index else reading.tensors), "tensor")
-    rows = (("magic", fmt.TITLE), ("checksum", ""),
-            ("index", f"{structure} bytes of structure, {count}, names unique, required fields "
-                      "present"),
-            ("sizes", "stored bytes = dtype x shape"), ("bounds", f"{count} inside the file"))
-    add_structure(report, errors, error, rows[2:3] if is_index else rows)
+    watch = watch or (lambda parts, nbytes, size=len: parts)
+    report, reading = Report(source.path, fmt), Reading(source, [], [])
+    fields, file, last = read_fields(fmt, reading)
+    complete(reading, reading.errors)
+    gaps = [field for field in fields if field.kind == "unused" or (
+        field.kind == "padding" and field.value is not None)]
+    if file is not None and isinstance(fmt, Shards):
+        file = ShardedFile(source, file.attrs, False)
+    add_structure(report, reading.errors, last, reading.tensors if file is None else file)
     if file is None:
         return report
     report.version = file.attrs.get("version")
-    if is_index:
-        check_shards(report, ShardedFile(source, file.attrs, False), deep, watch)
+    if isinstance(file, ShardedFile):
+        check_shards(report, file, deep, watch)
         return report
-    note_layout(report, fields)
+    if not report.errors:  # a tensor that was left out leaves its bytes without a name
+        note_gaps(report, gaps)
     note_places(report, file)
     if has_much_work(file):
         what = f"not checked: more work than MAX_COPIES = {MAX_COPIES} file sizes"
@@ -7945,10 +7885,14 @@ def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Rep
 
 
 def add_structure(report: Report, errors: "List[FormatError]", last: "Optional[FormatError]",
-                  texts: Any) -> None:
-    """Add the errors of each check, or what its text says; after the last error: not reached."""
+                  tensors: Any) -> None:
+    """Add the errors of each check, or what is right; after the last error: not reached."""
+    count = plural(len(tensors), "tensor")
+    texts = [("magic", report.title), ("checksum", ""),
+             ("index", f"{count}, names unique, required fields present"),
+             ("sizes", "stored bytes = dtype x shape"), ("bounds", f"{count} inside the file")]
     reached, errors = True, errors + ([last] if last else [])
-    for check, text in texts:
+    for check, text in texts[2:3] if isinstance(tensors, ShardedFile) else texts:
         found = [error for error in errors if error.check == check]
         for error in found:
             error.path = report.path
@@ -7958,21 +7902,33 @@ def add_structure(report: Report, errors: "List[FormatError]", last: "Optional[F
         reached = reached and last not in found
 
 
+def note_gaps(report: Report, gaps: "List[Field]") -> None:
+    """Note odd padding and bytes without a name."""
+    for kind in "padding", "unused":
+        found = [field for field in gaps if field.kind == kind]
+        if found:
+            text = plural(len(found), "range")
+            text = f"{text} of padding {found[0].value}" if kind == "padding" else (
+                f"{plural(sum([field.nbytes for field in found]), 'byte')} in {text} that no field "
+                "names")
+            report.add("note", "padding", text, None, found[0].offset)
+
+
 def note_places(report: Report, file: File) -> None:
     """Note tensors that are not aligned, and those whose bytes overlap in part."""
     align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
     stored = [item for item in file.values() if item.stored_nbytes]
     odd = [item for item in stored if item.start % align]
-    shared, owner = [], (0, 0, 0)
-    for start, end, i in sorted([(item.start, item.start + item.stored_nbytes, i)
-                                 for i, item in enumerate(stored)]):
-        if start < owner[1] and (start, end) != owner[:2]:  # the same twice is tied weights
-            shared.append((stored[i], stored[owner[2]]))
-        if end > owner[1]:
-            owner = start, end, i
     rows = [("alignment", f"its data are not at a multiple of {align}", item) for item in odd]
-    rows += [("bounds", f"its bytes overlap those of {safe_repr(other.name)} in part", item)
-             for item, other in shared]
+    owner, end = None, 0  # type: Any, int  # the tensor that reaches furthest, and where it ends
+    for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
+        stop = item.start + item.stored_nbytes
+        twice = owner is not None and (item.start, stop) == (owner.start, end)  # tied weights
+        if item.start < end and not twice:
+            what = f"its bytes overlap those of {safe_repr(owner.name)} in part"
+            rows.append(("bounds", what, item))
+        if stop > end:
+            owner, end = item, stop
     for check, text, item in rows[:5]:
         report.add("note", check, text, item.name, item.start)
     if rows[5:]:
@@ -7983,9 +7939,8 @@ def note_places(report: Report, file: File) -> None:
 
 def has_much_work(file: File) -> bool:
     """Return whether to check the values would take far more than the file is."""
-    most = MAX_COPIES * file.nbytes
-    sparse = [item for item in file.values() if isinstance(item, Sparse)]
-    if [item for item in sparse if item.decoded_nbytes() > most]:
+    if [item for item in file.values() if isinstance(item, Sparse)
+            and item.decoded_nbytes() > MAX_COPIES * file.nbytes]:
         return True
     try:
         check_work(list(file.items()))
@@ -7996,14 +7951,22 @@ def has_much_work(file: File) -> bool:
 
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
     """Check each shard of a model, and that the index agrees with them."""
-    total = 0
     if file.source.file_id is None:
         what = "not looked for: they lie beside the index, which has no path"
         report.add("-", "shards", what)
         return
+    total = 0
     for shard in file.attrs["shards"]:
-        problems, nbytes = list_shard_problems(file, shard, deep, watch)
-        total += nbytes
+        problems: "List[Any]" = []  # (tensor, what is wrong)
+        errors: "List[FormatError]" = []
+        try:
+            with file.read_shard(file.open_shard(shard)) as found:
+                problems += file.misplaced(shard, found)
+                total += sum([item.stored_nbytes for item in found.values()])
+                errors += check_file(found.source, found.fmt, deep, watch).errors
+        except FormatError as error:
+            errors = [error]
+        problems += [(error.tensor, f"{safe_repr(shard)}: {error.what}") for error in errors]
         for name, what in problems[:MAX_ERRORS - len(report.errors)]:
             report.fail(FormatError(what, None, "shards", name, file.path, "shards"))
         if not problems:
@@ -8015,42 +7978,22 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         report.add("ok" if stated == total else "note", "shards", what)
 
 
-def list_shard_problems(file: ShardedFile, shard: str, deep: bool,
-                        watch: Any) -> "Tuple[List[Tuple[Optional[str], str]], int]":
-    """Return ((tensor, what is wrong) of a shard, the bytes of its tensors)."""
-    try:
-        with file.open_shard(shard) as found:
-            problems = list(file.misplaced(shard, found))
-            problems += [(error.tensor, f"{safe_repr(shard)}: {error.what}")
-                         for error in check_file(found.source, found.fmt, deep, watch).errors]
-            return problems, sum([item.stored_nbytes for item in found.values()])
-    except FormatError as error:
-        return [(error.tensor, f"{safe_repr(shard)}: {error.what}")], 0
-
-
-def note_layout(report: Report, fields: "List[Field]") -> None:
-    """Note odd padding and bytes without a name."""
-    odd = [field for field in fields if field.kind == "padding" and field.value is not None]
-    if odd and not report.errors:
-        text = f"{plural(len(odd), 'range')} of padding {odd[0].value}"
-        report.add("note", "padding", text, None, odd[0].offset)
-    # A tensor that was left out for an error leaves its bytes without a name.
-    unused = [field for field in fields if field.kind == "unused" and not report.errors]
-    if unused:
-        nbytes = plural(sum([field.nbytes for field in unused]), "byte")
-        text = f"{nbytes} in {plural(len(unused), 'range')} that no field names"
-        report.add("note", "padding", text, None, unused[0].offset)
-
-
 def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
     """Check the checksums and the values of all tensors; what is alike is one row."""
-    statuses: "List[str]" = []
-    left: "Dict[Any, List[Tensor]]" = Map()  # (check, why not) -> tensors
-    decoded = 0
-    nbytes = sum([item.stored_nbytes for item in file.values()])
+    statuses: "List[str]" = []  # of checksums
+    left: "Dict[Any, List[Tensor]]" = {}  # (check, why not) -> tensors
+    decoded, nbytes = 0, sum([item.stored_nbytes for item in file.values()])
     for item in watch(file.values(), nbytes, lambda item: item.stored_nbytes):
         try:
-            statuses += check_checksums(report, file.fmt, item, deep, left)
+            for label, part, digest in file.fmt.checksums(item):
+                status, text = file.fmt.check_digest(part, digest, deep)
+                statuses.append(status)
+                if status == "FAIL":
+                    error = item.error(label + text)
+                    error.check = "checksums"
+                    report.fail(error)
+                elif status == "-":
+                    left.setdefault(("checksums", label + text), []).append(item)
             if item.unreadable:
                 left.setdefault(("contents", item.unreadable), []).append(item)
             decoded += check_values(file.fmt, item)
@@ -8067,22 +8010,6 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
     report.add("ok" if agreed else "-", "checksums", text)
     if decoded:
         report.add("ok", "contents", f"{plural(decoded, 'zstd blob')} decoded in full")
-
-
-def check_checksums(report: Report, fmt: "Format", item: Tensor, deep: bool,
-                    left: Any) -> "List[str]":
-    """Check the checksums of a tensor; return their statuses."""
-    statuses = []
-    for label, part, digest in fmt.checksums(item):
-        status, text = fmt.check_digest(part, digest, deep)
-        statuses.append(status)
-        if status == "FAIL":
-            error = item.error(label + text)
-            error.check = "checksums"
-            report.fail(error)
-        elif status == "-":
-            left.setdefault(("checksums", label + text), []).append(item)
-    return statuses
 
 
 def check_values(fmt: "Format", item: Tensor) -> int:
@@ -8504,10 +8431,10 @@ class Diff(Result):
     def __repr__(self) -> str:
         lines = []
         for row in self.differences:
-            is_tensor = row["kind"] == "tensor"
-            changes = [text if is_tensor else short_repr(text) for text in row["changes"]]
-            what = safe_str(row["name"]) if is_tensor else f"{row['kind']} {safe_str(row['name'])}"
-            lines.append(f"{row['sign']} {what}: {(', ' if is_tensor else ' -> ').join(changes)}")
+            name, changes = safe_str(row["name"]), row["changes"]
+            text = f"{name}: {', '.join(changes)}" if row["kind"] == "tensor" else (
+                f"{row['kind']} {name}: {' -> '.join(map(short_repr, changes))}")
+            lines.append(f"{row['sign']} {text}")
         number = plural(len(self.differences), "difference")
         return "\n".join(lines + [f"{plural(self.tensors, 'tensor')}, {number}"])
 
@@ -8539,7 +8466,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
                 both = (file, b) if one is a else (a, file)
                 return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
         check_work(list(one.items()))
-    found, names = Diff(a, b), Map.fromkeys(list(a) + list(b))
+    found, names = Diff(a, b), dict.fromkeys(list(a) + list(b))
     if watch is not None:
         names = watch(names, sum([item.nbytes for item in a.values()]),
                       lambda name: a[name].nbytes if name in a else 0)
@@ -8551,7 +8478,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
     metadata = [{key: values if values[1:] else values[0] for key, values
                  in metadata_values(file).items()} for file in (a, b)]
     for noun, (x, y) in ("metadata", metadata), ("scalar", scalars):
-        for key in Map.fromkeys(list(x) + list(y)):
+        for key in dict.fromkeys(list(x) + list(y)):
             changes = [facts[key] for facts in (x, y) if key in facts]
             idle = a.fmt is not b.fmt and (is_idle(a, key) or is_idle(b, key))  # convert leaves it
             if not idle if len(changes) == 1 else to_json(changes[0]) != to_json(changes[1]):
@@ -8571,10 +8498,10 @@ def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
     except Unsupported as error:
         if stored_facts(a) != stored_facts(b) or places_other_bytes(a):
             row["changes"].append(f"not known to be the same: {error.what}")
-    for key in Map.fromkeys(list(a.custom) + list(b.custom)):
-        texts = [short_repr(item.custom[key]) if key in item.custom else "absent" for item in both]
-        if key not in a.custom or key not in b.custom or (
-                to_json(a.custom[key]) != to_json(b.custom[key])):
+    for key in dict.fromkeys(list(a.custom) + list(b.custom)):
+        values = [item.custom.get(key, MISSING) for item in both]
+        if MISSING in values or to_json(values[0]) != to_json(values[1]):
+            texts = ["absent" if value is MISSING else short_repr(value) for value in values]
             row["changes"].append(f"attribute {short_repr(key)}: {' -> '.join(texts)}")
     return row if row["changes"] else {}
 
@@ -8608,8 +8535,7 @@ def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> N
             ratio = max(ratio, gap / abs(y) if y and gap < INFINITY else INFINITY)
     near = rtol or atol
     if count:
-        by = "" if odd else f", by {most!r} at most"
-        by += f", {odd} of them from or to NaN or infinity" if odd else ""
+        by = f", {odd} of them from or to NaN or infinity" if odd else f", by {most!r} at most"
         row["changes"].append(f"{plural(count, 'value')} changed{by}")
         row.update(count=count, not_finite=odd, max_abs=most, max_rel=ratio)
     elif not same and (old != new or not near):
@@ -8692,9 +8618,8 @@ class Explained:
     def __init__(self, source: Any, tensor: "Optional[str]" = None, start: int = 0) -> None:
         self.source, self.fmt = source, detect_format(source)
         reading = Reading(source, [])
-        fields, _, self.error = list_fields(self.fmt, reading)
-        aim_offsets(fields)
-        self.fields = fields
+        found, _, self.error = read_fields(self.fmt, reading)
+        self.fields = fields = list(found)
         self.missing = list(reading.missing) + reading.unnamed
         self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
         self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])

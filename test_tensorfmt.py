@@ -3344,24 +3344,6 @@ class SaveTest(TestCase):
                      {"w": [tensor([1.0]), tensor([2.0])]}, format="ztensor")
         self.assertEqual(tensor([tensor(1.5, "float32"), 2]).tolist(), [1.5, 2.0])
 
-    @about()
-    @full
-    def test_no_cycles_are_looked_for_where_that_is_short(self):
-        import gc
-        seen = []
-
-        class Noting(list):
-            def __iter__(self):
-                seen.append(gc.isenabled())
-                return super().__iter__()
-
-        values = {"w": Noting([1.0, 2.0])}
-        for given in (values, values.items()):
-            tensorfmt.save(io.BytesIO(), given, format="ztensor")
-        self.assertEqual((set(seen[:len(seen) // 2]), set(seen[len(seen) // 2:])),
-                         ({False}, {True}))
-        self.assertTrue(gc.isenabled())
-
     def test_refusals(self):
         for kind, tensors, options in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
@@ -5613,11 +5595,10 @@ class HostileTest(TestCase):
                 str(call(data))
             except FormatError:
                 pass
-        rows = ((load, 100), (lambda data: len(list(tensorfmt.explain(data))), 200),
-                (tensorfmt.verify, 200))  # bytes of memory for each byte, as README promises
+        rows = ((load, 100), (lambda data: sum([1 for _ in tensorfmt.explain(data)]), 200),
+                (tensorfmt.verify, 200))  # bytes of memory for each byte
         wide = 1 if PYTHON >= (3, 10) else 3  # before, small dicts take up to 240 bytes
-        with Changed(tensorfmt, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_FIELDS", 0), \
-                Changed(tensorfmt, "MAX_ERRORS", 9):
+        with Changed(tensorfmt, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_ERRORS", 9):
             for number, (name, data) in enumerate(bombs(500)):
                 for i, (call, nbytes) in enumerate(rows):
                     if i == 1 and number % 3:
@@ -5632,17 +5613,6 @@ class HostileTest(TestCase):
                 count = count_calls(attempt, call, data)
                 with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
                     self.assertTrue(count < 90 * len(data) + 2500)
-
-    @about("burnpack")
-    @full
-    def test_many_fields(self):
-        many = dumps([("t%d" % i, F32) for i in range(40)], format="burnpack")
-        text = str(tensorfmt.verify(many))
-        with Changed(tensorfmt, "MAX_FIELDS", 9 - len(many) // 16):
-            fields = list(tensorfmt.explain(many))
-            self.assertTiles(fields, len(many), True)
-            self.assertIn("and what follows it", " ".join([field.doc for field in fields]))
-            self.assertEqual(str(tensorfmt.verify(many)), text)
 
     @about("cbor", "msgpack")
     @full
@@ -5829,11 +5799,12 @@ class ExplainTest(TestCase):
 class VerifyTest(TestCase):
     @about()
     def test_the_first_error_is_that_with_the_lowest_offset(self):
-        for offsets, first in (([None, 5, 3, 3], 2), ([None, None], 0), ([0, None], 0)):
+        for offsets, words in (([None, 5, 3], ", the first at 0x3"), ([None, None], ""),
+                               ([0, None], ", the first at 0x0")):
             report = tensorfmt.Report(None, None)
-            for i, offset in enumerate(offsets):
-                report.fail(FormatError(str(i), offset))
-            self.assertEqual(report.first().what, str(first))
+            for offset in offsets:
+                report.fail(FormatError("x", offset))
+            self.assertTrue(str(report).endswith("%d problems%s" % (len(offsets), words)))
 
     @about("zstd")
     def test_what_cannot_be_decoded_is_said_once(self):
