@@ -1816,9 +1816,9 @@ class TableLayout:
 class Flat:
     """A FlatBuffer: read() gives the root table as a dict with all that its rows name.
 
-    What many offsets share is read for each of them: all that is read may be at most 3 times the
-    data, where texts count 3 times, since real files share their vtables and little besides. Errors
-    count from `base`. A region: see [7c]; `path` is that of the field which walk() reads.
+    What many offsets share is read for each of them: all that is read may be at most twice the
+    data and a few bytes, since real files share their vtables and little besides. Errors count from
+    `base`. A region: see [7c]; `path` is that of the field which walk() reads.
     """
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
@@ -1829,7 +1829,7 @@ class Flat:
     def start(self) -> None:
         self.vtables: "Dict[Any, Any]" = {}  # (place, rows) -> slots
         self.layouts: "Dict[Any, TableLayout]" = {}  # (slots, rows) -> TableLayout
-        self.left = 3 * self.size
+        self.left = 500 + 2 * self.size
 
     def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
         return error_class("FlatBuffers: " + what, self.base + at)
@@ -1838,7 +1838,7 @@ class Flat:
         """Count bytes that are read."""
         self.left -= nbytes
         if self.left < 0:
-            what = f"objects overlap: more than 3 times the {self.size} bytes are read"
+            what = f"objects overlap: more than twice the {self.size} bytes are read"
             raise self.error(what, at, Unsupported)
 
     def read(self) -> Facts:
@@ -1881,11 +1881,11 @@ class Flat:
                 for i, step in enumerate(self.steps(inner, at))]
 
     def steps(self, kind: Any, at: int) -> "List[int]":
-        """Return the vector at a position, of offsets to texts or tables of their own."""
+        """Return the vector of offsets at a position; tables with texts of their own take room."""
         steps = self.numbers("I", at)
         required = [] if kind == "string" else [row for row in kind if row[2] is MISSING]
-        if len(steps) * (8 + 4 * len(required)) > self.size:
-            raise self.error(f"{len(steps)} objects in {self.size} bytes: they overlap", at)
+        if required and len(steps) * (8 + 4 * len(required)) > self.size:
+            raise self.error(f"{len(steps)} tables in {self.size} bytes: they overlap", at)
         return steps
 
     def layout(self, rows: Any, at: int) -> TableLayout:
@@ -1926,7 +1926,7 @@ class Flat:
             raise self.error(f"string of {size} bytes, {self.size - at - 4} left", at)
         if self.data[stop]:
             raise self.error("no NUL after the string", at)
-        self.spend(3 * (5 + size), at)
+        self.spend(5 + size, at)
         try:
             return self.data[at + 4:stop].decode()
         except UnicodeError:
@@ -2047,7 +2047,13 @@ class FlatBuilder:
     def offsets(self, places: Any) -> int:
         """Add a vector of strings or tables by their places."""
         top = round_up(self.used, 4) + 4 * len(places)
-        return self.numbers("I", [top - 4 * i - place for i, place in enumerate(places)])
+        return self.numbers("I", [self.step(top - 4 * i, place) for i, place in enumerate(places)])
+
+    def step(self, start: int, place: int) -> int:
+        """Return the offset from one place to another, which is there already."""
+        if not 0 < place <= self.used:
+            raise ValueError(f"there is no place {short_repr(place)} yet")
+        return start - place
 
     def table(self, rows: Any, **values: Any) -> int:
         """Add a table: numbers, and places of what offsets lead to; no None and no default."""
@@ -2057,7 +2063,7 @@ class FlatBuilder:
             self.layouts[key] = self.lay_out(rows, key[1], key[2])
         code, nbytes, steps, vtable = self.layouts[key]
         place = self.used + nbytes
-        row = [place - distance - fields[slot] if distance else fields[slot]
+        row = [self.step(place - distance, fields[slot]) if distance else fields[slot]
                for slot, distance in steps]
         self.put(pack(code, self.vtables.get(vtable, place + len(vtable)) - place, *row))
         if vtable not in self.vtables:
@@ -2124,9 +2130,11 @@ class Json:
     def read(self) -> "Tuple[Any, int]":
         """Return (value, where it ends)."""
         import json
-        text = ""
         try:
             text = self.data.decode()
+        except UnicodeError as error:
+            raise self.error("text is not UTF-8", getattr(error, "start", 0))
+        try:
             if text.count("{") + text.count("[") > self.items_left:
                 what = f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects"
                 raise self.error(what, 0, Unsupported)
@@ -2140,8 +2148,6 @@ class Json:
             return value, self.end
         except FormatError:
             raise
-        except UnicodeDecodeError as error:
-            wrong = self.error("text is not UTF-8", error.start)
         except UnicodeError:
             wrong = self.error("a lone surrogate is not Unicode text")
         except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
@@ -2584,10 +2590,11 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 
 def iter_strided(item: "Tensor") -> Blocks:
     """Yield the row-major bytes of elements with gaps between them, about BLOCK at a time."""
-    itemsize, (first, _) = item.check_readable(), item.byte_extent()
+    itemsize, (first, nbytes) = item.check_readable(), item.byte_extent()
     if "fast" in WITHOUT:
         return iter_rows(item, itemsize, -first)
-    return gather(item.raw, -first, item.shape, item.strides, itemsize)
+    view = memoryview(item.source.view(item.start + first, nbytes))
+    return gather(view, -first, item.shape, item.strides, itemsize)
 
 
 def iter_rows(item: "Tensor", itemsize: int, first: int) -> Blocks:
@@ -6150,7 +6157,7 @@ class Safetensors(Format):
         metadata = index.pop("__metadata__", None)
         # 3 each of its other entries is a tensor, which lies after the index
         data_start = at + nbytes
-        reading.entries((((name,), entry) for name, entry in index.items()),
+        reading.entries((((name,), index.pop(name)) for name in list(index)),
                         lambda path, entry: self.open_entry(reading, path, entry, data_start),
                         0, reading.end, self.FIELDS)
         # 4 together they fill the file
@@ -7331,7 +7338,7 @@ def check_stored(items: Items) -> None:
     for name, item in [(name, getattr(item, "_base", item)) for name, item in items]:
         for label, part, digest in formats[item.format].checksums(item) if item.format else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
-            if key not in seen:
+            if key not in seen and part.source.has_offsets:  # no copy in memory
                 seen.add(key)
                 status, text = formats[item.format].check_digest(part, digest, True)
                 if status == "FAIL":
@@ -7424,6 +7431,8 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
                 break
             if count is None or count < 1:
                 raise OSError("the target is full")
+            if count >= len(block):
+                break
             block = memoryview(block)[count:]
     return total
 
@@ -7960,7 +7969,7 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         problems: "List[Any]" = []  # (tensor, what is wrong)
         errors: "List[FormatError]" = []
         try:
-            with file.read_shard(file.open_shard(shard)) as found:
+            with file.open_shard(shard) as found:
                 problems += file.misplaced(shard, found)
                 total += sum([item.stored_nbytes for item in found.values()])
                 errors += check_file(found.source, found.fmt, deep, watch).errors
