@@ -8870,23 +8870,23 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
 #
 # A copy is this file's text without other formats and parts: the sections of a part, or names in
 # them. Of the rest it has what is reached by name from what its users call. Where that names a
-# function or class of a part that was left out, one line stands in its place, which raises.
+# function, a class or a Schema of a part that was left out, one line stands for it, which raises.
 
 COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.name, or .class.name
     "load": "",
     "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
-    "save": r"(values: tensor\(\)|save|work)\..*",
+    "save": r"(values: tensor\(\)|save|work)\..*|CBOR\.cbor_float",
     "casts": r"(casts|float8)\..*|.*\.Tensor\.astype",
     "zstd": r"zstd\..*|.*\.Tensor\.(iter_)?decoded",
-    "sparse": r"sparse\..*|.*\.open_sparse",
-    "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized)",
+    "sparse": r"sparse\..*|.*\.(open_sparse|COMPONENT)",
+    "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized|QUANT_SCHEME)",
     "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
     "pickles": r".*\.(__reduce__|__(deep)?copy__)",
     "shards": r"shards\..*",
-    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.(Values|PackedTree)|"
-             r"(other files|repr and previews|places|explain|verify|convert|diff|page|vendor|"
-             r"command line)\..*",
-    "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*"}
+    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.(Values|PackedTree)|CBOR\.cbor_float|"
+             r".*\.(COMPONENT|QUANT_SCHEME)|(other files|repr and previews|places|explain|verify|"
+             r"convert|diff|page|vendor|command line)\..*",
+    "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*|CBOR\.cbor_float"}
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
@@ -8897,21 +8897,27 @@ CALLS = {  # what users call of a part
 class Piece:
     """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
-    A class uses what its bases do; what stands in it are `members`, pieces of their own. `lacks`:
-    the part without which a copy does not have it, or "".
+    A class uses what its bases do; what stands in it are `members`, pieces of their own. A copy has
+    it if it has one of `parts`, or if there are none. `doc`: the lines of a function's docstring.
     """
-
-    lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
         import ast
-        self.title, self.indent = title, "    " if inner else ""
+        import re
+        self.indent, self.defines = "    " if inner else "", defined_names(node)
+        self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
+                      if re.fullmatch(pattern, f"{title}.{name}")]
+        self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        made_by = getattr(getattr(getattr(node, "value", None), "func", None), "id", "")
+        self.has_stub = self.is_code or made_by == "Schema"
         outer = list(getattr(node, "decorator_list", ()))
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
-        self.defines = defined_names(node)
+        self.doc = range(0)
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
+            self.doc = range(node.body[0].lineno, node.body[1].lineno)
         self.members: "List[Piece]" = []
         if isinstance(node, ast.ClassDef) and not inner:
             title += f".{node.name}"
@@ -8921,23 +8927,14 @@ class Piece:
         for one in node.bases if self.members else [node]:
             find_names(one, self.names, self.attributes)
 
-    def is_reached(self, names: Any) -> bool:
-        """Return whether it is kept: also what defines nothing, or what Python calls."""
-        return not self.defines and not self.lacks or bool([
-            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
+    def lacks(self, absent: "List[str]") -> str:
+        """Return one of its parts, if all of them are absent, else ""."""
+        return self.parts[0] if self.parts and set(self.parts).issubset(absent) else ""
 
-    def mark(self, parts: "List[str]") -> None:
-        """Set which of the parts that a copy lacks it belongs to, and those in it."""
-        import re
-        names = [f"{self.title}.{name}" for name in self.defines or [""]]
-        self.lacks = "".join([part for part in parts for name in names
-                              if re.fullmatch(COPY_PARTS[part], name)][:1])
-        for piece in self.members:
-            piece.mark(parts)
-
-    def stub(self) -> str:
-        """Return the line that stands for a function or class that was left out."""
-        return f'{self.indent}{self.defines[0]} = left_out("{self.lacks}")'
+    def is_called(self, names: Any) -> bool:
+        """Return whether it defines one of these names, or one that Python calls."""
+        return bool([name for name in self.defines
+                     if name in names or name[:2] == name[-2:] == "__"])
 
 
 def bound_name(node: Any) -> "Optional[str]":
@@ -8986,65 +8983,57 @@ def split_source(text: str) -> "List[Piece]":
             for node in ast.parse(text).body]
 
 
-def find_kept(pieces: "List[Piece]", wanted: Any, others: Any) -> Any:
-    """Return the pieces that are reached from the names that are wanted.
+def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any, others: Any) -> Any:
+    """Return the pieces that are reached from the names that are wanted, with what they lack.
 
     `others`: the classes of formats that FORMATS and GENERATIONS do not name in a copy.
     """
-    kept: Any = set()
+    kept: "Dict[Piece, str]" = {}
     names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces]
     found = waiting
     while found:
-        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        found = [(piece, known) for piece, known in waiting if piece.is_called(known)
+                 or not piece.defines and not piece.lacks(absent)]
         waiting = [pair for pair in waiting if pair not in found]
         for piece, _ in found:
-            kept.add(piece)
-            if piece.lacks and piece.is_code:
+            kept[piece] = piece.lacks(absent)
+            if kept[piece] and piece.has_stub:
                 continue
-            is_table = piece.defines in (["FORMATS"], ["GENERATIONS"])
-            names.update(piece.names.difference(others if is_table else ()))
-            is_value = piece.indent and not piece.is_code  # of a class: `__bytes__ = tobytes`
-            attributes.update(piece.attributes, piece.names if is_value else ())
+            names.update(piece.names.difference(others if piece.is_table else ()))
+            attributes.update(piece.attributes)
+            if piece.indent and not piece.is_code:  # in a class: `__bytes__ = tobytes`
+                attributes.update(piece.names)
             waiting += [(member, attributes) for member in piece.members]
     return kept
 
 
-def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
-    """Return the lines of what is kept; for each name that is left out and called, one line."""
+def cut_text(text: str, pieces: "List[Piece]", kept: Any, documented: Any) -> str:
+    """Return the lines of what is kept; for each name that is left out and called, one line.
+
+    `documented`: the names whose docstrings stay, of functions; None: all do.
+    """
     import re
     lines: Any = dict(enumerate(text.split("\n"), 1))
-    stubs = [piece for piece in kept if piece.lacks and piece.is_code]
-    members = [member for piece in pieces for member in piece.members]
-    for piece in members + pieces:
-        if piece not in kept or piece in stubs:
-            for at in range(piece.first, piece.last + 1):
-                lines.pop(at, None)
-        if piece in stubs and piece.indent:
-            lines[piece.last] = piece.stub()
-        elif piece.members and piece in kept and not (
-                piece in stubs or kept.intersection(piece.members)):
-            lines[piece.last] = "    pass"
+    place, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
+    lines[place] += "\n\n"
+    for piece in [member for one in pieces for member in one.members] + pieces:
+        lacks = kept.get(piece, "")
+        gone = range(0)
+        if piece not in kept or lacks and piece.has_stub:
+            gone = range(piece.first, piece.last + 1)
+        elif documented is not None and not piece.is_called(documented):
+            gone = piece.doc
+        for at in gone:
+            lines.pop(at, None)
+        stub = f'{piece.indent}{"".join(piece.defines)} = left_out("{lacks}")'
+        if lacks and piece.has_stub and piece.indent:
+            lines[piece.last] = stub
+        elif lacks and piece.has_stub:
+            lines[place] += "\n" + stub
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
-    rows = "".join([piece.stub() + "\n" for piece in pieces if piece in stubs])
-    titles = [piece.title for piece in pieces if piece in kept and not piece.lacks]
-    return "".join([section_text(section, titles, rows)
-                    for section in re.split(r"(?m)^(?=# -- \[)", text)])
-
-
-def section_text(text: str, titles: "List[str]", stubs: str) -> str:
-    """Return the text of a section of a copy; of constants alone without comments, or nothing."""
-    lines = text.split("\n")
-    title = lines[0].strip("# -").partition("] ")[2]
-    if lines[0][:6] == "# -- [" and title not in titles:
-        constants = [line for line in lines[1:] if line and line[0] != "#"]
-        return "\n".join([lines[0], ""] + constants + ["", "", ""]) if constants else ""
-    return text + (stubs + "\n\n") * (title == "left out")
-
-
-def re_sub(pattern: str, new: Any, text: str) -> str:
-    import re
-    return re.sub("(?m)" + pattern, new, text)
+    return "".join([section for section in re.split(r"(?m)^(?=# -- \[)", text)
+                    if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
 
 
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
@@ -9053,47 +9042,44 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     others = [fmt for fmt in FORMATS + GENERATIONS if fmt not in formats and (
         fmt.NAME not in parts or find_format(fmt.FAMILY) not in formats)]
     parts = parts + ["fast"] * ("save" in parts)  # what saves much data, sums it
-    lacks = [part for part in COPY_PARTS if part not in parts]
-    for piece in pieces:
-        piece.mark(lacks)
+    absent = [part for part in COPY_PARTS if part not in parts]
     wanted = [name for part in parts for name in CALLS.get(part, "").split()]
     classes = [type(fmt).__name__ for fmt in others]
-    kept = find_kept(pieces, wanted, classes)
-    known = [name for piece in pieces if piece in kept for name in piece.defines]
-    text = cut_text(text, pieces, kept)
-    text = re_sub(rf"^    ({'|'.join(classes)})\(\),\n", "", text) if classes else text
+    kept = find_kept(pieces, wanted, absent, classes)
+    text = cut_text(text, pieces, kept, None if "tools" in parts else wanted)
+    for name in classes:
+        text = text.replace(f"    {name}(),\n", "", 1)
+    known = [name for piece in kept for name in piece.defines]
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
             ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS[:2]}),
-            ("WITHOUT", lacks)):
+            ("WITHOUT", absent)):
         text = set_value(text, name, value)
     return describe_copy(text, formats, parts)
 
 
 def set_value(text: str, name: str, value: Any) -> str:
     """Return the text with another value of a constant."""
+    import re
     from textwrap import fill
-    return re_sub(rf"^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
         found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
 def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
-    """Return the text of a copy with a docstring that speaks of what is there."""
+    """Return the text of a copy with a docstring of its own, without what nobody runs."""
     import re
     titles = ", ".join([fmt.TITLE for fmt in formats])
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{formats[0].SUFFIXES[0]}") as file:\n'
              '        print(list(file.values()))\n"""')
     text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
-    if "tools" not in parts:  # nobody runs what is for type checkers
-        text = re_sub(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
-                      lambda found: found.group(1).replace("    ", ""), text)
-        text = re_sub(r"^    if TYPE_CHECKING:.*\n(?:        .*\n|\n)+|^# (mypy|pyright): .*\n",
-                      "", text)
+    if "tools" not in parts:  # for type checkers
+        text = re.sub(r"(?m)^( *)if TYPE_CHECKING:.*\n(?:\1    .*\n|\n)+(?:else:.*\n    (.*\n))?|"
+                      r"^# (mypy|pyright): .*\n", r"\2", text)
     if not {"save", "tools"}.issubset(parts):  # examples ask for both
-        text = re_sub(r'^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
-        text = re_sub(r'\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)
-    text = re_sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
+    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     return text.rstrip("\n") + "\n"
 
