@@ -2201,7 +2201,7 @@ class Json:
         return start, end
 
     def token_value(self, start: int, end: int) -> Any:
-        """Return the value of a token that is no bracket; raise what read() does, with its place."""
+        """Return the value of a token that is no bracket; raise what read() does."""
         try:
             return Json(self.data[start:end], nan=self.nan).read()[0]
         except FormatError as error:
@@ -4491,7 +4491,7 @@ class ZTensor(Format):
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
     REFUSED = dict([(b"ZTEN%04d" % n, "another version of zTensor")
-                    for n in (0, 2, *range(2000, 10000, 1000))])
+                    for n in [0, 2] + list(range(2000, 10000, 1000))])
     REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
