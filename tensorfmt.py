@@ -1344,19 +1344,31 @@ TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF
 
 
 def wide_heads(words: str) -> "List[Any]":
-    """Return rows of HEADS for words like "binB": the type, and the number that follows."""
+    """Return rows for words like "binB": (type, None, code of the number that follows)."""
     return [(word[:-1], None, ">" + word[-1]) for word in words.split()]
 
 
-# By the first byte: (type, value or length, code of a number that follows).
-HEADS: "List[Any]" = [(kind, value, None) for kind, values in (
-    ("int", range(128)), ("map", range(16)), ("array", range(16)), ("str", range(32)),
-    ("nil", [None]), ("unused", [None]), ("bool", [False, True])) for value in values]
-HEADS += wide_heads("binB binH binI extB extH extI floatf floatd intB intH intI intQ intb inth "
-                    "inti intq") + [("ext", 1 << n, None) for n in range(5)]
-HEADS += wide_heads("strB strH strI arrayH arrayI mapH mapI")
-HEADS += [("int", n, None) for n in range(-32, 0)]
-SHORT_HEADS = {row[:2]: bytes([first]) for first, row in enumerate(HEADS) if row[2] is None}
+WIDE_HEADS: "List[Any]" = [  # of the first bytes c0 to df
+    ("nil", None, None), ("unused", None, None), ("bool", False, None), ("bool", True, None)]
+WIDE_HEADS += wide_heads("binB binH binI extB extH extI floatf floatd intB intH intI intQ intb "
+                         "inth inti intq") + [("ext", 1 << n, None) for n in range(5)]
+WIDE_HEADS += wide_heads("strB strH strI arrayH arrayI mapH mapI")
+FIX_HEADS = (0, 0x80, "int"), (0x80, 0x90, "map"), (0x90, 0xA0, "array"), (0xA0, 0xC0, "str")
+HEADS: "List[Any]" = [None] * 256  # what head_row() gave: boards have little memory
+
+
+def head_row(first: int) -> Any:
+    """Return (type, value or length, code of a number that follows) for a first byte."""
+    row = WIDE_HEADS[first - 0xC0] if 0xC0 <= first < 0xE0 else ("int", first - 256, None)
+    for start, stop, kind in FIX_HEADS:
+        if start <= first < stop:
+            row = kind, first - start, None
+    HEADS[first] = row
+    return row
+
+
+SHORT_HEADS = {row[:2]: bytes([first]) for first, row in enumerate(map(head_row, range(256)))
+               if row[2] is None}
 LEAST_BYTES = {"str": 1, "array": 1, "map": 2}  # for each that is counted
 ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of its head
 
@@ -1398,7 +1410,8 @@ class MessagePack:
         left = len(self.window) - place - 1
         if left < 0:
             raise self.error("the data end where a value should begin", check="bounds")
-        kind, value, code = HEADS[self.window[place]]
+        first = self.window[place]
+        kind, value, code = HEADS[first] or head_row(first)
         self.at += 1
         if code is not None:
             if calcsize(code) > left:
@@ -1631,7 +1644,7 @@ class MessagePack:
         items: "List[Any]" = []
         try:
             for _ in range(count):
-                kind = HEADS[self.window[self.look(1)]][0] if self.at < self.end else ""
+                kind = head_row(self.window[self.look(1)])[0] if self.at < self.end else ""
                 if kind == "array" or kind == "map":
                     return None
                 items.append(self.item(len(path) + 1))
@@ -1713,7 +1726,7 @@ def msgpack_head(kind: str, count: int) -> bytes:
     """Return the shortest head of that count, or of an int."""
     if (kind, count) in SHORT_HEADS:
         return SHORT_HEADS[kind, count]
-    for first, (name, _, code) in enumerate(HEADS):
+    for first, (name, _, code) in enumerate(WIDE_HEADS, 0xC0):
         if name == kind and code is not None:
             bits = 8 * calcsize(code) - code.islower()
             if (-(1 << bits) if code.islower() else 0) <= count < 1 << bits:
@@ -2293,17 +2306,20 @@ def crc32(data: Any, crc: int = 0) -> int:
     return function(data, crc)
 
 
+CRC32C: "List[int]" = []  # the register after each byte; boards have little memory
+
+
 def crc32c_table() -> "List[int]":
-    """Return the register after each byte; that of a xor b is the xor of theirs."""
+    """Return CRC32C, made when it is first needed; the row of a xor b is the xor of theirs."""
     rows, crc = [0] * 256, 1
     for i in (128, 64, 32, 16, 8, 4, 2, 1):
         crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
         for j in range(0, 256, 2 * i):
             rows[i + j] = crc ^ rows[j]
-    return rows
+    CRC32C[:] = rows
+    return CRC32C
 
 
-CRC32C = crc32c_table()
 CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
@@ -2322,13 +2338,13 @@ def crc32c(data: Any, crc: int = 0) -> int:
     '0xe3069283'
     """
     crc ^= 0xFFFFFFFF
-    source = Buffer(data)
+    source, table = Buffer(data), CRC32C or crc32c_table()
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
         if not (BOARD or "fast" in WITHOUT):
             block, crc = fold_crc32c(block, crc)
         for byte in block:
-            crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 255]
+            crc = crc >> 8 ^ table[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
