@@ -1343,19 +1343,31 @@ TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF
 
 
 def wide_heads(words: str) -> "List[Any]":
-    """Return rows of HEADS for words like "binB": the type, and the number that follows."""
+    """Return rows for words like "binB": (type, None, code of the number that follows)."""
     return [(word[:-1], None, ">" + word[-1]) for word in words.split()]
 
 
-# By the first byte: (type, value or length, code of a number that follows).
-HEADS: "List[Any]" = [(kind, value, None) for kind, values in (
-    ("int", range(128)), ("map", range(16)), ("array", range(16)), ("str", range(32)),
-    ("nil", [None]), ("unused", [None]), ("bool", [False, True])) for value in values]
-HEADS += wide_heads("binB binH binI extB extH extI floatf floatd intB intH intI intQ intb inth "
-                    "inti intq") + [("ext", 1 << n, None) for n in range(5)]
-HEADS += wide_heads("strB strH strI arrayH arrayI mapH mapI")
-HEADS += [("int", n, None) for n in range(-32, 0)]
-SHORT_HEADS = {row[:2]: bytes([first]) for first, row in enumerate(HEADS) if row[2] is None}
+WIDE_HEADS: "List[Any]" = [  # of the first bytes c0 to df
+    ("nil", None, None), ("unused", None, None), ("bool", False, None), ("bool", True, None)]
+WIDE_HEADS += wide_heads("binB binH binI extB extH extI floatf floatd intB intH intI intQ intb "
+                         "inth inti intq") + [("ext", 1 << n, None) for n in range(5)]
+WIDE_HEADS += wide_heads("strB strH strI arrayH arrayI mapH mapI")
+FIX_HEADS = (0, 0x80, "int"), (0x80, 0x90, "map"), (0x90, 0xA0, "array"), (0xA0, 0xC0, "str")
+HEADS: "List[Any]" = [None] * 256  # what head_row() gave: boards have little memory
+
+
+def head_row(first: int) -> Any:
+    """Return (type, value or length, code of a number that follows) for a first byte."""
+    row = WIDE_HEADS[first - 0xC0] if 0xC0 <= first < 0xE0 else ("int", first - 256, None)
+    for start, stop, kind in FIX_HEADS:
+        if start <= first < stop:
+            row = kind, first - start, None
+    HEADS[first] = row
+    return row
+
+
+SHORT_HEADS = {row[:2]: bytes([first]) for first, row in enumerate(map(head_row, range(256)))
+               if row[2] is None}
 LEAST_BYTES = {"str": 1, "array": 1, "map": 2}  # for each that is counted
 ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of its head
 
@@ -1397,7 +1409,8 @@ class MessagePack:
         left = len(self.window) - place - 1
         if left < 0:
             raise self.error("the data end where a value should begin", check="bounds")
-        kind, value, code = HEADS[self.window[place]]
+        first = self.window[place]
+        kind, value, code = HEADS[first] or head_row(first)
         self.at += 1
         if code is not None:
             if calcsize(code) > left:
@@ -1630,7 +1643,7 @@ class MessagePack:
         items: "List[Any]" = []
         try:
             for _ in range(count):
-                kind = HEADS[self.window[self.look(1)]][0] if self.at < self.end else ""
+                kind = head_row(self.window[self.look(1)])[0] if self.at < self.end else ""
                 if kind == "array" or kind == "map":
                     return None
                 items.append(self.item(len(path) + 1))
@@ -1712,7 +1725,7 @@ def msgpack_head(kind: str, count: int) -> bytes:
     """Return the shortest head of that count, or of an int."""
     if (kind, count) in SHORT_HEADS:
         return SHORT_HEADS[kind, count]
-    for first, (name, _, code) in enumerate(HEADS):
+    for first, (name, _, code) in enumerate(WIDE_HEADS, 0xC0):
         if name == kind and code is not None:
             bits = 8 * calcsize(code) - code.islower()
             if (-(1 << bits) if code.islower() else 0) <= count < 1 << bits:
@@ -2299,16 +2312,19 @@ def crc32(data: Any, crc: int = 0) -> int:
 
 
 def crc32c_table() -> "List[int]":
-    """Return the register after each byte; that of a xor b is the xor of theirs."""
+    """Return CRC32C, made when it is first needed; the row of a xor b is the xor of theirs."""
     rows, crc = [0] * 256, 1
     for i in (128, 64, 32, 16, 8, 4, 2, 1):
         crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
         for j in range(0, 256, 2 * i):
             rows[i + j] = crc ^ rows[j]
-    return rows
+    CRC32C[:] = rows
+    return CRC32C
 
 
-CRC32C = crc32c_table()
+CRC32C: "List[int]" = []  # the register after each byte; boards have little memory
+
+
 CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
@@ -2327,13 +2343,13 @@ def crc32c(data: Any, crc: int = 0) -> int:
     '0xe3069283'
     """
     crc ^= 0xFFFFFFFF
-    source = Buffer(data)
+    source, table = Buffer(data), CRC32C or crc32c_table()
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
         if not (BOARD or "fast" in WITHOUT):
             block, crc = fold_crc32c(block, crc)
         for byte in block:
-            crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 255]
+            crc = crc >> 8 ^ table[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
@@ -4497,7 +4513,7 @@ class ZTensor(Format):
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
     REFUSED = dict([(b"ZTEN%04d" % n, "another version of zTensor")
-                    for n in (0, 2, *range(2000, 10000, 1000))])
+                    for n in [0, 2] + list(range(2000, 10000, 1000))])
     REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
@@ -8804,23 +8820,23 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
 #
 # A copy is this file's text without other formats and parts: the sections of a part, or names in
 # them. Of the rest it has what is reached by name from what its users call. Where that names a
-# function or class of a part that was left out, one line stands in its place, which raises.
+# function, a class or a Schema of a part that was left out, one line stands for it, which raises.
 
 COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.name, or .class.name
     "load": "",
     "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
-    "save": r"(values: tensor\(\)|save|work)\..*",
+    "save": r"(values: tensor\(\)|save|work)\..*|CBOR\.cbor_float",
     "casts": r"(casts|float8)\..*|.*\.Tensor\.astype",
     "zstd": r"zstd\..*|.*\.Tensor\.(iter_)?decoded",
-    "sparse": r"sparse\..*|.*\.open_sparse",
-    "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized)",
+    "sparse": r"sparse\..*|.*\.(open_sparse|COMPONENT)",
+    "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized|QUANT_SCHEME)",
     "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
     "pickles": r".*\.(__reduce__|__(deep)?copy__)",
     "shards": r"shards\..*",
-    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.(Values|PackedTree)|"
-             r"(other files|repr and previews|places|explain|verify|convert|diff|page|vendor|"
-             r"command line)\..*",
-    "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*"}
+    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.(Values|PackedTree)|CBOR\.cbor_float|"
+             r".*\.(COMPONENT|QUANT_SCHEME)|(other files|repr and previews|places|explain|verify|"
+             r"convert|diff|page|vendor|command line)\..*",
+    "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*|CBOR\.cbor_float"}
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
@@ -8831,21 +8847,27 @@ CALLS = {  # what users call of a part
 class Piece:
     """A statement of the module or of a class: its lines, the names it defines and those it uses.
 
-    A class uses what its bases do; what stands in it are `members`, pieces of their own. `lacks`:
-    the part without which a copy does not have it, or "".
+    A class uses what its bases do; what stands in it are `members`, pieces of their own. A copy has
+    it if it has one of `parts`, or if there are none. `doc`: the lines of a function's docstring.
     """
-
-    lacks = ""
 
     def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
         import ast
-        self.title, self.indent = title, "    " if inner else ""
+        import re
+        self.indent, self.defines = "    " if inner else "", defined_names(node)
+        self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
+                      if re.fullmatch(pattern, f"{title}.{name}")]
+        self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        made_by = getattr(getattr(getattr(node, "value", None), "func", None), "id", "")
+        self.has_stub = self.is_code or made_by == "Schema"
         outer = list(getattr(node, "decorator_list", ()))
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
-        self.defines = defined_names(node)
+        self.doc = range(0)
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
+            self.doc = range(node.body[0].lineno, node.body[1].lineno)
         self.members: "List[Piece]" = []
         if isinstance(node, ast.ClassDef) and not inner:
             title += f".{node.name}"
@@ -8855,23 +8877,14 @@ class Piece:
         for one in node.bases if self.members else [node]:
             find_names(one, self.names, self.attributes)
 
-    def is_reached(self, names: Any) -> bool:
-        """Return whether it is kept: also what defines nothing, or what Python calls."""
-        return not self.defines and not self.lacks or bool([
-            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
+    def lacks(self, absent: "List[str]") -> str:
+        """Return one of its parts, if all of them are absent, else ""."""
+        return self.parts[0] if self.parts and set(self.parts).issubset(absent) else ""
 
-    def mark(self, parts: "List[str]") -> None:
-        """Set which of the parts that a copy lacks it belongs to, and those in it."""
-        import re
-        names = [f"{self.title}.{name}" for name in self.defines or [""]]
-        self.lacks = "".join([part for part in parts for name in names
-                              if re.fullmatch(COPY_PARTS[part], name)][:1])
-        for piece in self.members:
-            piece.mark(parts)
-
-    def stub(self) -> str:
-        """Return the line that stands for a function or class that was left out."""
-        return f'{self.indent}{self.defines[0]} = left_out("{self.lacks}")'
+    def is_called(self, names: Any) -> bool:
+        """Return whether it defines one of these names, or one that Python calls."""
+        return bool([name for name in self.defines
+                     if name in names or name[:2] == name[-2:] == "__"])
 
 
 def bound_name(node: Any) -> "Optional[str]":
@@ -8920,65 +8933,57 @@ def split_source(text: str) -> "List[Piece]":
             for node in ast.parse(text).body]
 
 
-def find_kept(pieces: "List[Piece]", wanted: Any, others: Any) -> Any:
-    """Return the pieces that are reached from the names that are wanted.
+def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any, others: Any) -> Any:
+    """Return the pieces that are reached from the names that are wanted, with what they lack.
 
     `others`: the classes of formats that FORMATS and GENERATIONS do not name in a copy.
     """
-    kept: Any = set()
+    kept: "Dict[Piece, str]" = {}
     names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces]
     found = waiting
     while found:
-        found = [pair for pair in waiting if pair[0].is_reached(pair[1])]
+        found = [(piece, known) for piece, known in waiting if piece.is_called(known)
+                 or not piece.defines and not piece.lacks(absent)]
         waiting = [pair for pair in waiting if pair not in found]
         for piece, _ in found:
-            kept.add(piece)
-            if piece.lacks and piece.is_code:
+            kept[piece] = piece.lacks(absent)
+            if kept[piece] and piece.has_stub:
                 continue
-            is_table = piece.defines in (["FORMATS"], ["GENERATIONS"])
-            names.update(piece.names.difference(others if is_table else ()))
-            is_value = piece.indent and not piece.is_code  # of a class: `__bytes__ = tobytes`
-            attributes.update(piece.attributes, piece.names if is_value else ())
+            names.update(piece.names.difference(others if piece.is_table else ()))
+            attributes.update(piece.attributes)
+            if piece.indent and not piece.is_code:  # in a class: `__bytes__ = tobytes`
+                attributes.update(piece.names)
             waiting += [(member, attributes) for member in piece.members]
     return kept
 
 
-def cut_text(text: str, pieces: "List[Piece]", kept: Any) -> str:
-    """Return the lines of what is kept; for each name that is left out and called, one line."""
+def cut_text(text: str, pieces: "List[Piece]", kept: Any, documented: Any) -> str:
+    """Return the lines of what is kept; for each name that is left out and called, one line.
+
+    `documented`: the names whose docstrings stay, of functions; None: all do.
+    """
     import re
     lines: Any = dict(enumerate(text.split("\n"), 1))
-    stubs = [piece for piece in kept if piece.lacks and piece.is_code]
-    members = [member for piece in pieces for member in piece.members]
-    for piece in members + pieces:
-        if piece not in kept or piece in stubs:
-            for at in range(piece.first, piece.last + 1):
-                lines.pop(at, None)
-        if piece in stubs and piece.indent:
-            lines[piece.last] = piece.stub()
-        elif piece.members and piece in kept and not (
-                piece in stubs or kept.intersection(piece.members)):
-            lines[piece.last] = "    pass"
+    place, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
+    lines[place] += "\n\n"
+    for piece in [member for one in pieces for member in one.members] + pieces:
+        lacks = kept.get(piece, "")
+        gone = range(0)
+        if piece not in kept or lacks and piece.has_stub:
+            gone = range(piece.first, piece.last + 1)
+        elif documented is not None and not piece.is_called(documented):
+            gone = piece.doc
+        for at in gone:
+            lines.pop(at, None)
+        stub = f'{piece.indent}{"".join(piece.defines)} = left_out("{lacks}")'
+        if lacks and piece.has_stub and piece.indent:
+            lines[piece.last] = stub
+        elif lacks and piece.has_stub:
+            lines[place] += "\n" + stub
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
-    rows = "".join([piece.stub() + "\n" for piece in pieces if piece in stubs])
-    titles = [piece.title for piece in pieces if piece in kept and not piece.lacks]
-    return "".join([section_text(section, titles, rows)
-                    for section in re.split(r"(?m)^(?=# -- \[)", text)])
-
-
-def section_text(text: str, titles: "List[str]", stubs: str) -> str:
-    """Return the text of a section of a copy; of constants alone without comments, or nothing."""
-    lines = text.split("\n")
-    title = lines[0].strip("# -").partition("] ")[2]
-    if lines[0][:6] == "# -- [" and title not in titles:
-        constants = [line for line in lines[1:] if line and line[0] != "#"]
-        return "\n".join([lines[0], ""] + constants + ["", "", ""]) if constants else ""
-    return text + (stubs + "\n\n") * (title == "left out")
-
-
-def re_sub(pattern: str, new: Any, text: str) -> str:
-    import re
-    return re.sub("(?m)" + pattern, new, text)
+    return "".join([section for section in re.split(r"(?m)^(?=# -- \[)", text)
+                    if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
 
 
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
@@ -8987,47 +8992,44 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     others = [fmt for fmt in FORMATS + GENERATIONS if fmt not in formats and (
         fmt.NAME not in parts or find_format(fmt.FAMILY) not in formats)]
     parts = parts + ["fast"] * ("save" in parts)  # what saves much data, sums it
-    lacks = [part for part in COPY_PARTS if part not in parts]
-    for piece in pieces:
-        piece.mark(lacks)
+    absent = [part for part in COPY_PARTS if part not in parts]
     wanted = [name for part in parts for name in CALLS.get(part, "").split()]
     classes = [type(fmt).__name__ for fmt in others]
-    kept = find_kept(pieces, wanted, classes)
-    known = [name for piece in pieces if piece in kept for name in piece.defines]
-    text = cut_text(text, pieces, kept)
-    text = re_sub(rf"^    ({'|'.join(classes)})\(\),\n", "", text) if classes else text
+    kept = find_kept(pieces, wanted, absent, classes)
+    text = cut_text(text, pieces, kept, None if "tools" in parts else wanted)
+    for name in classes:
+        text = text.replace(f"    {name}(),\n", "", 1)
+    known = [name for piece in kept for name in piece.defines]
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
             ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS[:2]}),
-            ("WITHOUT", lacks)):
+            ("WITHOUT", absent)):
         text = set_value(text, name, value)
     return describe_copy(text, formats, parts)
 
 
 def set_value(text: str, name: str, value: Any) -> str:
     """Return the text with another value of a constant."""
+    import re
     from textwrap import fill
-    return re_sub(rf"^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
+    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
         found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
 def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
-    """Return the text of a copy with a docstring that speaks of what is there."""
+    """Return the text of a copy with a docstring of its own, without what nobody runs."""
     import re
     titles = ", ".join([fmt.TITLE for fmt in formats])
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'    with load("model{formats[0].SUFFIXES[0]}") as file:\n'
              '        print(list(file.values()))\n"""')
     text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
-    if "tools" not in parts:  # nobody runs what is for type checkers
-        text = re_sub(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+else:.*\n((?:    .*\n)+)",
-                      lambda found: found.group(1).replace("    ", ""), text)
-        text = re_sub(r"^    if TYPE_CHECKING:.*\n(?:        .*\n|\n)+|^# (mypy|pyright): .*\n",
-                      "", text)
+    if "tools" not in parts:  # for type checkers
+        text = re.sub(r"(?m)^( *)if TYPE_CHECKING:.*\n(?:\1    .*\n|\n)+(?:else:.*\n    (.*\n))?|"
+                      r"^# (mypy|pyright): .*\n", r"\2", text)
     if not {"save", "tools"}.issubset(parts):  # examples ask for both
-        text = re_sub(r'^( +""".*)\n\n +>>> (?:.*\n)*? +"""', r'\1"""', text)
-        text = re_sub(r'\n\n +>>> (?:.*\n)*?(?= +""")', "\n", text)
-    text = re_sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
+    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     return text.rstrip("\n") + "\n"
 

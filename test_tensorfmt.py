@@ -6497,6 +6497,7 @@ class Reader:
     SIZE = MOST
 
     def read(self):
+        """Return what is known of it to those who read the whole."""
         return self.SIZE
 
     # Nobody calls it.
@@ -6542,8 +6543,12 @@ Frames = left_out("zstd")
 
 
 #: - [6e] zstd -----------------------------------------------------------------------------------
+#
+# What is said of it.
 
 MOST = 5
+
+
 FORMATS = (
     Mag(),
 )
