@@ -1690,7 +1690,7 @@ class PackedTree:
     """A region: a MessagePack value, which a Schema explains; bytes in it are not read."""
 
     def __init__(self, source: Any, schema: Any) -> None:
-        self.source, self.schema, self.path = source, schema, ()
+        self.source, self.schema, self.path, self.at = source, schema, (), 0
 
     def fields(self) -> Any:
         return MessagePack(self.source, lazy=True).walk(self.schema, doc=self.schema.doc)
@@ -2988,7 +2988,7 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: Any) -> bool:
         """Return whether dtype, shape, bytes and custom attributes are the same."""
         if self is other:
             return True
