@@ -5646,7 +5646,7 @@ class HostileTest(TestCase):
         self.assertEqual((len(tables(4)), len(strings(2))), (4, 2))
         for call, row, field in [
                 (tables, (1000,), "x[9].table"), (tables, (10,), "x[6].table"),
-                (strings, (4,), "x[3]")]:
+                (strings, (4,), "x[2]")]:
             error = error_of(Unsupported, call, *row)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
