@@ -1787,34 +1787,6 @@ class FileTest(FolderCase):
         stream.read, stream.seek, stream.tell = data.read, data.seek, data.tell
         self.assertEqual(load(stream)["w"].tolist(), [1.5])
 
-    @about("ztensor")
-    @full
-    def test_a_source_that_opens_and_has_no_path(self):
-        import zipfile
-        data, opened = dumps({"w": F32}, format="ztensor"), []
-
-        class Traversable:  # as importlib.resources has them
-            name = "m.zt"
-
-            def open(self, mode="r", **options):
-                opened.append((mode, io.BytesIO(data)))
-                return opened[-1][1]
-        item = load(Traversable())["w"]
-        self.assertEqual((item.tolist(), item.zero_copy, item.offset), (
-            [1.5], sys.byteorder == "little", 64))
-        self.assertEqual([(mode, stream.closed) for mode, stream in opened], [("rb", True)])
-        self.assertEqual(tensorfmt.detect(Traversable()), "ztensor")
-        self.assertTrue(tensorfmt.verify(Traversable()))
-        self.assertEqual(load(Traversable()).path, "m.zt")
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("a/m.zt", data)
-            if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
-                self.assertEqual(load(zipfile.Path(archive, "a/m.zt"))["w"].tolist(), [1.5])
-        self.assertIn("a source is a path", str(error_of(TypeError, load, object())))
-        Traversable.__enter__ = None  # one that wants to be entered gives its stream then
-        self.assertIn("a source is a path", str(error_of(TypeError, load, Traversable())))
-
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import pickle
         import zipfile
@@ -2438,7 +2410,7 @@ class TensorTest(TestCase):
                 (masked, "a masked array: .filled(value) says what stands where nothing is"),
                 (1j, "cannot make a tensor of complex"),
                 (type("Array", (), {"dtype": "complex128"})(),
-                 "complex128 is not a dtype here; take .real and .imag"),
+                 "cannot make a tensor of Array of complex128; take .real and .imag"),
                 ({"b": 1, 2: 3, "c": 4}, "cannot make a tensor of dict; flatten it: "
                  '{"NAME.b": ..., "NAME.2": ...}'),
                 ({"dtype": "a"}, 'cannot make a tensor of dict; flatten it: {"NAME.dtype": ...}'),
@@ -2862,8 +2834,6 @@ class EqualTest(TestCase):
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E2M3", b"123457"))
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E3M2"))
         self.assertFalse(opaque("X" * 70 + "1") == opaque("X" * 70 + "2"))  # as messages cut them
-        array = tensorfmt.opaque_tensor(memoryview(bytes(8)).cast("B", (1, 8)), "float4_e2m1fn_x2")
-        self.assertTrue(load(dumps({"w": array}, format="safetensors"))["w"] == array)
         quantized = [load(one_burnpack(dtype=scheme(name), shape=[4]))["a"]
                      for name in ("Q8S", "Q8S", "E4M3")]
         self.assertEqual([item == quantized[0] for item in quantized], [True, True, False])
@@ -6034,7 +6004,7 @@ class ModuleTest(TestCase):
             found += ["line %d: %s" % (line, value) for _, value in ast.iter_fields(node)
                       if isinstance(value, (str, bytes)) and word.search(str(value))]
         self.assertEqual([text.split(": ")[1] for text in sorted(found)],
-                         ["safetensors"] * 2)  # in opaque_tensor() and is_idle()
+                         ["safetensors"])  # in is_idle()
 
     def test_doctests(self):
         import doctest
@@ -6916,12 +6886,6 @@ class PartsTest(TestCase):
 @about("ztensor")
 @full
 class ArraysAndDigestsTest(PeerCase):
-    def test_complex_numbers_of_any_byte_order(self):
-        view = memoryview(bytes(range(8)))
-        for native, wanted in ("<", bytes(range(8))), (">", b"\3\2\1\0\7\6\5\4"):
-            with Changed(tensorfmt, "NATIVE", native):
-                self.assertEqual(tensorfmt.opaque_tensor(view, "complex64").raw, wanted)
-
     def test_xxh3_is_the_same_in_any_blocks(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
@@ -7073,10 +7037,8 @@ class ArraysAndDigestsTest(PeerCase):
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
-        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
-        item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
-        self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
-        self.assertEqual(bytes(item.raw), struct.pack("<4f", 3, 0, 1, 2))
+        for code in "c8", "c16":
+            self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, code))))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
@@ -7220,14 +7182,10 @@ class TrustTest(FolderCase):
                 return memoryview(bytes(8 * nbytes)).cast("Q")  # len() is what was asked for
         self.assertIn("asked for", str(error_of(OSError, load, More(good))))
 
-        class Numbers(io.BytesIO):
-            def read(self, nbytes=-1):
-                return list(super().read(nbytes))
-        self.assertIn("does not give bytes", str(error_of(TypeError, load, Numbers(good))))
-
         class NoTell:
             read = seek = None
-        self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, NoTell())))
+        for wrong in NoTell(), object():
+            self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, wrong)))
 
     def test_attrs_that_are_called_like_arguments(self):
         given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None}
