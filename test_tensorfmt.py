@@ -2118,11 +2118,6 @@ class RoundTripTest(TestCase):
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
-        with Changed(tensorfmt, "BLOCK", 1000):
-            for m, n, sizes in ((100, 300, [4000] * 7 + [2000]), (100, 40, [1000] * 4),
-                                (100, 41, [4000, 100]), (5, 2000, [2560] * 3 + [2320])):
-                item = tensorfmt.transpose(tensor(bytes(m * n), "int8", (m, n)))
-                self.assertEqual([len(block) for block in item.iter_bytes()], sizes)
 
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
