@@ -6621,8 +6621,8 @@ def find_format(name: Any) -> "Format":
 def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix.
 
-    Later generations are asked first, and those without a magic last: `00 01 00` in the size of a
-    safetensors header is a version in other files.
+    Later generations are asked first, and those without a magic last: any bytes may be the size of
+    a safetensors header, and `00 01 00` in it is a version in other files.
     """
     head = source.read(0, 64)
     for magic, lacks in ABSENT.items():
@@ -6630,8 +6630,10 @@ def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
             what = f"this copy was made without {lacks}"
             raise Unsupported(what, 0, "magic", None, source.path)
     wanted = None if name is None else find_format(name)
-    for fmt in GENERATIONS + tuple(reversed(FORMATS)):
-        if fmt.detect(head) and (wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY)):
+    known = GENERATIONS + tuple(reversed(FORMATS))
+    marked = [fmt for fmt in known for magic in fmt.MAGICS if head[:len(magic)] == magic]
+    for fmt in marked + [fmt for fmt in known if fmt.detect(head)]:
+        if wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY):
             return fmt
     if wanted is not None:
         return wanted

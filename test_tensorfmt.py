@@ -1457,7 +1457,9 @@ class GoldenTest(FolderCase):
         for head, kind in [(data, kind) for kind, _, data, _ in FILES] + [
                 (b"", None), (b"PK\3\4", None), (b"\x93NUMPY", None), (b"MAG&", "mag"),
                 (b"ZTEN1000", "ztensor"), (b"BURN", "burnpack"),
-                (b"\x89ZT2\r\n\x1a\n", "ztensor"), (b"\0\1\0", "primitiv")] + [
+                (b"\x89ZT2\r\n\x1a\n", "ztensor"), (b"\0\1\0", "primitiv"),
+                (b"MAG!\1\0\0\0{", "mag"), (b"TBS1\0\0\0\0{", "tensorbuffers"),  # no sizes
+                (b"\1\0\0\0\0\0\0\0{", "safetensors")] + [
                 (bytes([0, 1, 0xCD, n, 0]), "primitiv" if n < 5 else None) for n in range(1, 6)]:
             self.assertEqual(tensorfmt.detect(head), kind, head[:20])
 

@@ -912,7 +912,8 @@ class GenerationsTest(FolderCase):
         if not wheels:
             self.skipTest("no wheels: `.ci/run generations` installs them")
         for wheel, text, kind, version, written in wheels:
-            dtypes = ["int32", "float32", "bool"] if version == 1 else tensorfmt.Mag300.DTYPES
+            dtypes = ["int32", "float32", "bool"] if version == 1 else list(
+                tensorfmt.Mag300.DTYPES)
             for seed in range(6):
                 model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.mag")
                 with self.subTest(wheel=wheel, seed=seed):
