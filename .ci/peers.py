@@ -469,85 +469,54 @@ class WorkersTest(FolderCase):
         check_workers(self, 2000, ray.get([task.remote(item) for item in self.items]))
 
 
-SERVER = """daemon off; worker_processes 1; pid nginx.pid; error_log stderr; %s events {}
-http {
-    log_format short "$request_method $status $body_bytes_sent $request_uri"; access_log log short;
-    client_body_temp_path .; proxy_temp_path .; fastcgi_temp_path .; uwsgi_temp_path .;
-    scgi_temp_path .; server {
-        listen 127.0.0.1:%d; root .; location /whole/ { alias ./; max_ranges 0; } } }
-"""
-
-
 @full
 class RemoteTest(TestCase):
-    """Files behind a real web server, through fsspec."""
+    """Files behind a web server, through fsspec."""
 
     def setUp(self):
-        import socket
-        from shutil import which
-        from subprocess import Popen
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+        from threading import Thread
         self.fsspec = PeerTest.peer(self, "fsspec")
         PeerTest.peer(self, "aiohttp")  # its HTTP
-        nginx = which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
-        if nginx is None:
-            self.assertFalse(os.environ.get("TENSORFMT_PEERS"), "no nginx")
-            self.skipTest("no nginx")
-        self.folder = folder_for(self)
-        write_file(os.path.join(self.folder, "who"), self.folder.encode())
-        for _ in range(5):  # another process may take the port before the server does
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            self.url, self.seen = "http://127.0.0.1:%d/" % port, 0
-            write_file(os.path.join(self.folder, "conf"), (SERVER % (
-                "user root;" if os.geteuid() == 0 else "", port)).encode())
-            self.server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
-            self.addCleanup(self.server.wait)
-            self.addCleanup(self.server.terminate)
-            self.wait_for(lambda: self.server.poll() is not None or self.answers(), "answer")
-            if self.server.poll() is None:
-                break
-        self.assertIsNone(self.server.poll(), "nginx ended")
+        self.folder, self.seen, test = folder_for(self), [], self
+
+        class Handler(BaseHTTPRequestHandler):
+            """Gives ranges of files, but under /whole/, and notes (method, status, bytes)."""
+
+            def do_GET(self):
+                whole, _, name = self.path[1:].rpartition("/")
+                data = read_file(os.path.join(test.folder, name))
+                first, last, status = 0, len(data) - 1, 200
+                if "Range" in self.headers and not whole:
+                    words = self.headers["Range"].split("=")[1].split("-")
+                    first, last, status = int(words[0]), min(last, int(words[1] or last)), 206
+                body = data[first:last + 1]
+                test.seen.append((self.command, status, len(body)))
+                self.send_response(status)
+                self.send_header("Content-Length", len(body))
+                if status == 206:
+                    self.send_header("Content-Range", "bytes %d-%d/%d" % (first, last, len(data)))
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+            do_HEAD = do_GET
+
+            def log_message(self, *args):
+                pass
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d/" % server.server_port
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        for call in server.server_close, thread.join, server.shutdown:  # the last one first
+            self.addCleanup(call)
+        write_file(os.path.join(self.folder, "page"), b"<html>no tensors")
         for kind in MANY:
             tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
 
-    def wait_for(self, call, what):
-        """Call until that returns something; return it, or fail after a minute."""
-        from time import monotonic, sleep
-        end = monotonic() + 60
-        while monotonic() < end:
-            found = call()
-            if found:
-                return found
-            sleep(0.01)
-        return self.fail("no %s after 60 s; nginx %s, its log:\n%s" % (what, (
-            "runs" if self.server.poll() is None else "has ended"), self.log()[-2000:]))
-
-    def answers(self):
-        """Return whether our server is up, and not one of another test at its port."""
-        try:
-            return self.fetch("who") == self.folder.encode()
-        except OSError:
-            return False
-
-    def fetch(self, name):
-        from urllib.request import urlopen
-        with urlopen(self.url + name, timeout=60) as answer:
-            return answer.read()
-
-    def log(self):
-        path = os.path.join(self.folder, "log")
-        return read_file(path).decode() if os.path.exists(path) else ""
-
     def requests(self):
         """Return (method, status, bytes) of the requests since the last call."""
-        last = "/conf?%d" % self.seen  # a line that ends what is new
-        self.fetch(last[1:])
-        text = self.wait_for(lambda: [self.log()] if " %s\n" % last in self.log() else [],
-                             "line of %s" % last)[0]  # the server writes it a bit later
-        rows = text[:text.index(" %s\n" % last)].split("\n")[self.seen:-1]
-        self.seen += len(rows) + 1
-        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows]
+        rows, self.seen[:] = list(self.seen), []
+        return rows
 
     def open(self, name):
         return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="readahead")
@@ -576,7 +545,7 @@ class RemoteTest(TestCase):
         with urlopen(self.url + "burnpack") as answer:
             self.assertRaises(ValueError, load, answer)  # of Python: it does not seek
             self.assertEqual(len(load(answer.read())), 500)
-        with self.open("conf") as stream:
+        with self.open("page") as stream:
             self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
 
     def test_readme(self):
