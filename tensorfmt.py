@@ -7027,7 +7027,8 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     view, found = typed_view(data)
     own = getattr(data, "dtype", None)
     # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-    if found is None or found == "uint8" and getattr(own, "char", "B") != "B":
+    if found is None or found == "uint8" and own is not None and (
+            getattr(own, "char", "") != "B"):
         view, found = view_of_array(data, str(own).split(".")[-1], dtype)
     if isinstance(view, Tensor):
         return view
