@@ -37,7 +37,7 @@ Contents (the banners of the sections below; search for a number)
     [2] errors, text           FormatError, Unsupported; what messages are made of
     [2b] left out              what stands in a copy for what it lacks
     [3] dtypes                 element types, values <-> bytes, byte order
-    [3b] float8                8-bit floats: casts by tables
+    [3b] float8                8-bit floats and their codes
     [4] other files            what a file of no known format looks like
     [5] sources                where bytes come from: a buffer, a mapped file, a stream
     [6a] CBOR                  RFC 8949
@@ -114,12 +114,12 @@ __all__ = [
 
 # -- [1] platform ----------------------------------------------------------------------------------
 
+import os
 import sys
 from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
                         Sequence, Set, Tuple, Type, Union, ValuesView)
 
@@ -140,17 +140,12 @@ if BOARD:  # its dict has no order, and there are no threads
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
     StructError: Any = ValueError
-    try:
-        import os
-    except ImportError:  # a board without files
-        globals()["os"] = None
 
     class RLock:
         def __enter__(self, *error: Any) -> None:
             pass
         __exit__ = __enter__
 else:
-    import os
     from _thread import RLock  # type: ignore[assignment]
     from struct import error as StructError
     Map = dict
@@ -577,11 +572,10 @@ def minifloat(kind: str, code: int) -> float:
 
 
 class Float8:
-    """The values of a dtype of 8-bit floats; tables are made when they are first needed."""
+    """A dtype of 8-bit floats; the tables of values and codes are made when they are needed."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.values, self.codes = kind, [], b""  # type: str, List[float], bytes
-        self.tables: "Dict[str, List[bytes]]" = {}  # dtype -> of each byte of its elements
 
     def unpack(self, data: Any) -> "List[float]":
         self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
@@ -614,17 +608,6 @@ class Float8:
             steps = round(size * 2.0 ** (digits + 1 - exponent))
             code = min(steps + (exponent + bias - 2 << digits), infinity or code)
         return code | 128 if negative and (code or 128 not in nans) else code
-
-    def widen(self, data: Any, dtype: str) -> Any:
-        """Return codes as the bytes of other floats: by a table for each byte of their values."""
-        size = ITEMSIZE[dtype]
-        if dtype not in self.tables:
-            packed = pack_values(dtype, self.unpack(range(256)))
-            self.tables[dtype] = [packed[i::size] for i in range(size)]
-        out = bytearray(size * len(data))
-        for i, table in enumerate(self.tables[dtype]):
-            out[i::size] = bytes(data).translate(table)
-        return out
 
 
 FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
@@ -670,11 +653,10 @@ def looks_like(head: bytes) -> str:
         return "it looks like " + looks[0]
     if head and not head.strip(b"\0"):
         return "it begins with zeros: a download that stopped?"
-    texts = [decode_text(head[:len(head) - cut]) for cut in range(4)]  # a letter may be cut
-    text = " ".join(([text for text in texts if text] + [""])[0].split())
-    noun = "JSON" if text[:1] in ("{", "[") else "the text"
-    shown = safe_repr(truncate(text, 100))
-    return f"it is {noun} {shown}" if text and text.isprintable() else ""
+    text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())  # a letter was cut
+    if not text or "\ufffd" in text or not text.isprintable():
+        return ""
+    return f"it is {'JSON' if text[0] in '{[' else 'the text'} {safe_repr(truncate(text, 100))}"
 
 
 def dangling_link(path: str) -> str:
@@ -723,7 +705,7 @@ class Buffer(AnySource):
     def __init__(self, data: Any, has_offsets: bool = False, path: Any = None,
                  file_id: Any = None) -> None:
         view: Any = memoryview(data)
-        if not BOARD:
+        if hasattr(view, "cast"):  # not on boards
             try:
                 view = view.cast("B")
             except (TypeError, ValueError):  # it has gaps, no elements, or a format like ">H"
@@ -771,15 +753,13 @@ class Stream(AnySource):
     def _read_parts(self, offset: int, nbytes: int) -> bytes:
         parts = []
         while nbytes > 0:  # read() may give fewer bytes than it is asked for
-            part = self._stream.read(nbytes) or b""
-            if not isinstance(part, (bytes, bytearray, memoryview)):
-                raise TypeError("the stream does not give bytes; open it in binary mode")
-            parts.append(bytes(part))
-            nbytes -= len(parts[-1])
-            offset += len(parts[-1])
-            if not parts[-1]:
+            part = bytes(self._stream.read(nbytes) or b"")
+            if not part:
                 what = f"the stream ended {nbytes} bytes early: it has shrunk"
                 raise FormatError(what, offset, path=self.path)
+            parts.append(part)
+            nbytes -= len(part)
+            offset += len(part)
         if nbytes < 0:
             raise OSError("the stream gives more than it was asked for")
         return b"".join(parts)
@@ -857,9 +837,6 @@ def open_source(source: Any, mmap: bool = True) -> Any:
         return Buffer(source, has_offsets=True)
     except TypeError:
         lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
-    if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
-        with source.open("rb") as stream:  # zipfile.Path: to seek in a deflated member takes long
-            return Buffer(stream.read(), True, getattr(source, "name", None))
     if lacks or hasattr(source, "encoding"):
         raise TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
                         f'"rb")), not {type(source).__name__}')
@@ -2642,17 +2619,13 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Bl
         return
     n = dims[0]
     rows = max(1, BLOCK * n // nbytes)
-    if steps[0] == itemsize and n > 4 * rows:  # so many lie together: longer runs
-        rows = max(rows, min(4 * rows, 512 // itemsize))
     for start in range(0, n, rows):
         args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
         yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
 
 
-def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
+def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytearray:
     """Return one block of gather(): loops outside, the longest dimension as one slice."""
-    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        return turn_block(view, first, dims, steps, itemsize)
     out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
     longest = dims.index(max(dims))
     n, step, place = dims[longest], steps[longest], places[longest]
@@ -2664,25 +2637,11 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
     code: Any = BITS_CODE[itemsize]
     target, source = [memoryview(data).cast(code) for data in (out, view)]
     place, step = place // itemsize, step // itemsize
-    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
-    for i in range(0, n, tile):
-        count = min(tile, n - i)
-        for to, at in starts:
-            to, at = to // itemsize + i * place, at // itemsize + i * step
-            stop = at + count * step
-            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
+    for to, at in starts:
+        to, at = to // itemsize, at // itemsize
+        stop = at + n * step
+        target[to:to + n * place:place] = source[at:None if stop < 0 else stop:step]
     return out
-
-
-def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
-    from array import array
-    n, starts = dims[0], [first]
-    for count, step in zip(dims[1:], steps[1:]):
-        starts = [at + i * step for at in starts for i in range(count)]
-    data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
-    return b"".join([items[i::n] for i in range(n)])
 
 
 # -- [7a] Tensor, File -----------------------------------------------------------------------------
@@ -6662,8 +6621,8 @@ def find_format(name: Any) -> "Format":
 def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
     """Return the format by name, else by the leading bytes, never by the suffix.
 
-    Later generations are asked first, and those without a magic last: `00 01 00` in the size of a
-    safetensors header is a version in other files.
+    Later generations are asked first, and those without a magic last: any bytes may be the size of
+    a safetensors header, and `00 01 00` in it is a version in other files.
     """
     head = source.read(0, 64)
     for magic, lacks in ABSENT.items():
@@ -6671,8 +6630,10 @@ def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
             what = f"this copy was made without {lacks}"
             raise Unsupported(what, 0, "magic", None, source.path)
     wanted = None if name is None else find_format(name)
-    for fmt in GENERATIONS + tuple(reversed(FORMATS)):
-        if fmt.detect(head) and (wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY)):
+    known = GENERATIONS + tuple(reversed(FORMATS))
+    marked = [fmt for fmt in known for magic in fmt.MAGICS if head[:len(magic)] == magic]
+    for fmt in marked + [fmt for fmt in known if fmt.detect(head)]:
+        if wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY):
             return fmt
     if wanted is not None:
         return wanted
@@ -6800,12 +6761,10 @@ def widen_float16(data: Any) -> Any:
     first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
     second |= int.from_bytes(low.translate(HALF_UPPER), "little")
     out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
-    out[3::4] = tops = high.translate(HALF_TOP)
+    out[3::4] = high.translate(HALF_TOP)
     small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
     if small:  # subnormal numbers: float32 has them with another exponent
         flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
-            return pack_values("float32", unpack_values("float16", data))
         i = flags.find(1)
         while i >= 0:
             out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
@@ -6823,8 +6782,6 @@ def cast_block(data: Any, old: str, new: str) -> Any:
         return widen_float16(data)
     if old == "float32" and new == "bfloat16":
         return narrow_float32(data)
-    if old in FLOAT8 and new in FLOAT_DIGITS:
-        return FLOAT8[old].widen(data, new)
     if old == "float32" and new in FLOAT8:
         return FLOAT8[new].narrow(data)
     return pack_values(new, unpack_values(old, data))
@@ -6903,25 +6860,45 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 
 # -- [9b] arrays -----------------------------------------------------------------------------------
 
-OPAQUE = {"complex64": "C64", "float4_e2m1fn_x2": "F4"}  # types whose bytes safetensors can hold
+
+REMEDIES = {"O": '; .astype("float64") if these are numbers', "c": "; take .real and .imag",
+            "m": '; .astype("int64") counts their units'}  # by the kind of a dtype of numpy
+REMEDIES["M"] = REMEDIES["m"]
+TEXT_REMEDY = "; text goes to metadata=, or as bytes: tensor(text.encode())"
 
 
-def view_of_array(data: Any, dtype: str) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, or a Tensor; and its dtype."""
-    if dtype == "complex128":
-        raise TypeError(f"{dtype} is not a dtype here; take .real and .imag")
-    if hasattr(data, "detach"):  # torch: from any device; conjugated or negative bits as they are
-        data = data.detach().cpu().resolve_neg().resolve_conj()
-    elif dtype in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
-        return new_tensor(dtype, tuple(data.shape), data.tobytes()), dtype  # another copy's Tensor
+def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
+    """Return a memoryview of an array of any library, or a Tensor; and its dtype. Or TypeError.
+
+    `name`: that of its dtype; `wanted`: which dtype the user says it has, or None.
+    """
+    given = data
+    if hasattr(data, "detach"):  # torch: from any device
+        data = data.detach().cpu().resolve_neg()
+    elif name in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
+        return new_tensor(name, tuple(data.shape), data.tobytes()), name  # another copy's Tensor
+    dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
     no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
-    if (no_code or dtype[-3:] == "_x2") and hasattr(data, "view"):  # not a buffer
-        bits = f"int{8 * ITEMSIZE.get(dtype, 1)}"
+    if no_code and hasattr(data, "view"):  # it is no buffer
+        bits = f"int{8 * ITEMSIZE[dtype]}"
         data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     view, found = typed_view(data.__array__() if hasattr(data, "__array__") else data)
-    if dtype in OPAQUE:
-        return opaque_tensor(view, dtype), dtype
+    if view is None or not (no_code or found):
+        raise TypeError(unfit_message(given, name))
     return view, dtype if no_code else found
+
+
+def unfit_message(data: Any, name: str) -> str:
+    """Return why a value is no tensor, and what to do."""
+    dtype = getattr(data, "dtype", None)
+    what = f"cannot make a tensor of {type(data).__name__}"
+    what += "" if dtype is None else f" of {name}"
+    if hasattr(data, "items"):
+        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
+        return f"{what}; flatten it: {{{', '.join(names)}}}"
+    kind = "c" if name[:7] == "complex" else getattr(dtype, "kind", "")
+    is_text = isinstance(data, str) or kind in ("U", "S", "T")
+    return what + (TEXT_REMEDY if is_text else REMEDIES.get(kind, ""))
 
 
 def dtype_of_bits(code: str, wanted: Any) -> str:
@@ -6939,12 +6916,13 @@ def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
     import numpy
     known, size = sys.modules.get("ml_dtypes"), item.itemsize or 1
     no_code = item.itemsize and item.dtype not in STRUCT_CODE  # numpy alone has no such dtype
-    widened = no_code and dtype is not None and not known
+    other = no_code and dtype is not None and not (
+        known and numpy.dtype(dtype).name == item.dtype)
     swapped = no_code and size > 1 and item.byteorder != NATIVE
-    if copy is False and (widened or swapped or item.encoding != "raw"):
+    if copy is False and (other or swapped or item.encoding != "raw"):
         raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
     array: Any = item if item.encoding == "raw" else item.contiguous()
-    if widened:
+    if other and not known:
         array = array.astype("float32")
     elif no_code:
         bits = numpy.asarray(array.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
@@ -6971,18 +6949,6 @@ def to_dlpack(item: Tensor, options: Facts) -> Any:
     if copied:  # torch takes no negative strides, old libraries nothing read-only
         array = array.copy()
     return array.__dlpack__(**options)
-
-
-def opaque_tensor(view: Any, dtype: str) -> Tensor:
-    """Return an array of a type without values here, for the format that holds its bytes."""
-    shape, raw = view.shape, view.tobytes()
-    if NATIVE == ">" and dtype == "complex64":
-        raw = swap(raw, 4)
-    if dtype.endswith("_x2"):
-        shape = shape[:-1] + (2 * shape[-1],)
-    code = OPAQUE[dtype]
-    return Tensor("", None, shape, Buffer(raw), 0, len(raw), format="safetensors",
-                  unreadable=no_values(dtype, code), attrs=Map(st_dtype=code))
 
 
 # -- [9c] values: tensor() -------------------------------------------------------------------------
@@ -7014,17 +6980,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
         if count_elements(shape) != made.size or [n for n in shape if n < 0]:
             raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
         made = made.contiguous().copy(shape=shape)
-    return with_custom(made, custom) if custom else made
-
-
-def with_custom(item: Tensor, custom: Facts) -> Tensor:
-    """Return a tensor with attributes of the user; of a file whose format has them: as its own."""
-    known = find_format(item.format).TENSOR_ATTRS if item.format else None
-    if known and not [key for key in custom if key not in known]:
-        item.attrs.update(custom)
-        return item
-    made = item if known is None else item.copy(attrs=Map(), format=None)
-    made.custom.update(custom)
+    if custom:  # instead of the attributes of a file
+        made = made.copy(attrs=None, custom=Map(made.custom, **custom), format=None)
     return made
 
 
@@ -7037,12 +6994,6 @@ def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
     else:
         made = tensor_of_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(dtype)
-
-
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
-    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
-    ("O", '; .astype("float64") if these are numbers'),
-    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 
 
 def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
@@ -7061,7 +7012,7 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
         values = [item.item() if hasattr(item, "item") else item for item in level]
         types = set([type(item) for item in values])
     for one in types - {int, float, bool}:
-        raise ValueError(f"{one.__name__} among the numbers{REMEDIES['U'] if one is str else ''}")
+        raise ValueError(f"{one.__name__} among the numbers{TEXT_REMEDY if one is str else ''}")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
@@ -7073,47 +7024,24 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
-    view, found = view_of(data, dtype)
+    view, found = typed_view(data)
+    own = getattr(data, "dtype", None)
+    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+    if found is None or found == "uint8" and own is not None and (
+            getattr(own, "char", "") != "B"):
+        view, found = view_of_array(data, str(own).split(".")[-1], dtype)
     if isinstance(view, Tensor):
         return view
-    if dtype and found == "uint8" and view.ndim == 1 and not (
-            hasattr(data, "dtype") or hasattr(data, "typecode")):
-        return tensor_of_raw(view, dtype)
+    if dtype and found == "uint8" and view.ndim == 1 and own is None and not (
+            hasattr(data, "typecode")):  # raw
+        if len(view) % ITEMSIZE[dtype]:
+            raise ValueError(f"{len(view)} bytes are not a whole number of {dtype}")
+        return new_tensor(dtype, (len(view) // ITEMSIZE[dtype],), view)
     if found == "uint16" and dtype in ("float16", "bfloat16"):
         raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
                          f'bits, tensor(x).astype("{dtype}") if they are the values')
     byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
-
-
-def tensor_of_raw(data: Any, dtype: str) -> Tensor:
-    """Return a Tensor of the little-endian bytes of elements."""
-    if len(data) % ITEMSIZE[dtype]:
-        raise ValueError(f"{len(data)} bytes are not a whole number of {dtype}")
-    return new_tensor(dtype, (len(data) // ITEMSIZE[dtype],), data)
-
-
-def view_of(data: Any, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of a buffer or an array, or a Tensor; its dtype. TypeError if unfit.
-
-    `wanted`: which dtype the user says it has, or None.
-    """
-    view, found = typed_view(data)
-    dtype = getattr(data, "dtype", None)
-    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-    if found is not None and (dtype is None or found != "uint8" or
-                              getattr(dtype, "char", "") == "B"):
-        return view, found
-    name = str(dtype).split(".")[-1]
-    view, found = view_of_array(data, dtype_of_bits(name, wanted) if name[:2] == "|V" else name)
-    if view is not None and found is not None:
-        return view, found
-    what = type(data).__name__ + ("" if dtype is None else f" of {str(dtype).split('.')[-1]}")
-    remedy = REMEDIES.get("U" if isinstance(data, str) else getattr(dtype, "kind", ""), "")
-    if hasattr(data, "items"):
-        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
-        remedy = f"; flatten it: {{{', '.join(names)}}}"
-    raise TypeError(f"cannot make a tensor of {what}{remedy}")
 
 
 # -- [9d] repr and previews ------------------------------------------------------------------------

@@ -1457,7 +1457,9 @@ class GoldenTest(FolderCase):
         for head, kind in [(data, kind) for kind, _, data, _ in FILES] + [
                 (b"", None), (b"PK\3\4", None), (b"\x93NUMPY", None), (b"MAG&", "mag"),
                 (b"ZTEN1000", "ztensor"), (b"BURN", "burnpack"),
-                (b"\x89ZT2\r\n\x1a\n", "ztensor"), (b"\0\1\0", "primitiv")] + [
+                (b"\x89ZT2\r\n\x1a\n", "ztensor"), (b"\0\1\0", "primitiv"),
+                (b"MAG!\1\0\0\0{", "mag"), (b"TBS1\0\0\0\0{", "tensorbuffers"),  # no sizes
+                (b"\1\0\0\0\0\0\0\0{", "safetensors")] + [
                 (bytes([0, 1, 0xCD, n, 0]), "primitiv" if n < 5 else None) for n in range(1, 6)]:
             self.assertEqual(tensorfmt.detect(head), kind, head[:20])
 
@@ -1621,17 +1623,14 @@ class FileTest(FolderCase):
         for _, title, data, wanted in FILES:
             write_file(self.path, data)
             with self.subTest(file=title), load(self.path) as file:
-                again = pickle.loads(pickle.dumps(file))
-                GoldenTest.check(self, again, wanted)
-                again.close()
+                with pickle.loads(pickle.dumps(file)) as again:
+                    GoldenTest.check(self, again, wanted)
                 readable = [item for item in file.values() if not zstd_missing(item)]
                 for held in readable + [item.contiguous() for item in readable
                                         if item.dtype != "qfloat"]:
                     got = pickle.loads(pickle.dumps(held))
-                    self.assertEqual((got.name, got.dtype, got.shape),
-                                     (held.name, held.dtype, held.shape))
-                    self.assertEqual(got.tobytes(), held.tobytes())
-                    self.assertSame(got.attrs, held.attrs)
+                    self.assertSame(*[(t.name, t.dtype, t.shape, t.tobytes(), t.attrs)
+                                      for t in (got, held)])
                     if held.offset is not None:
                         self.assertEqual(got.offset, held.offset)
         item = tensor([[1, 2, 3], [4, 5, 6]], "int16")  # in memory: by value
@@ -1645,29 +1644,23 @@ class FileTest(FolderCase):
             self.assertEqual(again.attrs["missing"], ["w"])
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
-        import gc
         import pickle
         tensorfmt.save(self.path, {"w": tensor(bytes(400000), "float32", (100, 1000))})
         with load(self.path) as file:
             part, whole = pickle.dumps(file["w"][3:5, ::10]), pickle.dumps(file["w"])
         self.assertTrue(max(len(part), len(whole)) < 1000)
-        self.assertEqual(pickle.loads(part).shape, (2, 100))
-        self.assertEqual(pickle.loads(part).tobytes(), bytes(800))
-        gc.collect()  # while one lives, all see the file that it opened
-        tensorfmt.save(self.path, {"w": tensor(bytes(4), "float32")})
-        self.assertIn("has changed", str(error_of(ValueError, pickle.loads(whole).tobytes)))
+        again = pickle.loads(part)
+        self.assertEqual((again.shape, again.tobytes()), ((2, 100), bytes(800)))
         memory = tensor(bytes(400000), "float32", (100, 1000))[5]
         self.assertTrue(3900 < len(pickle.dumps(memory)) < 5000)  # its own elements only
         error_of(TypeError, pickle.dumps, load(golden("seed_basic.mag")))
         go_to(self, self.folder)
         tensorfmt.save("a.mag", {"w": tensor([1.0], "float32")})
-        file = load("a.mag", mmap=False)
-        os.chdir(HERE)
-        again = pickle.loads(pickle.dumps(file))
-        self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
-        self.assertEqual(pickle.loads(pickle.dumps(file["w"])).tolist(), [1.0])
-        file.close()
-        again.close()
+        with load("a.mag", mmap=False) as file:
+            os.chdir(HERE)
+            with pickle.loads(pickle.dumps(file)) as again:
+                self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
+            self.assertEqual(pickle.loads(pickle.dumps(file["w"])).tolist(), [1.0])
 
     def test_pickles_of_one_file_share_a_source(self):
         import gc
@@ -1677,7 +1670,6 @@ class FileTest(FolderCase):
         with load(self.path) as file, load(self.path, mmap=False) as other:
             alone, again = [pickle.dumps(item) for item in file.values()], pickle.dumps(file)
             third = pickle.dumps(other["t1"])
-        self.assertTrue(max(map(len, alone)) < 1000)
         items = [pickle.loads(data) for data in alone]
         self.assertEqual([item[0] for item in items], list(range(50)))
         self.assertEqual(len(set([id(item.source) for item in items])), 1)
@@ -1686,7 +1678,7 @@ class FileTest(FolderCase):
             self.assertEqual(file["t7"].tolist(), [7.0])
         self.assertEqual(items[8].tolist(), [8.0])
         del items
-        gc.collect()
+        gc.collect()  # while one lives, all see the file that it opened
         self.assertEqual(len(tensorfmt.PickledFile.shared), 0)
         for now in (rows, dict(rows, more=1)):
             tensorfmt.save(self.path, now)
@@ -1718,7 +1710,6 @@ class FileTest(FolderCase):
                 with ProcessPoolExecutor(1, **options) as pool:
                     check_workers(self, 60, list(pool.map(keep_in_worker, file.values())))
 
-    @full
     def test_copies_need_no_path(self):
         from copy import copy, deepcopy
         values = {"w": F32, "v": tensor([[3, 4], [5, 6]], "float32")}
@@ -1732,10 +1723,8 @@ class FileTest(FolderCase):
                         tensorfmt.save(path, {"w": tensor([9.0] * 9, "float32")}, format=kind)
                     name, item = list(file.items())[-1]
                     wanted = few[name].tolist()
-                    for made in (copy(item), deepcopy(item), deepcopy({"k": [item]})["k"][0],
-                                 copy(file)[name], deepcopy(file)[name]):
+                    for made in (copy(item), deepcopy(item), copy(file)[name]):
                         self.assertEqual((made.tolist(), made.attrs), (wanted, item.attrs))
-                    self.assertEqual(deepcopy(item[:1]).tolist(), wanted[:1])
                     both = deepcopy([file, item])
                     self.assertEqual((type(both[0]), list(both[0])), (type(file), list(file)))
                     self.assertIs(both[0][name], both[1])
@@ -1754,66 +1743,6 @@ class FileTest(FolderCase):
                 self.assertSame((made.attrs, made.metadata), (file.attrs, file.metadata))
                 if not [1 for item in file.values() if zstd_missing(item)]:
                     self.assertEqual(content(made), content(file))
-
-    @about("ztensor")
-    @full
-    def test_threads_take_turns_on_a_stream(self):
-        from time import sleep
-
-        class Slow(io.BytesIO):
-            def seek(self, *args):
-                there = super().seek(*args)
-                sleep(0)  # another thread may come here
-                return there
-        values = {str(i): tensor([i] * 64, "int32") for i in range(16)}
-        stream = Slow(dumps(values, format="ztensor"))
-        file = load(stream)
-        wrong = []
-
-        def read(number):
-            for turn in range(60):
-                name = str((number + 5 * turn) % 16)
-                if file[name].tolist() != [int(name)] * 64:
-                    wrong.append(name)
-        in_threads(read)
-        self.assertEqual(wrong, [])
-
-    @about("ztensor")
-    @full
-    def test_a_stream_of_slots(self):
-        class Slots:
-            __slots__ = ("read", "seek", "tell")
-        stream, data = Slots(), io.BytesIO(dumps({"w": F32}, format="ztensor"))
-        stream.read, stream.seek, stream.tell = data.read, data.seek, data.tell
-        self.assertEqual(load(stream)["w"].tolist(), [1.5])
-
-    @about("ztensor")
-    @full
-    def test_a_source_that_opens_and_has_no_path(self):
-        import zipfile
-        data, opened = dumps({"w": F32}, format="ztensor"), []
-
-        class Traversable:  # as importlib.resources has them
-            name = "m.zt"
-
-            def open(self, mode="r", **options):
-                opened.append((mode, io.BytesIO(data)))
-                return opened[-1][1]
-        item = load(Traversable())["w"]
-        self.assertEqual((item.tolist(), item.zero_copy, item.offset), (
-            [1.5], sys.byteorder == "little", 64))
-        self.assertEqual([(mode, stream.closed) for mode, stream in opened], [("rb", True)])
-        self.assertEqual(tensorfmt.detect(Traversable()), "ztensor")
-        self.assertTrue(tensorfmt.verify(Traversable()))
-        self.assertEqual(load(Traversable()).path, "m.zt")
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("a/m.zt", data)
-            if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
-                self.assertEqual(load(zipfile.Path(archive, "a/m.zt"))["w"].tolist(), [1.5])
-        self.assertIn("a source is a path", str(error_of(TypeError, load, object())))
-        Traversable.__enter__ = None  # one that wants to be entered gives its stream then
-        self.assertIn("a source is a path", str(error_of(TypeError, load, Traversable())))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import pickle
@@ -1858,16 +1787,16 @@ class FileTest(FolderCase):
         self.assertTrue(str(errors[0]).startswith(self.path + ": "))
         self.assertIn("tensor 'a\\nb': what", str(errors[3]))
 
-    @full
     @unittest.skipUnless(not PYPY, "PyPy has no counts of references")
     def test_what_is_dropped_is_closed_without_the_collector(self):
         """Whatever was done with it, and whether that was an error."""
         import gc
+        import warnings
 
         def use(path):
-            file = load(path)
+            file, other = load(path), load(path, mmap=False)
             texts = [repr(file), file._repr_html_()] + [repr(item) for item in file.values()]
-            for call in [item.tolist for item in file.values()] + [
+            for call in [item.tolist for item in list(file.values()) + list(other.values())] + [
                     lambda: file["no such name"], lambda: load(path, format="mag"),
                     lambda: load(path, verify=True), lambda: tensorfmt.verify(path),
                     lambda: str(tensorfmt.explain(path))]:
@@ -1877,23 +1806,30 @@ class FileTest(FolderCase):
                     pass
         gc.collect()
         gc.disable()
-        try:
-            for _, title, data, _ in FILES:
-                for damaged in (data, data[:-1] + bytes([data[-1] ^ 1])):
-                    write_file(self.path, damaged)
+        self.addCleanup(gc.enable)
+        for _, title, data, _ in FILES:
+            for damaged in (data, data[:-1] + bytes([data[-1] ^ 1])):
+                write_file(self.path, damaged)
+                with self.subTest(file=title, damaged=damaged is not data), \
+                        warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
                     try:
                         use(self.path)
                     except FormatError:
                         pass
-                    with self.subTest(file=title, damaged=damaged is not data):
-                        self.assertEqual(descriptors_of(self.path), 0)
-        finally:
-            gc.enable()
+                    self.assertEqual((descriptors_of(self.path), list(map(str, caught))), (0, []))
 
     def test_threads_share_a_file(self):
         import pickle
+        from time import sleep
         tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
         data = read_file(self.path)
+
+        class Slow(io.BytesIO):
+            def seek(self, *args):
+                there = super().seek(*args)
+                sleep(0)  # another thread may come here
+                return there
 
         def work(number):
             for i in range(20):
@@ -1911,12 +1847,14 @@ class FileTest(FolderCase):
                 self.assertEqual(str(error).split(": ")[-1], "the File is closed")
             finally:
                 items.close()
-        for source in (self.path, data, io.BytesIO(data), Short(data)):
+        for source in (self.path, data, io.BytesIO(data), Short(data), Slow(data)):
             for mapped in (True, False) * 3:
                 with self.subTest(source=source, mapped=mapped):
                     with load(source, mmap=mapped) as file:
-                        items = pickle.loads(pickle.dumps(dict(file)))  # opened by its first use
-                    in_threads(work)
+                        items = file
+                        if source == self.path:  # one that is opened by its first use
+                            items = pickle.loads(pickle.dumps(dict(file)))
+                        in_threads(work)
                     items = load(source, mmap=mapped)
                     in_threads(work_until_closed)
 
@@ -1994,21 +1932,10 @@ class FileTest(FolderCase):
         with other.load(self.path) as file:
             self.assertEqual(tensor(file["s"]).tolist(), [[0.0, 1.0], [2.0, 0.0]])
             tensorfmt.save(target, file)
-            again = load(target)
-            self.assertEqual([again.format] + [(name, item.tolist()) for name, item in again.items()
-                                               ], ["ztensor"] + [(name, item.tolist())
-                                                                 for name, item in file.items()])
-        for title in AGAIN:
-            kind, data = tensorfmt.detect(golden(title)), golden(title)
-            items = [item for item in load(data).values() if item.dtype in DTYPES]
-            if len(items) == len(load(data)):
-                with other.load(data) as file:
-                    made = load(dumps(file, format="ztensor", metadata={}))
-                self.assertEqual([(item.dtype, item.shape, item.tobytes()) for item in (
-                    made[item.name] for item in items)], [
-                        (item.dtype, item.shape, item.tobytes()) for item in items], kind)
+            with load(target) as again:
+                self.assertEqual((again.format, [item.tolist() for item in again.values()]), (
+                    "ztensor", [item.tolist() for item in file.values()]))
 
-    @unittest.skipUnless(hasattr(os, "pread"), "no pread")
     def test_missing_files_and_gzip_streams(self):
         import gzip
         for call in (load, tensorfmt.verify, tensorfmt.detect,
@@ -2146,11 +2073,6 @@ class RoundTripTest(TestCase):
                 for block in (1 << 12, 1 << 14, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
-        with Changed(tensorfmt, "BLOCK", 1000):
-            for m, n, sizes in ((100, 300, [4000] * 7 + [2000]), (100, 40, [1000] * 4),
-                                (100, 41, [4000, 100]), (5, 2000, [2560] * 3 + [2320])):
-                item = tensorfmt.transpose(tensor(bytes(m * n), "int8", (m, n)))
-                self.assertEqual([len(block) for block in item.iter_bytes()], sizes)
 
     def test_order_of_the_index_and_of_the_data(self):
         names = ["b", "a", "c"]
@@ -2438,7 +2360,7 @@ class TensorTest(TestCase):
                 (masked, "a masked array: .filled(value) says what stands where nothing is"),
                 (1j, "cannot make a tensor of complex"),
                 (type("Array", (), {"dtype": "complex128"})(),
-                 "complex128 is not a dtype here; take .real and .imag"),
+                 "cannot make a tensor of Array of complex128; take .real and .imag"),
                 ({"b": 1, 2: 3, "c": 4}, "cannot make a tensor of dict; flatten it: "
                  '{"NAME.b": ..., "NAME.2": ...}'),
                 ({"dtype": "a"}, 'cannot make a tensor of dict; flatten it: {"NAME.dtype": ...}'),
@@ -2680,27 +2602,25 @@ class CastTest(TestCase):
                         [True, False, False, True])
 
     def test_integers(self):
-        for dtype, (low, high) in tensorfmt.INT_RANGE.items():
-            self.assertEqual(tensor([low, high], dtype).tolist(), [low, high])
-            for other, (lowest, highest) in tensorfmt.INT_RANGE.items():
-                for value in (low, high):
-                    item = tensor([value], dtype)
-                    if lowest <= value <= highest:
-                        self.assertEqual(item.astype(other).tolist(), [value], (dtype, other))
-                    else:
-                        self.refuses([str(value), other], item.astype, other)
-            for wrong in (0.5, -1.5, 1e30):
-                self.refuses([dtype], tensor([wrong]).astype, dtype)
+        ranges = tensorfmt.INT_RANGE
+        for dtype, other in [(dtype, other) for dtype in ranges for other in ranges]:
+            for value in ranges[dtype]:
+                item = tensor([value], dtype)
+                if ranges[other][0] <= value <= ranges[other][1]:
+                    self.assertEqual(item.astype(other).tolist(), [value], (dtype, other))
+                else:
+                    self.refuses([str(value), other], item.astype, other)
+        for wrong in (0.5, -1.5, 1e30):
+            self.refuses(["int8"], tensor([wrong]).astype, "int8")
         self.assertEqual(tensor([3.0, -4.0]).astype("int8").tolist(), [3, -4])
         self.refuses(["no dtype 'float8'", "float16"], tensor([1]).astype, "float8")
 
     def test_every_pair_keeps_small_integers(self):
-        for old in DTYPES:
-            for new in DTYPES:
-                least = 1 if "float8_e8m0fnu" in (old, new) else 0  # it has no zero
-                made = tensor([[least, 1], [1, 1]], old).astype(new)
-                self.assertEqual((made.dtype, made.shape, made.tolist()),
-                                 (new, (2, 2), [[least, 1], [1, 1]]), (old, new))
+        for old, new in [(old, new) for old in DTYPES for new in DTYPES]:
+            least = 1 if "float8_e8m0fnu" in (old, new) else 0  # it has no zero
+            made = tensor([[least, 1], [1, 1]], old).astype(new)
+            self.assertEqual((made.dtype, made.shape, made.tolist()),
+                             (new, (2, 2), [[least, 1], [1, 1]]), (old, new))
         strided = load(dumps({"t": tensor([[1, 2], [3, 4]], "float32")}, format="primitiv"))["t"]
         self.assertEqual(strided.astype("int8").tolist(), [[1, 2], [3, 4]])
         self.assertEqual(strided[:, 1].astype("uint8").tolist(), [2, 4])
@@ -2789,9 +2709,6 @@ class Float8Test(TestCase):
             slow = b"".join([bytes(tensorfmt.pack_values(dtype, [value])) for value in
                              list(tensorfmt.unpack_values("float32", floats))[::255]])
             self.assertEqual(made[0].tobytes()[::255], slow)  # number by number
-            for new in {"float32", "bfloat16", "float8_e5m2"} - {dtype}:  # by a table, by numbers
-                self.assertEqual(codes.astype(new).tobytes(),
-                                 bytes(tensorfmt.pack_values(new, list(codes.flat))))
             for new in [new for new in DTYPES if tensorfmt.cast_is_exact(dtype, new)]:
                 back = codes.astype(new).astype(dtype)
                 self.assertSame(back.tolist(), codes.tolist(), (dtype, new))
@@ -2804,12 +2721,11 @@ class Float8Test(TestCase):
         made = {"w": tensor([[1.5, -2.0], [0.25, 448.0]], "float8_e4m3fn")}
         for kind, version in (("safetensors", None), ("ztensor", "2")):
             if CPYTHON or kind == "ztensor":
-                options = {} if version is None else {"version": version}
-                data = dumps(made, format=kind, **options)
+                data = dumps(made, format=kind, version=version) if version else dumps(
+                    made, format=kind)
                 item = load(data)["w"]
                 self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
                 self.assertEqual(dumps(load(data), format=kind), data)
-                self.assertEqual([key for key in item.attrs if "type" in key], [])
         for kind, new in (("burnpack", "bfloat16"), ("ztensor", "bfloat16"), ("mag", "float16"),
                           ("tensorbuffers", "float32"), ("primitiv", "float32")):
             if CPYTHON:  # copies for boards name no remedies
@@ -2862,8 +2778,6 @@ class EqualTest(TestCase):
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E2M3", b"123457"))
         self.assertFalse(opaque("F6_E2M3") == opaque("F6_E3M2"))
         self.assertFalse(opaque("X" * 70 + "1") == opaque("X" * 70 + "2"))  # as messages cut them
-        array = tensorfmt.opaque_tensor(memoryview(bytes(8)).cast("B", (1, 8)), "float4_e2m1fn_x2")
-        self.assertTrue(load(dumps({"w": array}, format="safetensors"))["w"] == array)
         quantized = [load(one_burnpack(dtype=scheme(name), shape=[4]))["a"]
                      for name in ("Q8S", "Q8S", "E4M3")]
         self.assertEqual([item == quantized[0] for item in quantized], [True, True, False])
@@ -6034,7 +5948,7 @@ class ModuleTest(TestCase):
             found += ["line %d: %s" % (line, value) for _, value in ast.iter_fields(node)
                       if isinstance(value, (str, bytes)) and word.search(str(value))]
         self.assertEqual([text.split(": ")[1] for text in sorted(found)],
-                         ["safetensors"] * 2)  # in opaque_tensor() and is_idle()
+                         ["safetensors"])  # in is_idle()
 
     def test_doctests(self):
         import doctest
@@ -6058,12 +5972,18 @@ class ModuleTest(TestCase):
 
     @about(ONLY)
     @once
+    @unittest.skipUnless(PYTHON > (3, 7), "vendor needs Python 3.8")
     def test_any_one_format_can_be_cut_out(self):
         for gone in READ:
-            with self.subTest(without=gone):
-                kept = [kind.NAME for kind in tensorfmt.FORMATS if kind.NAME != gone]
-                _, module = make_copy(kept, list(tensorfmt.COPY_PARTS))
-                self.works_with(module, [kind.NAME for kind in module.FORMATS])
+            _, module = make_copy([name for name in READ if name != gone],
+                                  list(tensorfmt.COPY_PARTS))
+            for kind, title, data, wanted in ALL_FILES:
+                with self.subTest(without=gone, file=title):
+                    if kind == gone:
+                        self.assertRaises(module.FormatError, module.load, data)
+                        continue
+                    self.assertEqual(list(module.load(data)), list(wanted))
+                    self.assertTrue(module.verify(data) and list(module.explain(data)))
 
     def test_what_a_platform_may_lack(self):
         cases = [((name,), ()) for name in ("mmap", "array", "zlib", "hashlib", "difflib",
@@ -6075,24 +5995,6 @@ class ModuleTest(TestCase):
         code, out, err = run("python3", "-c", ABSENT, HERE, folder_for(self), repr(cases))
         self.assertEqual((code, out), (0, ""), err)
         self.assertEqual(err.count("... ok"), 3 * len(cases), err)
-
-    def works_with(self, module, formats):
-        """Read, explain, write and convert every golden with what is left of a module."""
-        for kind, title, data, wanted in ALL_FILES:
-            if kind not in formats:
-                self.assertRaises(module.FormatError, module.load, data)
-                continue
-            file = module.load(data)
-            self.assertEqual(list(file), list(wanted))
-            self.assertTrue(module.verify(data) and list(module.explain(data)))
-            if title in AGAIN:
-                self.assertEqual(module.dumps(file, format=kind, **AGAIN[title]), data)
-        made = {"w": module.tensor([[1.0, 2.0]], "float32")}
-        for kind in [kind for kind in formats if kind in WRITABLE]:
-            stream = io.BytesIO()
-            module.convert(module.dumps(made, format=kind), stream, format=formats[0])
-            self.assertEqual(load(stream.getvalue())["w"].tolist(), [[1.0, 2.0]])
-            error_of(ValueError, module.dumps, made, format=kind, metadata={5: 5})
 
 
 def bound_names(function):
@@ -6916,12 +6818,6 @@ class PartsTest(TestCase):
 @about("ztensor")
 @full
 class ArraysAndDigestsTest(PeerCase):
-    def test_complex_numbers_of_any_byte_order(self):
-        view = memoryview(bytes(range(8)))
-        for native, wanted in ("<", bytes(range(8))), (">", b"\3\2\1\0\7\6\5\4"):
-            with Changed(tensorfmt, "NATIVE", native):
-                self.assertEqual(tensorfmt.opaque_tensor(view, "complex64").raw, wanted)
-
     def test_xxh3_is_the_same_in_any_blocks(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
@@ -7073,10 +6969,8 @@ class ArraysAndDigestsTest(PeerCase):
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
-        self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, "c16"))))
-        item = tensor(numpy.array([[1 + 2j, 3]], "c8")[:, ::-1])
-        self.assertEqual((item.dtype, item.shape, item.attrs), (None, (1, 2), {"st_dtype": "C64"}))
-        self.assertEqual(bytes(item.raw), struct.pack("<4f", 3, 0, 1, 2))
+        for code in "c8", "c16":
+            self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, code))))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
@@ -7129,7 +7023,7 @@ def check_page(test, text):
 class TrustTest(FolderCase):
     """What a file must not do to who looks at it: text, memory, work, interrupts."""
 
-    def assertHarmless(self, text, evil):
+    def assertHarmless(self, text):
         """Assert that a text has printable ASCII only, short lines, none that a file forged."""
         import re
         self.assertEqual(re.findall("[^ -~\n]", text), [], ascii(text))
@@ -7154,43 +7048,39 @@ class TrustTest(FolderCase):
     def check_shown(self, evil):
         for suffix, data in self.evil_files(evil):
             path = os.path.join(self.folder, "evil" + suffix)
+            page = os.path.join(self.folder, "page.html")
             write_file(path, data)
             texts = [str(tensorfmt.verify(path))]
-            for words in ("ls", "verify", "explain", "get %s no", "diff %s m.mag",
-                          "explain --html page.html", "convert %s m.bpk --drop --dense"):
-                args = (words if "%s" in words else words + " %s").split()
-                args = [word.replace("%s", path) for word in args]
-                texts += run(*[os.path.join(self.folder, word) if "." in word and path != word
-                               else word for word in args])[1:]
+            for words in ("ls", "verify", "explain", "get PATH no", "diff PATH m.mag",
+                          "explain PATH --html PAGE", "convert PATH m.bpk --drop --dense"):
+                args = (words if "PATH" in words else words + " PATH").split()
+                texts += run(*[{"PATH": path, "PAGE": page}.get(word, os.path.join(
+                    self.folder, word) if "." in word else word) for word in args])[1:]
             try:
-                file = load(path)
+                with load(path) as file:
+                    texts += [repr(file)] + [repr(item) for item in file.values()]
+                    html = file._repr_html_()
             except FormatError as error:
-                for text in texts + [str(error)]:
-                    self.assertHarmless(text, evil)
-                continue
-            texts += [repr(file)] + [repr(item) for item in file.values()]
-            page = read_file(os.path.join(self.folder, "page.html")).decode()
-            check_page(self, page.replace("http", ""))
-            for html in (file._repr_html_(), page):
+                texts.append(str(error))
+            else:
+                text = read_file(page).decode()
+                check_page(self, text.replace("http", ""))
                 for mark in ("<script>f", "<img", "&lt;b&gt;"):
-                    self.assertNotIn(mark, html)
-            texts.append(file._repr_html_())
-            for text in texts[:-1]:
-                self.assertHarmless(text, evil)
-            self.assertHarmless(texts[-1].replace("<tr>", "\n"), evil)
-            file.close()
+                    self.assertNotIn(mark, html + text)
+                texts.append(html.replace("<tr>", "\n"))
+            for text in texts:
+                self.assertHarmless(text)
 
     def test_messages_are_bounded(self):
         many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
-        text = self.refuses(["3000 things", " more"], dumps, many, format="mag")
-        self.assertLess(len(text), 32000)
-        self.assertHarmless(text, "")
         attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
         file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
-        text = self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(), format="burnpack")
-        self.assertLess(len(text), 32000)
-        self.assertHarmless(text, "")
-        self.assertHarmless(str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000)), "")
+        for text in (self.refuses(["3000 things", " more"], dumps, many, format="mag"),
+                     self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(),
+                                  format="burnpack"),
+                     str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000))):
+            self.assertLess(len(text), 32000)
+            self.assertHarmless(text)
 
     def test_shapes_that_python_cannot_hold(self):
         numpy = sys.modules.get("numpy")
@@ -7207,9 +7097,8 @@ class TrustTest(FolderCase):
                     pass
             path = os.path.join(self.folder, "m.zt")
             tensorfmt.save(path, {"w": item})
-            for words in ("ls", "ls %s --tree", "get %s w --stats", "verify", "explain"):
-                args = (words if "%s" in words else words + " %s").split()
-                self.assertIn(run(*[word.replace("%s", path) for word in args])[0], (0, 1))
+            for words in ("ls %s", "ls %s --tree", "get %s w --stats", "verify %s", "explain %s"):
+                self.assertIn(run(*(words % path).split())[0], (0, 1))
         self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
 
     def test_streams_that_lie(self):
@@ -7220,14 +7109,10 @@ class TrustTest(FolderCase):
                 return memoryview(bytes(8 * nbytes)).cast("Q")  # len() is what was asked for
         self.assertIn("asked for", str(error_of(OSError, load, More(good))))
 
-        class Numbers(io.BytesIO):
-            def read(self, nbytes=-1):
-                return list(super().read(nbytes))
-        self.assertIn("does not give bytes", str(error_of(TypeError, load, Numbers(good))))
-
         class NoTell:
             read = seek = None
-        self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, NoTell())))
+        for wrong in NoTell(), object():
+            self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, wrong)))
 
     def test_attrs_that_are_called_like_arguments(self):
         given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None}
@@ -7238,31 +7123,26 @@ class TrustTest(FolderCase):
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_quantized_tensors_are_cast_in_blocks(self):
         size = 1 << 17
-        for code, bits, level in (("Q2S", 2, "Tensor"), ("Q4F", 4, 32), ("Q8S", 8, 1 << 16)):
-            count = 1 if level == "Tensor" else size // level
-            if level != "Tensor":
-                level = {"Block": {"len": 1, "storage": [level]}}
+        for code, bits, length in (("Q2S", 2, size), ("Q4F", 4, 32), ("Q8S", 8, 1 << 16)):
+            count = size // length
+            level = "Tensor" if count == 1 else {"Block": {"len": 1, "storage": [length]}}
             scheme = {"value": code, "param": "F32", "store": {"PackedU32": 0}, "level": level,
                       "mode": "Symmetric"}
             packed = bytes(range(256)) * (size * bits // 8 // 256)
-            scales = struct.pack("<%df" % count, *[i + 0.5 for i in range(count)])
-            entry = {"dtype": {"QFloat": scheme}, "shape": [size],
-                     "data_offsets": [0, len(packed + scales)]}
-            data = burnpack({"tensors": {"w": entry}}, packed + scales)
-
-            class Null(io.RawIOBase):
-                def write(self, data):
-                    return len(data)
+            packed += struct.pack("<%df" % count, *[i + 0.5 for i in range(count)])
+            data = burnpack({"tensors": {"w": {"dtype": {"QFloat": scheme}, "shape": [size],
+                                               "data_offsets": [0, len(packed)]}}}, packed)
             item = load(data)["w"]
             whole = item.dequantize().tobytes()
             values, factors = item.values.data, item.scales.data
             for i in (0, 1, 7, 32767, 32768, size // 2 + 5, size - 1):
                 self.assertEqual(struct.unpack_from("<f", whole, 4 * i)[0],
-                                 values[i] * factors[i * count // size], (code, i))
+                                 values[i] * factors[i // length], (code, i))
             self.assertEqual(b"".join(map(bytes, item.iter_scaled("float32"))), whole)
             if bits == 4:
-                peak = peak_of(tensorfmt.convert, data, Null(), format="safetensors",
-                               cast="float32")
+                with open(os.devnull, "wb") as target:
+                    peak = peak_of(tensorfmt.convert, data, target, format="safetensors",
+                                   cast="float32")
                 self.assertLess(peak, 3 << 20, code)  # where lists of the values are 5 MiB
 
     def test_one_budget_whatever_the_mapping(self):

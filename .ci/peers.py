@@ -469,85 +469,54 @@ class WorkersTest(FolderCase):
         check_workers(self, 2000, ray.get([task.remote(item) for item in self.items]))
 
 
-SERVER = """daemon off; worker_processes 1; pid nginx.pid; error_log stderr; %s events {}
-http {
-    log_format short "$request_method $status $body_bytes_sent $request_uri"; access_log log short;
-    client_body_temp_path .; proxy_temp_path .; fastcgi_temp_path .; uwsgi_temp_path .;
-    scgi_temp_path .; server {
-        listen 127.0.0.1:%d; root .; location /whole/ { alias ./; max_ranges 0; } } }
-"""
-
-
 @full
 class RemoteTest(TestCase):
-    """Files behind a real web server, through fsspec."""
+    """Files behind a web server, through fsspec."""
 
     def setUp(self):
-        import socket
-        from shutil import which
-        from subprocess import Popen
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+        from threading import Thread
         self.fsspec = PeerTest.peer(self, "fsspec")
         PeerTest.peer(self, "aiohttp")  # its HTTP
-        nginx = which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
-        if nginx is None:
-            self.assertFalse(os.environ.get("TENSORFMT_PEERS"), "no nginx")
-            self.skipTest("no nginx")
-        self.folder = folder_for(self)
-        write_file(os.path.join(self.folder, "who"), self.folder.encode())
-        for _ in range(5):  # another process may take the port before the server does
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            self.url, self.seen = "http://127.0.0.1:%d/" % port, 0
-            write_file(os.path.join(self.folder, "conf"), (SERVER % (
-                "user root;" if os.geteuid() == 0 else "", port)).encode())
-            self.server = Popen([nginx, "-p", self.folder, "-c", "conf", "-e", "stderr"])
-            self.addCleanup(self.server.wait)
-            self.addCleanup(self.server.terminate)
-            self.wait_for(lambda: self.server.poll() is not None or self.answers(), "answer")
-            if self.server.poll() is None:
-                break
-        self.assertIsNone(self.server.poll(), "nginx ended")
+        self.folder, self.seen, test = folder_for(self), [], self
+
+        class Handler(BaseHTTPRequestHandler):
+            """Gives ranges of files, but under /whole/, and notes (method, status, bytes)."""
+
+            def do_GET(self):
+                whole, _, name = self.path[1:].rpartition("/")
+                data = read_file(os.path.join(test.folder, name))
+                first, last, status = 0, len(data) - 1, 200
+                if "Range" in self.headers and not whole:
+                    words = self.headers["Range"].split("=")[1].split("-")
+                    first, last, status = int(words[0]), min(last, int(words[1] or last)), 206
+                body = data[first:last + 1]
+                test.seen.append((self.command, status, len(body)))
+                self.send_response(status)
+                self.send_header("Content-Length", len(body))
+                if status == 206:
+                    self.send_header("Content-Range", "bytes %d-%d/%d" % (first, last, len(data)))
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+            do_HEAD = do_GET
+
+            def log_message(self, *args):
+                pass
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d/" % server.server_port
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        for call in server.server_close, thread.join, server.shutdown:  # the last one first
+            self.addCleanup(call)
+        write_file(os.path.join(self.folder, "page"), b"<html>no tensors")
         for kind in MANY:
             tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
 
-    def wait_for(self, call, what):
-        """Call until that returns something; return it, or fail after a minute."""
-        from time import monotonic, sleep
-        end = monotonic() + 60
-        while monotonic() < end:
-            found = call()
-            if found:
-                return found
-            sleep(0.01)
-        return self.fail("no %s after 60 s; nginx %s, its log:\n%s" % (what, (
-            "runs" if self.server.poll() is None else "has ended"), self.log()[-2000:]))
-
-    def answers(self):
-        """Return whether our server is up, and not one of another test at its port."""
-        try:
-            return self.fetch("who") == self.folder.encode()
-        except OSError:
-            return False
-
-    def fetch(self, name):
-        from urllib.request import urlopen
-        with urlopen(self.url + name, timeout=60) as answer:
-            return answer.read()
-
-    def log(self):
-        path = os.path.join(self.folder, "log")
-        return read_file(path).decode() if os.path.exists(path) else ""
-
     def requests(self):
         """Return (method, status, bytes) of the requests since the last call."""
-        last = "/conf?%d" % self.seen  # a line that ends what is new
-        self.fetch(last[1:])
-        text = self.wait_for(lambda: [self.log()] if " %s\n" % last in self.log() else [],
-                             "line of %s" % last)[0]  # the server writes it a bit later
-        rows = text[:text.index(" %s\n" % last)].split("\n")[self.seen:-1]
-        self.seen += len(rows) + 1
-        return [(row.split()[0], int(row.split()[1]), int(row.split()[2])) for row in rows]
+        rows, self.seen[:] = list(self.seen), []
+        return rows
 
     def open(self, name):
         return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="readahead")
@@ -576,7 +545,7 @@ class RemoteTest(TestCase):
         with urlopen(self.url + "burnpack") as answer:
             self.assertRaises(ValueError, load, answer)  # of Python: it does not seek
             self.assertEqual(len(load(answer.read())), 500)
-        with self.open("conf") as stream:
+        with self.open("page") as stream:
             self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
 
     def test_readme(self):
@@ -711,8 +680,7 @@ class AtHomeTest(PeerCase):
         conjugated = torch.ones(2, dtype=torch.complex64).conj()
         self.assertEqual(tensor(conjugated.imag).tolist(), [0.0, 0.0])
         for value, words in (
-                (conjugated, "complex64 has no values here, only bytes, which safetensors can"),
-                (torch.ones(2, dtype=torch.complex128), "complex128 is not"),
+                (conjugated, "complex64; take .real and .imag"),
                 (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn .zTensor 0.1 holds"),
                 (torch.ones(2, device="meta"), "meta"), (torch.ones(2, 2).to_sparse(), "parse")):
             with self.assertRaisesRegex((TypeError, ValueError), "tensor 'w': .*" + words):
@@ -748,27 +716,6 @@ class AtHomeTest(PeerCase):
                                       if key != "torch"}):
             self.assertIn("float8_e5m2 needs torch", str(error_of(BufferError, item.__dlpack__)))
 
-    def test_types_without_values_pass_through(self):
-        torch, theirs = self.peer("torch"), self.peer("safetensors.torch")
-        made = {}
-        for name, shape in (("complex64", (2, 2)), ("complex64", ()), ("float4_e2m1fn_x2", (2, 3))):
-            dtype = getattr(torch, name)
-            raw = make_bytes(count_of(shape) * dtype.itemsize)
-            made[name + str(shape)] = torch.frombuffer(bytearray(raw), dtype=dtype).reshape(shape)
-        made["turned"] = made["complex64(2, 2)"].T.conj()
-        data = dumps(made, format="safetensors")
-        self.assertEqual(data, theirs.save(
-            {name: value.contiguous().resolve_conj() for name, value in made.items()}))
-        for name, t in load(data).items():
-            self.assertRaises(tensorfmt.Unsupported, t.tolist)
-            self.assertEqual(t.tobytes(), bytes(t.raw))
-            found = torch.frombuffer(bytearray(t.raw), dtype=made[name].dtype).reshape(
-                made[name].shape)
-            wanted = made[name].contiguous().resolve_conj()
-            self.assertEqual((found.dtype, found.shape), (wanted.dtype, wanted.shape))
-            self.assertEqual(dumps({"w": found}, format="safetensors"),
-                             dumps({"w": t}, format="safetensors"))
-
     def test_jax_and_numpy_arrays_come_in(self):
         numpy, jax, ml_dtypes = self.peer("numpy"), self.peer("jax"), self.peer("ml_dtypes")
         jax.config.update("jax_enable_x64", True)
@@ -782,8 +729,8 @@ class AtHomeTest(PeerCase):
                 self.assertEqual(tensor([1], given.dtype.type).dtype, dtype)
             self.assertEqual(tensor([1], getattr(jax.numpy, dtype)).dtype, dtype)
         masked = numpy.ma.masked_array([1.0, 2.0], [0, 1])
-        for value, words in ((masked, "masked"), (numpy.ones(2, "c16"), "complex128 is not"),
-                             (jax.numpy.ones(2, "complex128"), "complex128 is not"),
+        for value, words in ((masked, "masked"), (numpy.ones(2, "c16"), "take .real"),
+                             (jax.numpy.ones(2, "complex128"), "take .real"),
                              (numpy.array(["a"]), "of <U1"), (numpy.array([None]), "of object")):
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertTrue(str(error).startswith("tensor 'w': ") and words in str(error), error)
@@ -807,7 +754,7 @@ MAGNETRON = '''if 1:
     first = m.__version__ == "0.1.2"
     if first:
         from magnetron.io import StorageArchive as Archive
-    elif not hasattr(m, "Snapshot"):
+    else:
         from magnetron.snapshot import SnapshotWriter, deserialize
     if how == "write":
         metadata, tensors = json.load(sys.stdin)
@@ -819,10 +766,6 @@ MAGNETRON = '''if 1:
             with Archive(path, "w") as file:
                 for key, value in list(metadata.items()) + list(tensors.items()):
                     file[key] = value
-        elif hasattr(m, "Snapshot"):
-            with m.Snapshot.write(path) as file:
-                for name, item in tensors.items():
-                    file.put_tensor(name, item)
         else:
             with SnapshotWriter(path, metadata) as file:
                 for name, item in tensors.items():
@@ -833,19 +776,11 @@ MAGNETRON = '''if 1:
     if first:  # it reads no tensors of a file
         with Archive(path, "r") as file:
             metadata, tensors = file.metadata(), {}
-    elif hasattr(m, "Snapshot"):
-        file = m.Snapshot.read(path)
-        metadata, tensors = {}, dict((name, file.get_tensor(name)) for name in file.tensor_keys())
     else:
         tensors, metadata = deserialize(path)
     for name, item in tensors.items():
         tensors[name] = item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist()
     print(json.dumps([metadata, tensors]))'''
-WHEELS = (  # wheel, its text, format, version of its files, and of those that it reads from us
-    ("magnetron 0.1.2", MAGNETRON, "mag", 1, 1), ("magnetron 0.1.6", MAGNETRON, "mag", 100, None),
-    ("magnetron 0.1.9", MAGNETRON, "mag", 200, None),
-    ("magnetron 0.2.2", MAGNETRON, "mag", 300, 300))
-
 ZTENSOR = """if 1:
     import json, sys
     import numpy, ztensor as z
@@ -853,32 +788,27 @@ ZTENSOR = """if 1:
     if how == "write":
         items = [(name, numpy.array(values, dtype).reshape(shape))
                  for name, (dtype, shape, values) in json.load(sys.stdin)[1].items()]
-        if not hasattr(z, "Reader"):
-            import ztensor.numpy
-            z.numpy.save_file(dict(items), path)
-        elif hasattr(z.Writer, "add_tensor"):
+        if hasattr(z, "Reader"):
             with z.Writer(path) as file:
                 for name, item in items:
                     file.add_tensor(name, item)
         else:
-            with z.Writer(path) as file:
-                for i, (name, item) in enumerate(items):
-                    file.write_numpy(name, item, compress=i % 2 == 1,
-                                     checksum=["none", "crc32c", "sha256"][i % 3])
+            import ztensor.numpy
+            z.numpy.save_file(dict(items), path)
         sys.exit()
-    tensors = {}
     if hasattr(z, "Reader"):
         with z.Reader(path) as file:
-            first = hasattr(file, "get_tensor_names")
-            for name in file.get_tensor_names() if first else file.keys():
-                view = file.read_tensor(name) if first else file.read_numpy(name)
-                tensors[name] = numpy.array(view, copy=True)
+            tensors = dict((name, numpy.array(file.read_tensor(name), copy=True))
+                           for name in file.get_tensor_names())
     else:
         import ztensor.numpy
         z.verify(path)
         tensors = z.numpy.load_file(path)
     print(json.dumps([{}, dict((name, (str(item.dtype), item.shape, item.tolist()))
                                for name, item in tensors.items())]))"""
+WHEELS = {  # wheel -> its text, suffix, version in its files, option version= of what it reads
+    "magnetron 0.1.2": (MAGNETRON, "mag", 1, 1), "magnetron 0.2.2": (MAGNETRON, "mag", 300, 300),
+    "ztensor 0.1.4": (ZTENSOR, "zt", "0.1.0", "0.1"), "ztensor 2.1.2": (ZTENSOR, "zt", "2", "2")}
 
 
 def peer_of(wheel):
@@ -888,33 +818,35 @@ def peer_of(wheel):
     return python if os.path.isabs(python) and os.path.exists(python) else None
 
 
-def ask_peer(wheel, text, how, path, model=None):
+def ask_peer(wheel, how, path, model=None):
     """Let a real library write a model, or return what it reads."""
     import json
     import subprocess
-    done = subprocess.run([peer_of(wheel), "-c", text, how, path], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, input=json.dumps(model).encode())
+    done = subprocess.run([peer_of(wheel), "-c", WHEELS[wheel][0], how, path],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          input=json.dumps(model).encode())
     if done.returncode:
         raise AssertionError("%s cannot %s: %s" % (wheel, how, done.stderr.decode()[-2000:]))
     return json.loads(done.stdout.decode() or "null")
 
 
-def random_model(seed, dtypes):
-    """Return [metadata, {name: [dtype, shape, values]}] with values that every dtype has."""
+def random_model(seed, wheel):
+    """Return [metadata, {name: [dtype, shape, values]}] that a library can write."""
     import random
-    draw = random.Random(seed)
-    tensors = {}
+    draw, tensors = random.Random(seed), {}
+    dtypes = {"magnetron 0.1.2": ["int32", "float32", "bool"], "magnetron 0.2.2": list(
+        tensorfmt.Mag300.DTYPES)}.get(wheel, list(tensorfmt.STRUCT_CODE))
     for i in range(draw.randrange(1, 9)):
         dtype, shape = draw.choice(dtypes), draw.choice([(), (1,), (3,), (2, 3), (5, 1, 2), (700,)])
-        if dtypes[0] == "int32":  # magnetron 0.1.2
+        if wheel != "magnetron 0.2.2":  # others have no scalars
             shape = shape or (1,)
         low = -100 if dtype[0] in "if" else 0
-        flat = [draw.randrange(low, 2 if dtype == "bool" else 100) for _ in range(
-            count_of(shape))]
+        flat = [draw.randrange(low, 2 if dtype == "bool" else 100) for _ in range(count_of(shape))]
         made = tensor(flat, "float64").astype(dtype).copy(shape=shape)
         tensors["%s.%d" % (draw.choice(["layer", "b\u00e9", "x y"]), i)] = [
             dtype, list(shape), made.tolist()]
-    return [{"a": -draw.randrange(1, 9), "b": draw.random()}, tensors]
+    metadata = {"a": -draw.randrange(1, 9), "b": draw.random()}
+    return [metadata if wheel[0] == "m" else {}, tensors]
 
 
 def model_of(file):
@@ -924,65 +856,25 @@ def model_of(file):
 
 @full
 class GenerationsTest(FolderCase):
-    def refused(self, path, wheel):
-        """Assert that a file of a generation that is not read is refused with what reads it."""
-        error = error_of(tensorfmt.Unsupported, load, path)
-        self.assertIn("is not read; %s does" % wheel, error.what)
-
     def test_real_libraries_write_and_read(self):
-        wheels = [row for row in WHEELS if peer_of(row[0])]
+        wheels = [wheel for wheel in WHEELS if peer_of(wheel)]
         if not wheels:
             self.skipTest("no wheels: `.ci/run generations` installs them")
-        for wheel, text, kind, version, written in wheels:
-            dtypes = ["int32", "float32", "bool"] if version == 1 else tensorfmt.Mag300.DTYPES
-            for seed in range(6):
-                model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.mag")
-                with self.subTest(wheel=wheel, seed=seed):
-                    ask_peer(wheel, text, "write", path, model)
-                    if version in (100, 200):
-                        self.refused(path, wheel)
-                        continue
-                    with load(path, verify=True) as file:
-                        self.assertEqual(file.attrs["version"], version)
-                        self.assertEqual(model_of(file), model)
-                        if version == 300:
-                            self.assertEqual(dumps(file, format=kind), read_file(path))
-                        self.assertEqual(model_of(load(dumps(file, format=kind))), model)
-                        for other, text_2, _, _, newest in wheels:
-                            if newest == 300:  # the way on for old files
-                                tensorfmt.convert(file, path + ".new.mag", version=newest)
-                                self.assertEqual(ask_peer(
-                                    other, text_2, "read", path + ".new.mag"), model)
-                    if written:
-                        values = [(name, tensor(row[2], row[0])) for name, row in model[1].items()]
-                        tensorfmt.save(path, values, metadata=model[0], version=written)
-                        wanted = [model[0], {}] if written == 1 else model
-                        self.assertEqual(ask_peer(wheel, text, "read", path), wanted)
-
-    def test_ztensor(self):
-        wheels = [(wheel, version) for wheel, version in (
-            ("ztensor 0.1.4", "0.1.0"), ("ztensor 1.2.3", "1.2.0"), ("ztensor 2.1.2", "2"))
-            if peer_of(wheel)]
-        if not wheels:
-            self.skipTest("no wheels: `.ci/run generations` installs them")
-        dtypes = [dtype for dtype in tensorfmt.ITEMSIZE if dtype in tensorfmt.STRUCT_CODE]
-        for wheel, version in wheels:
-            for seed in range(6):
-                model, path = random_model(seed, dtypes), os.path.join(self.folder, "m.zt")
-                model = [{}, dict([(name, [row[0], row[1] or [1], row[2] if row[1] else [row[2]]])
-                                   for name, row in model[1].items()])]
-                with self.subTest(wheel=wheel, seed=seed):
-                    ask_peer(wheel, ZTENSOR, "write", path, model)
-                    if version == "1.2.0":
-                        self.refused(path, wheel)
-                        continue
-                    with load(path, verify=True) as file:
-                        self.assertEqual(file.attrs["version"], version)
-                        self.assertEqual(model_of(file), model)
-                        if not [1 for item in file.values() if item.encoding != "raw"]:
-                            self.assertEqual(dumps(file, format="ztensor"), read_file(path))
-                        for other, wanted in wheels:
-                            if wanted != "1.2.0":
-                                tensorfmt.convert(file, path + ".new.zt", version=wanted[:3])
-                                self.assertEqual(ask_peer(other, ZTENSOR, "read",
-                                                          path + ".new.zt"), model)
+        for wheel, seed in [(wheel, seed) for wheel in wheels for seed in range(6)]:
+            _, suffix, version, option = WHEELS[wheel]
+            model, path = random_model(seed, wheel), os.path.join(self.folder, "m." + suffix)
+            with self.subTest(wheel=wheel, seed=seed):
+                ask_peer(wheel, "write", path, model)
+                with load(path, verify=True) as file:
+                    self.assertEqual((file.attrs["version"], model_of(file)), (version, model))
+                    data = dumps(file, format=suffix)
+                    self.assertEqual(model_of(load(data)), model)
+                    if version != 1 and not [1 for item in file.values() if item.encoding != "raw"]:
+                        self.assertEqual(data, read_file(path))
+                    for other in wheels:  # the way on for old files, and back
+                        first = other == "magnetron 0.1.2"  # it reads no tensors, few dtypes
+                        if WHEELS[other][1] == suffix and (not first or wheel == other):
+                            tensorfmt.convert(file, path + "." + suffix,
+                                              version=WHEELS[other][3])
+                            self.assertEqual(ask_peer(other, "read", path + "." + suffix),
+                                             [model[0], {}] if first else model)
