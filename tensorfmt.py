@@ -2898,7 +2898,8 @@ class Tensor:
     def item(self) -> Any:
         """Return the only element as a Python number; ValueError if there are others."""
         if self.size != 1:
-            raise ValueError(f"a tensor of one element is a number, this one has {self.size}")
+            what = f"a tensor of one element is a number, true or false; this one has {self.size}"
+            raise ValueError(what)
         return next(self.flat)
 
     def copy(self, **changes: Any) -> "Tensor":
@@ -2987,8 +2988,6 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(f"{self.size} elements are not true or false; use .size or `is None`")
         return bool(self.item())
 
     def __float__(self) -> float:
@@ -2996,9 +2995,6 @@ class Tensor:
 
     def __int__(self) -> int:
         return int(self.item())
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
 
     def __eq__(self, other: Any) -> Any:
         """Return whether dtype, shape, bytes and custom attributes are the same."""
@@ -3581,8 +3577,6 @@ def size_message(item: Tensor, need: int) -> str:
 
 # -- [7c2] places ----------------------------------------------------------------------------------
 
-BROKEN = "broken here"  # the doc of the last field of a region
-
 
 def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
     """Return (Reading, attrs, metadata) of a file that was broken, or raise its error with a place.
@@ -3614,8 +3608,7 @@ def fields_of(reading: Reading) -> Fields:
             yield from region.fields()
         except FormatError as error:
             at: Any = error.offset
-            path = region.path if error.steps is None else error.steps
-            yield at, at, path, None, at, BROKEN
+            yield at, at, region.path if error.steps is None else error.steps, None, at, ""
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
@@ -3809,13 +3802,7 @@ class Format:
 
     @staticmethod
     def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
-        """Return an iterator over a file: head, each tensor at its start, zeros between, tail."""
-        if [item for _, item in items if item.encoding == "zstd" and not item.unreadable]:
-            zstd_module()  # raises where there is none
-        return Format.iter_pieces(head, items, starts, end, tail)
-
-    @staticmethod
-    def iter_pieces(head: bytes, items: Items, starts: Any, end: int, tail: bytes) -> Blocks:
+        """Yield a file: the head, each tensor at its start, zeros between, the tail."""
         yield head
         at = len(head)
         for (_, item), start in zip(items, starts):
