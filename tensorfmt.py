@@ -3149,13 +3149,10 @@ class File(TensorMap):
 
 
 class Typed:
-    """What a value of an index may be: words for it, and fits(value).
+    """What a value of an index may be: words for it, and fits(value)."""
 
-    `python`: a type of which any value fits, or None.
-    """
-
-    def __init__(self, words: str, fits: Any, python: Any = None) -> None:
-        self.words, self.fits, self.python = words, fits, python
+    def __init__(self, words: str, fits: Any) -> None:
+        self.words, self.fits = words, fits
 
     def iter_errors(self, value: Any, *path: Any) -> Any:
         """Yield (path, what) if a value does not fit."""
@@ -3166,9 +3163,7 @@ class Typed:
 
 def typed(python: type, words: str, fits: Any = None) -> Typed:
     """Return what values of a Python type are, for which fits(value) is true."""
-    if fits is None:
-        return Typed(words, lambda value: type(value) is python, python)
-    return Typed(words, lambda value: type(value) is python and fits(value))
+    return Typed(words, lambda value: type(value) is python and (fits is None or fits(value)))
 
 
 def choice(*texts: str) -> Typed:
@@ -3190,16 +3185,13 @@ def is_start_end(pair: Any) -> bool:
             and 0 <= pair[0] <= pair[1] < 1 << 64)
 
 
-def is_offset_length(pair: Any) -> bool:
-    return are_uint64(pair) and len(pair) == 2
-
-
 ANY = Typed("anything", lambda value: True)
 TEXT = typed(str, "text")
 MAP = typed(dict if Map is dict else Map, "a map")
 UINT64 = Typed("an integer 0 to 2**64-1", is_uint64)
 UINT64_LIST = Typed("an array of integers 0 to 2**64-1", are_uint64)
-OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1", is_offset_length)
+OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1",
+                      lambda pair: are_uint64(pair) and len(pair) == 2)
 START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
 
 
@@ -3220,8 +3212,7 @@ class Schema:
         self.container = container
         self.required = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
-        self.checks = dict([(key, (getattr(row[0], "python", None), row[0].fits))
-                            for key, row in self.rows.items()])
+        self.checks = dict([(key, row[0].fits) for key, row in self.rows.items()])
         self.free = not rows and key_type is additional[0] is ANY  # anything is right in it
 
     def fits(self, value: Any) -> bool:
@@ -3233,9 +3224,7 @@ class Schema:
         checks, key_fits, other_fits = self.checks, self.key_type.fits, self.additional[0].fits
         for key, item in value.items() if self.container is Map else enumerate(value):
             if key in checks:
-                python, fits = checks[key]
-                if type(item) is not python and not fits(item) and (
-                        item is not None or key not in self.nullable):
+                if not checks[key](item) and (item is not None or key not in self.nullable):
                     return False
             elif not key_fits(key) or not other_fits(item):
                 return False
