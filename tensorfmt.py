@@ -3756,31 +3756,25 @@ class Format:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
-        """Return (tensor name, why) of what cannot be written, by the rules for all formats."""
-        found, fine = [], {}  # fine: classes, dtypes, shapes that were looked at
-        for name, item in items:
-            key = type(item), item.dtype, item.shape
-            if key not in fine or item.unreadable or item.dtype == "bool":  # of any bytes
-                texts = list(self.tensor_problems(item))
-                found += [(name, why) for why in texts]
-                if not texts and item.dtype in self.DTYPES and len(fine) < 256:
-                    fine[key] = True
-            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
-                found += [(name, f"attribute {short_repr(key)} is not known here")
-                          for key in item.custom if key not in self.TENSOR_ATTRS]
-            why = self.name_problem(name)
-            if why:
-                found.append((name, why))
-        self.check_metadata(metadata)
-        return found
+        """Return (tensor name, why) of what cannot be written, by the rules for all formats.
 
-    def check_metadata(self, metadata: Facts) -> None:
+        ValueError for metadata that cannot.
+        """
         rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
         texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
                  for key, why in rows if why]
         if texts:
             raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
                              % (self.TITLE, ", ".join(texts)))
+        found = []
+        for name, item in items:
+            found += [(name, why) for why in self.tensor_problems(item)]
+            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
+                found += [(name, f"attribute {short_repr(key)} is not known here")
+                          for key in item.custom if key not in self.TENSOR_ATTRS]
+            why = self.name_problem(name)
+            found += [(name, why)] if why else []
+        return found
 
     def raise_problems(self, problems: Any) -> None:
         """Raise ValueError if there are problems; several: a line for each."""
