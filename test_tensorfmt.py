@@ -2241,32 +2241,27 @@ class TensorTest(TestCase):
     def test_strides_offset_raw_and_data(self):
         data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
         item = load(data)["w"]
-        self.assertEqual((item.strides, item.offset, item.size, item.nbytes, item.itemsize),
-                         ((8, 2), 64, 12, 24, 2))
-        part = item[1:, ::2]
-        self.assertEqual((part.strides, part.offset, part.shape), ((8, 4), 72, (2, 2)))
-        self.assertEqual(bytes(part.raw), data[72:72 + 8 + 4 + 2])
-        self.assertEqual((list(part.data), part.zero_copy), ([4, 6, 8, 10], False))
-        column = item[:, 1]
-        self.assertEqual((column.strides, column.offset), ((8,), 66))
-        back = item[::-1, ::-1]
-        self.assertEqual((back.strides, back.offset), ((-8, -2), 86))
-        self.assertEqual(back.tolist()[0], [11, 10, 9, 8])
+        self.assertEqual((item.size, item.nbytes, item.itemsize), (12, 24, 2))
         native = not CPYTHON or sys.byteorder == "little"
-        self.assertEqual((item.zero_copy, item[1].zero_copy, list(item[1].data)),
-                         (native, native, [4, 5, 6, 7]))
+        for part, strides, start, stop, elements, zero_copy in (
+                (item, (8, 2), 64, 88, list(range(12)), native),
+                (item[1], (2,), 72, 80, [4, 5, 6, 7], native),
+                (item[1:, ::2], (8, 4), 72, 86, [4, 6, 8, 10], False),
+                (item[:, 1], (8,), 66, 84, [1, 5, 9], False),
+                (item[::-1, ::-1], (-8, -2), 86, None, list(range(11, -1, -1)), False)):
+            self.assertEqual((part.strides, part.offset, list(part.data), part.zero_copy),
+                             (strides, start, elements, zero_copy))
+            self.assertEqual(bytes(part.raw), data[start:stop] if stop else bytes(item.raw))
         self.assertEqual((tensor([1]).offset, item.contiguous().offset), (None, None))
         self.assertEqual(load(io.BytesIO(data))["w"].zero_copy, False)
 
     @full
     def test_steps_over_a_dimension_are_no_strides(self):
         item = tensor([[1, 2], [3, 4]], "int16")
-        for key, strides, wanted in ((KEYS[::10**20], (4, 2), [[1, 2]]),
-                                     (KEYS[::-10**20], (4, 2), [[3, 4]]),
-                                     (KEYS[0:0:10**20], (4, 2), []),
-                                     ((KEYS[:], KEYS[1::-10**20]), (4, 2), [[2], [4]])):
+        for key, wanted in ((KEYS[::10**20], [[1, 2]]), (KEYS[::-10**20], [[3, 4]]),
+                            (KEYS[0:0:10**20], []), ((KEYS[:], KEYS[1::-10**20]), [[2], [4]])):
             part = item[key]  # numpy takes strides of 64 bits only
-            self.assertEqual((part.strides, part.tolist()), (strides, wanted), key)
+            self.assertEqual((part.strides, part.tolist()), ((4, 2), wanted), key)
 
     @full
     def test_raw_is_read_only_and_no_copy(self):
@@ -2329,19 +2324,17 @@ class TensorTest(TestCase):
 
     @full
     def test_names_of_dtypes_as_people_type_them(self):
-        dtype = type("dtype", (), {"name": "float16", "__str__": lambda self: "<f2"})
-        Shown = type("Shown", (), {"__str__": lambda self: "torch.bfloat16"})
+        named = type("dtype", (), {"name": "float16", "__str__": lambda self: "<f2"})()
+        shown = type("Shown", (), {"__str__": lambda self: "torch.bfloat16"})()
         for given, wanted in (
-                ("bf16", "bfloat16"), ("F32", "float32"), ("f64", "float64"), ("i64", "int64"),
-                ("U16", "uint16"), ("BOOL", "bool"), (bool, "bool"), (dtype(), "float16"),
-                (float, "float64"), (int, "int64"),
-                (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"),
-                (Shown(), "bfloat16"), ("torch.float32", "float32"), ("Float32", "float32")):
+                ("bf16", "bfloat16"), ("F32", "float32"), ("i64", "int64"), ("U16", "uint16"),
+                ("BOOL", "bool"), (bool, "bool"), (float, "float64"), (int, "int64"),
+                (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"), ("Float32",
+                "float32"), ("torch.float32", "float32"), (named, "float16"), (shown, "bfloat16")):
             for got in (tensor([1], given), tensor([1]).astype(given)):
                 self.assertEqual((got.dtype, got.tolist()), (wanted, [1]))
         data = dumps({"w": tensor([1.0, 2.0])}, format="bpk")
-        item = converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"]
-        self.assertEqual(item.dtype, "bfloat16")
+        self.assertEqual(converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"].dtype, "bfloat16")
         for wrong in ("i8", "u8", "f8", complex, str, "float", "", None, ["f32"], object()):
             self.refuses(["there are float64, float32"], tensor([1]).astype, wrong)
         for name in ("zt", ".zt", "ztensor"):
@@ -2386,23 +2379,18 @@ class TensorTest(TestCase):
                      format="zt")
 
     @full
-    def test_bytes_are_the_same_on_every_python(self):
-        for item in (tensor([1, 2, 3]), tensor([[1.0], [2.0]], "bfloat16"), tensor(True),
-                     tensor([[1, 2], [3, 4]], "int16")[:, ::-1]):
-            self.assertEqual(bytes(item), item.tobytes())
-
-    @full
     def test_from_typed_memoryviews(self):
         data = bytearray(struct.pack("6d", *range(6)))
         view = memoryview(data).cast("d", (2, 3))
-        item = tensor(view)
-        self.assertEqual((item.dtype, item.shape), ("float64", (2, 3)))
-        self.assertEqual(item.tolist(), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
-        strided = tensor(memoryview(data).cast("d")[::-2])
-        self.assertEqual(strided.tolist(), [5.0, 3.0, 1.0])
-        self.assertEqual(tensor(memoryview(b"\0\1").cast("?")).dtype, "bool")
+        for given, dtype, numbers in (
+                (view, "float64", [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]),
+                (memoryview(data).cast("d")[::-2], "float64", [5.0, 3.0, 1.0]),
+                (memoryview(b"\0\1").cast("?"), "bool", [False, True]),
+                (memoryview(b"abcd").cast("c")[:0].cast("B"), "uint8", [])):
+            item = tensor(given)
+            self.assertEqual((item.dtype, item.tolist()), (dtype, numbers))
+            self.assertEqual(bytes(item), item.tobytes())  # on every Python
         self.assertEqual(tensor(view, "float16").tobytes(), struct.pack("<6e", *range(6)))
-        self.assertEqual(tensor(memoryview(b"abcd").cast("c")[:0].cast("B")).shape, (0,))
 
     def test_attrs_follow_the_rules(self):
         attrs = {"burn_dtype": "Flex32", "param_id": 3}
@@ -2417,8 +2405,11 @@ class TensorTest(TestCase):
     def test_item_and_tolist(self):
         self.assertSame([tensor(7).item(), tensor([[2.5]]).item(), tensor(True).item()],
                         [7, 2.5, True])
+        self.assertSame([float(tensor([7])), int(tensor(2.5)), bool(tensor([[0.5]]))],
+                        [7.0, 2, True])
         for wrong in ([], [1, 2]):
-            error_of(ValueError, tensor(wrong).item)
+            for call in (tensor(wrong).item, tensor(wrong).__bool__):
+                self.refuses(["one element", "true or false"], call)
         self.assertEqual(tensor([[[]], [[]]]).tolist(), [[[]], [[]]])
         self.assertEqual(tensor([], "float32", [2, 0]).tolist(), [[], []])
         many = tensor([1.0], "float32", [1] * 3000)
@@ -2427,7 +2418,6 @@ class TensorTest(TestCase):
         huge = load(dumps({"e": empty}, format="ztensor"))["e"]
         self.assertEqual((huge.tobytes(), list(huge.flat), huge.size), (b"", [], 0))
         self.refuses(["too many lists"], huge.tolist)
-        self.assertEqual([bool(tensor(x)) for x in (0, 0.5, [[True]])], [False, True, True])
         for shape in ((1 << 40, 0), ((1 << 17) + 1, 0), (1,) * 65):
             self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
         nested = tensor([1.0], "float32", (1,) * 64).tolist()
@@ -2440,7 +2430,7 @@ class TensorTest(TestCase):
 
     @full
     def test_repr_shows_values(self):
-        many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(10)]
+        many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(5)]
         cast = tensorfmt.Cast(many[0], "int16", ())  # not raw
         self.assertEqual(repr(cast), "<Tensor '' int16 [1001]>")
         self.assertNotIn("\n", repr(tensor(7, "int8", (1,) * 65)))
@@ -2456,15 +2446,11 @@ class TensorTest(TestCase):
                 (tensor([0] * 4096, "int8", (2,) * 12), "[...]"),
                 (tensor(list(range(36)), "int16", (6, 6))[:2, :2], "[[0, 1],\n [6, 7]]"),
                 (tensor([5] * 2401, "int8", (7,) * 4), "[[[[5, ..., 5],\n   ...,\n   [5, "),
-                (tensor([5] * 343, "int8", (7,) * 3), "[[[5, 5, 5, ..., 5, 5, 5],\n  [5, "),
                 (tensor([5, 6], "int8", (1,) * 39 + (2,)), "[" * 40 + "5,\n" + " " * 40 + "6]"),
                 (tensor(7, "int8", (1,) * 64), "[" * 64 + "7" + "]" * 64 + ">"),
-                (many[4], "[[[[[5, ..., 5]]]]]>"), (many[9], "[...]>"),
+                (many[4], "[[[[[5, ..., 5]]]]]>"),
                 (tensor([5] * 900, "int8", (1, 1, 900))[:, :, :30],
                  "[[[" + ", ".join("5" * 24) + ",\n   5, 5, 5, 5, 5, 5]]]"),
-                (tensor(7, "int8", (1,) * 10), "[" * 10 + "7" + "]" * 10),
-                (tensor([5] * 1200, "int8", (6, 200)),
-                 "[" + ",\n ".join(["[5, 5, 5, ..., 5, 5, 5]"] * 6) + "]"),
                 (tensorfmt.Cast(tensor([5] * 200), "int8", ()), "[5, 5")):
             self.assertIn(":\n" + text, repr(item) + "\n")
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
@@ -2503,10 +2489,9 @@ class TensorTest(TestCase):
     def test_long_rows_are_wrapped(self):
         numbers = [i / 8 for i in range(100)]
         text = repr(tensor([numbers[:30], numbers[30:60]], "float32")).split("\n")
-        self.assertEqual(text[1:3], [
-            "[[  0.0, 0.125,  0.25, 0.375,   0.5, 0.625,  0.75, 0.875,   1.0, 1.125,",
-            "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,"])
-        self.assertEqual((len(text), text[-1][-8:]), (7, "7.375]]>"))
+        self.assertEqual((len(text), text[2], text[-1][-8:]), (
+            7, "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,",
+            "7.375]]>"))
         for item in (tensor(numbers), tensor([numbers] * 3, "float16"), tensor([1] * 200, "int8"),
                      tensor([[x] for x in numbers]), tensor([[[-1e300] * 9]] * 2)):
             lines = repr(item).split("\n")
@@ -5141,11 +5126,9 @@ class BadFileTest(TestCase):
                     self.assertTrue(error.field or not CPYTHON)  # too deep for a board
                     self.assertEqual(str(error).count("\n"), 0)
                     report = tensorfmt.verify(source)
-                    self.assertFalse(bool(report))
                     self.assertIn("FAIL", [row[0] for row in report.rows])
                     self.assertIn((error.field, error.offset),
                                   [(e.field, e.offset) for e in report.errors])
-                    error_of(kind, load, source, verify=True)
             if CPYTHON:
                 with self.subTest(file=name):
                     self.check_fields(data, error, report.errors)
@@ -5213,6 +5196,7 @@ class BadFileTest(TestCase):
             for end in range(len(data) - 1, 20, -step):
                 with self.subTest(format=format, end=end):
                     self.check_cut(data[:end], whole, ends)
+
     def check_cut(self, cut, whole, ends):
         """Compare what partial=True gives of a file without its end."""
         last = max(ends.values())
@@ -5997,58 +5981,38 @@ class ModuleTest(TestCase):
         self.assertEqual(err.count("... ok"), 3 * len(cases), err)
 
 
-def bound_names(function):
-    """Return the names that are bound in a function or lambda: its own, not the module's."""
-    import ast
-    names = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.alias):
-            names.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not function:
-            names.add(node.name)
-    return names
-
-
 LAYERS = (  # sections of what saves, of the tools; all others load
     "values|save|work", "places|explain|verify|convert|diff|command line|page|vendor")
 
 
-def uses_of_later_layers(text, tree):
+def loaded_names(code):
+    """Return the names of the module that a code object uses, also in functions inside of it."""
+    from dis import get_instructions
+    steps = list(get_instructions(code))
+    names = set([step.argval for step in steps if step.opname in ("LOAD_NAME", "LOAD_GLOBAL")])
+    names -= set([step.argval for step in steps if step.opname == "STORE_NAME"])
+    return names.union(*[loaded_names(const) for const in code.co_consts if hasattr(
+        const, "co_code")])
+
+
+def uses_of_later_layers(text):
     """Return "NAME in OWNER" of each name used in a section of a layer below that of the name."""
     import ast
     import re
-    layers, defined, found = [0], {}, set()
+    layers, defined, pieces = [0], {}, []
     for line in text.split("\n"):  # of line 1 and on
         title = re.match(r"# -- \[\w+\] (.+?) -+$", line)
         layers.append(layers[-1] if not title else max([0] + [
             i for i, titles in enumerate(LAYERS, 1) if re.match("(%s)$" % titles, title.group(1))]))
-    for node in tree.body:
-        names = [node.name] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else []
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            names = [part.id for target in getattr(node, "targets", None) or [node.target]
-                     for part in ast.walk(target) if isinstance(part, ast.Name)]
-        for name in names:
-            defined.setdefault(name, layers[node.lineno])
-
-    def look(node, known, owner):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            known = known | bound_names(node)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (
-                node.id not in known and defined.get(node.id, 0) > layers[node.lineno]):
-            found.add("%s in %s" % (node.id, owner))
-        of_class = set([name.id for part in node.body if isinstance(part, (
-            ast.Assign, ast.AnnAssign)) for name in ast.walk(part) if isinstance(
-                name, ast.Name) and isinstance(name.ctx, ast.Store)]) if isinstance(
-                    node, ast.ClassDef) else set()  # its functions do not see them
-        for child in ast.iter_child_nodes(node):
-            look(child, known if isinstance(child, ast.FunctionDef) else known | of_class, owner)
-    for node in tree.body:
-        look(node, frozenset(), getattr(node, "name", "line %d" % node.lineno))
-    return sorted(found)
+    for node in ast.parse(text).body:
+        code = compile(ast.Module([node], []), "text", "exec")
+        pieces.append((node, layers[node.lineno], loaded_names(code)))
+        for name in code.co_names:
+            if name not in pieces[-1][2]:
+                defined.setdefault(name, layers[node.lineno])
+    return sorted("%s in %s" % (name, getattr(node, "name", "line %d" % node.lineno))
+                  for node, layer, names in pieces for name in names
+                  if defined.get(name, 0) > layer)
 
 
 @about()
@@ -6064,20 +6028,18 @@ class FloorsTest(TestCase):
             self.skipTest("what the text says is the same everywhere")
 
     def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
-        import ast
-        found = uses_of_later_layers(text_of("tensorfmt.py"), tree_of_the_whole())
+        found = uses_of_later_layers(text_of("tensorfmt.py"))
         self.assertEqual(found, ["check_file in load",  # load(verify=True)
                                  "cut_record in Reading", "read_again in read_file"])  # errors
         text = "\n".join(["A = 1", "# -- [1] a -", "def f(b):", "    return A, b, c, F, g",
                           "class K:", "    k = lambda g: g, d", "# -- [2] save -", "b = c = d = 1",
                           "def g(x=f):", "    d = [c for c in x], e", "# -- [3] places -",
                           "e = K, g, c", "# -- [4] b -", "F = e"])
-        self.assertEqual(uses_of_later_layers(text, ast.parse(text)),
+        self.assertEqual(uses_of_later_layers(text),
                          ["c in f", "d in K", "e in g", "e in line 14", "g in f"])
 
-    def test_marks_flags_and_lengths(self):
+    def test_lengths(self):
         import ast
-        import re
         text = text_of("tensorfmt.py")
         lines, tree, docs = text.split("\n"), tree_of_the_whole(), set()
         for node in ast.walk(tree):
@@ -6088,14 +6050,8 @@ class FloorsTest(TestCase):
                 if line.strip() and line.strip()[0] != "#" and number not in docs]
         long = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
                 and node.end_lineno - node.lineno >= 40]
-        for what, found, most in (
-                ("marks", [line for line in lines if re.match(r"\s*# </?[a-z]", line)], 36),
-                ("lines with BOARD", [line for line in lines if re.search(r"\bBOARD\b", line)], 40),
-                ("lines with flags", [line for line in lines if re.search(
-                    r"\b(FAST|REMOTE|ARRAYS)\b", line)], 0),
-                ("functions over 40 lines", long, 6)):
-            with self.subTest(what=what):
-                self.assertLessEqual(len(found), most, found)
+        self.assertLessEqual(len(long), 4, long)
+        self.assertLessEqual(len([line for line in lines if "BOARD" in line]), 24)
         self.assertLessEqual(round(sum(map(len, code)) / len(code), 1), 47, "letters of a line")
 
 
@@ -6776,13 +6732,11 @@ class PartsTest(TestCase):
             self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
             error_of(tensorfmt.Unsupported, item.tolist)
 
-    def test_dense_tensors_have_no_components(self):
-        for data in (self.entry(), zt2()):
-            self.assertEqual([item.components for item in load(data).values()], [None])
-
     @full
     def test_ranges_name_the_parts(self):
         file = load(self.zt2_parts())
+        self.assertEqual([load(data)[name].components for data, name in (
+            (self.entry(), "t"), (zt2(), "w"))], [None, None])
         self.assertEqual(file["coo"].ranges(), [(4096, 32, "coords"), (8192, 8, "")])
         self.assertEqual(file["x"].ranges(), [(8192, 8, "")])  # of an unknown layout: one part
 
@@ -6829,33 +6783,30 @@ class ArraysAndDigestsTest(PeerCase):
             def intdigest(self):
                 with Changed(tensorfmt, "fast_xxh3", lambda: None):
                     return tensorfmt.xxh3_64([b"".join(self.data)])
-        data = bytes([(i * i >> 3) % 251 for i in range(70000)])
+        try:
+            import numpy
+        except ImportError:
+            numpy = None
+        data, modules = bytes([(i * i >> 3) % 251 for i in range(70000)]), dict(sys.modules)
         for n in 0, 5, 240, 241, 1024, 1025, 1088, 1089, 3072, 3073, 32769, 70000:
             found = set()
-            for make in None, Xxhash:
-                with Changed(tensorfmt, "fast_xxh3", lambda make=make: make):
+            for make, module in (None, None), (None, numpy), (Xxhash, None):
+                modules["numpy"] = module
+                with Changed(tensorfmt, "fast_xxh3", lambda make=make: make), Changed(
+                        sys, "modules", modules):
                     found.update([tensorfmt.xxh3_64([data[:cut], data[cut:n]])
                                   for cut in (0, n // 3, n - 1 if n else 0)])
             self.assertEqual(len(found), 1, n)
         self.assertEqual("%016x" % found.pop(), "90f89e2304125f98")
 
     def test_xxhash_is_looked_for_once(self):
-        class Module:
-            xxh3_64 = staticmethod(lambda: None)
-        looked = []
-        usual = sys.modules.get("xxhash", self)
-        for module, wanted in ((Module, Module.xxh3_64), (object(), None), (None, None)):
-            sys.modules["xxhash"] = module  # None: an ImportError
-            try:
-                with Changed(tensorfmt, "FAST_XXH3", {}):
-                    looked.append(tensorfmt.fast_xxh3())
-                    sys.modules["xxhash"] = Module if module is None else None
-                    self.assertIs(tensorfmt.fast_xxh3(), wanted)
-            finally:
-                sys.modules["xxhash"] = usual
-                if usual is self:
-                    del sys.modules["xxhash"]
-        self.assertEqual(looked, [Module.xxh3_64, None, None])
+        from unittest.mock import patch
+        module = type("xxhash", (), {"xxh3_64": self.changes})
+        for found, wanted in (module, module.xxh3_64), (object(), None), (None, None):
+            with patch.dict(sys.modules, xxhash=found), Changed(tensorfmt, "FAST_XXH3", {}):
+                self.assertEqual(tensorfmt.fast_xxh3(), wanted)
+                sys.modules["xxhash"] = None if found else module
+                self.assertEqual(tensorfmt.fast_xxh3(), wanted)
 
     def test_the_module_xxhash_leaves_no_digest_out(self):
         for make, said in ((None, True), (lambda: None, False)):
@@ -6867,11 +6818,11 @@ class ArraysAndDigestsTest(PeerCase):
 
     def test_entries_of_ztensor_2_are_deterministic_cbor(self):
         names = ["w" * n for n in (1, 23, 24, 255, 256)] + ["b", "\xe9", "\u4e2d"]
+        dtypes = ["float32", "bool", "int8", "float32", "bfloat16", "uint64", "int8", "bool"]
         attributes = {"blob": [0, 1], "digest": "xxh3:0123456789abcdef", "list": [1, None]}
         items = [(name, tensor([i, 1], dtype)) for i, (name, dtype) in enumerate(zip(
-            names, ("float32", "bool", "int8", "float32", "bfloat16", "uint64", "int8", "bool")))]
-        items[3] = (items[3][0], tensor([7], "float32", attrs=attributes))
-        items.append(("same", items[0][1]))
+            names, dtypes))]
+        items += [("own", tensor([7], attrs=attributes)), ("same", items[0][1])]
         for metadata in ({}, {"about": "it", "z": [1.5]}):
             data = dumps(items, format="ztensor", version=2, metadata=metadata)
             start, nbytes, digest = struct.unpack_from("<QQQ", data, len(data) - 40)
@@ -6881,11 +6832,11 @@ class ArraysAndDigestsTest(PeerCase):
             self.assertEqual((tensorfmt.xxh3_64([text]), top.get("attributes", {})),
                              (digest, metadata))
             file = load(data, verify=True)
-            self.assertEqual(sorted(file), sorted([name for name, _ in items]))
+            self.assertEqual(len(file), len(items))
             for name, item in items:
                 self.assertEqual((file[name].dtype, file[name].tolist()),
                                  (item.dtype, item.tolist()))
-            self.assertEqual(file[items[3][0]].custom, attributes)
+            self.assertEqual(file["own"].custom, attributes)
             self.assertEqual(file["same"].offset, file["w"].offset)
 
     def changes(self, a, b):
@@ -6897,24 +6848,24 @@ class ArraysAndDigestsTest(PeerCase):
         values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
         floats = [dtype for dtype in tensorfmt.FLOAT_DIGITS  # that hold these
                   if dtype not in FLOAT8 or dtype == "float8_e5m2"]
-        for old in floats:
-            for new in floats:
-                a, b = tensor(values, old), tensor(values, new)
-                self.assertEqual(self.changes(a, b), [] if old == new else ["same values"])
-                for i, value, said in (
-                        (0, -0.0, "same values"), (2, -2.5, "1 value changed, by 4.0"),
-                        (5, 1.0, "1 value changed"), (3, NAN, "1 value changed")):
-                    b = tensor(values[:i] + [value] + values[i + 1:], new)
-                    found, = self.changes(a, b)
-                    self.assertEqual(found[:len(said)], said, (old, new, i))
-        for new, values, said in (("int8", [1, 2, 0], []), ("int64", [1, 2, 0], ["same values"]),
-                                  ("float32", [1.0, 3.0, 0.0], ["1 value changed, by 1.0 at most"]),
-                                  ("bool", [True] * 3, ["2 values changed, by 1.0 at most"])):
-            self.assertEqual(self.changes(tensor([1, 2, 0], "int8"), tensor(values, new)), said)
-        for old, new, by in (("float64", "float32", "1.49"), ("float32", "float64", "1.49"),
-                             ("float32", "bfloat16", "9.76")):
-            found, = self.changes(tensor([0.1], old), tensor([0.1], new))
-            self.assertEqual(found[:24], "1 value changed, by " + by)
+        for old, new in [(old, new) for old in floats for new in floats]:
+            for i, value, said in (
+                    (0, 0.0, "same values"), (0, -0.0, "same values"),
+                    (2, -2.5, "1 value changed, by 4.0"), (5, 1.0, "1 value changed"),
+                    (3, NAN, "1 value changed")):
+                b = tensor(values[:i] + [value] + values[i + 1:], new)
+                found = self.changes(tensor(values, old), b) or ["same values"]
+                self.assertEqual([text[:len(said)] for text in found], [said], (old, new, i))
+        self.assertEqual(self.changes(tensor(values, "float32"), tensor(values, "float32")), [])
+        for old, numbers, new, others, said in (
+                ("int8", [1, 2, 0], "int8", [1, 2, 0], ""), ("int8", [1], "int64", [1], "same val"),
+                ("int8", [1, 2], "float32", [1, 3], "1 value changed, by 1.0 at most"),
+                ("int8", [1, 2, 0], "bool", [1, 1, 1], "2 values changed, by 1.0 at most"),
+                ("float64", [0.1], "float32", [0.1], "1 value changed, by 1.49"),
+                ("float32", [0.1], "float64", [0.1], "1 value changed, by 1.49"),
+                ("float32", [0.1], "bfloat16", [0.1], "1 value changed, by 9.76")):
+            found = self.changes(tensor(numbers, old), tensor(others, new))
+            self.assertEqual([text[:len(said)] for text in found], [said] if said else [])
 
     def test_no_copy_where_none_is_allowed(self):
         numpy = self.peer("numpy")
@@ -6929,7 +6880,7 @@ class ArraysAndDigestsTest(PeerCase):
             array = numpy.asarray(item, dtype, copy=False)
             self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
         made = [(file["b"], "float32"), (file["f"], "float64"), (file["s"], None),
-                (file["s"], "float64"), (swapped.copy(dtype="bfloat16", shape=(4,)), None)]
+                (swapped.copy(dtype="bfloat16", shape=(4,)), None)]
         if ZSTD:
             coded = load(dumps({name: tensor([1.5] * 99, dtype) for name, dtype in (
                 ("f", "float32"), ("b", "bfloat16"))}, format="ztensor", encoding="zstd"))
@@ -6956,21 +6907,20 @@ class ArraysAndDigestsTest(PeerCase):
                     self.assertEqual(back.tobytes(), numpy.ascontiguousarray(bits).tobytes())
                     if dtype == "bfloat16":  # nothing else has two bytes
                         self.assertEqual(tensor(bits).dtype, dtype)
-                        self.assertEqual(load(dumps({"w": bits}, format="burnpack"))["w"].tolist(),
-                                         back.tolist())
                         self.assertEqual(tensor(bits, "float32").tolist(), back.tolist())
                     else:
-                        self.assertIn(dtype, str(self.error(TypeError, bits)))
                         error = error_of(TypeError, dumps, {"w": bits}, format="burnpack")
+                        self.assertIn(dtype, str(error))
                         self.assertIn("tensor(x, DTYPE) says which", str(error))
 
     def test_numpy_scalars_and_arrays_without_a_code(self):
         numpy = self.peer("numpy")
         for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
-            self.assertIn("cannot make a tensor of ", str(self.error(TypeError, value)))
+            self.assertIn("cannot make a tensor of ", str(error_of(TypeError, tensor, value)))
         for code in "c8", "c16":
-            self.assertIn("take .real and .imag", str(self.error(TypeError, numpy.ones(2, code))))
+            self.assertIn("take .real and .imag", str(error_of(
+                TypeError, tensor, numpy.ones(2, code))))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
@@ -6979,11 +6929,6 @@ class ArraysAndDigestsTest(PeerCase):
                 self.assertEqual((item.dtype, item.shape, item.tolist()),
                                  (array.dtype.name, array.shape, array.tolist()))
         self.assertEqual(tensor(numpy.arange(3, dtype="u1"), "float32").tolist(), [0, 1, 2])
-
-    def error(self, kind, value):
-        with self.assertRaises(kind) as context:
-            tensor(value)
-        return context.exception
 
 
 # -- [16] trust ----------------------------------------------------------------------------------
