@@ -5910,6 +5910,8 @@ class BurnRecord(Format):
         if type(data) is not range:
             what = f"bytes is {short_repr(data)}, expected bytes"
             raise reading.error(what, *path + ("bytes",), tensor=name)
+        if json_problem(code, MAX_DEPTH):
+            raise reading.error("dtype holds bytes", *path + ("dtype",), tensor=name)
         dtype, attrs = Burnpack().dtype_of(code), dict(attrs)
         if code != Burnpack.DTYPES.get(dtype) and code != "Bool":
             attrs["burn_dtype"] = code
