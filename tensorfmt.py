@@ -6333,6 +6333,8 @@ class BurnRecord(Format):
         if type(data) is not range:
             what = f"bytes is {short_repr(data)}, expected bytes"
             raise reading.error(what, *path + ("bytes",), tensor=name)
+        if json_problem(code, MAX_DEPTH):
+            raise reading.error("dtype holds bytes", *path + ("dtype",), tensor=name)
         return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
                                       self.NAME, attrs)
 

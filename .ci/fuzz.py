@@ -4,16 +4,16 @@
     python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--module FILE] [--out FOLDER]
     python3 test_tensorfmt.py fuzz FILE ...         check such files again
 
-What must hold for each is check_mutant(). A seed makes 20,000 mutants, always the same
-ones for the same files and the same zstd module; it is one child process, whose memory and time are
-limited where the system can do it. A finding is written to the folder once of
-each kind (exception and line). --module tests another tensorfmt.py. Exit code 1: one was found.
+What must hold for each is check_mutant(). A seed makes 20,000 mutants, always the same ones for the
+same files and the same zstd module. Each job is a child process, whose memory and time are limited
+where the system can do it; if a mutant ends it, that is the file seedN.bin. Findings are written to
+a new folder once of each kind (exception and lines). Exit code 1: there are some.
 """
 import argparse
 import importlib
 import io
+import itertools
 import json
-import mmap
 import os
 import re
 import struct
@@ -21,14 +21,14 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from concurrent.futures import ThreadPoolExecutor
-from importlib import util
-from itertools import islice
 from random import Random
-from threading import Lock
 from time import process_time, time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+try:
+    import resource
+except ImportError:  # not of POSIX: then there are no limits
+    resource = None
+
 SIZE = 20000  # mutants of a seed
 MIB = 1 << 20
 MEMORY = 1024 * MIB  # address space of a child
@@ -37,46 +37,30 @@ SLOW = 2  # seconds of CPU time for one mutant: a finding
 HANG = 20  # and here the child is ended
 
 
-def find_tests(module):
-    """Return test_tensorfmt, with the tensorfmt.py that is asked for."""
-    sys.path.insert(0, os.path.dirname(HERE))
-    if module:
-        spec = util.spec_from_file_location("tensorfmt", module)
-        sys.modules["tensorfmt"] = made = util.module_from_spec(spec)
-        spec.loader.exec_module(made)
-    return importlib.import_module("test_tensorfmt")
-
-
-def mutants(tests, seed, count=SIZE):
-    """Yield the mutants of a seed: all formats as often, of each its small files more often."""
-    draw, kinds = Random(seed), {}
-    for data in tests.fuzz_files():
-        one = Mutants(tests, data)
-        kinds.setdefault(one.kind, []).append(one)
-    weights = {kind: [1 / (500 + one.nbytes) for one in kinds[kind]] for kind in kinds}
-    for kind in draw.choices(sorted(kinds), k=count):
-        yield draw.choices(kinds[kind], weights[kind])[0].make(draw, kinds[kind])
-
-
-# -- what must hold ----------------------------------------------------------------------------
+# -- what must hold --------------------------------------------------------------------------------
 
 TAGS = set("table tr td th b /table /tr /td /th /b".split())
 COMPUTED = ("layout", "encoding", "data_endianness", "checksum", "sparse_format", "nnz", "indptr",
             "indices", "coords", "aux", "id", "version", "dtype", "digest")  # of a copy: others
+COMMANDS = [text.split() for text in (
+    "ls -- FILE", "ls --json -- FILE", "verify -- FILE", "verify --json -- FILE",
+    "explain -- FILE", "explain --json -- FILE", "explain --html - -- FILE",
+    "get --stats -- FILE NAME", "diff -- FILE FILE",
+    "convert --cast float32 --dense --drop --format safetensors -- FILE -")]
 
 
 def held(tests, file):
-    """Return what every copy of a file holds: of each tensor dtype, shape, bytes, attrs."""
-    made = []
+    """Return what every copy of a file holds: of each tensor dtype, shape, parts, attrs."""
+    rows, most = [], 1 << 14
     for name in sorted(file):
-        item, most = file[name], 1 << 14
+        item = file[name]
         parts = item.components if isinstance(item, tests.tensorfmt.Sparse) else {"": item}
         facts = list(item.attrs.items()) + list(item.custom.items())
-        made.append([name, item.dtype, item.shape, [
+        rows.append([name, item.dtype, item.shape, [
             (key, part.dtype, part.shape, part.unreadable or part.nbytes > most or part.tobytes())
             for key, part in parts.items()], dict([
                 pair for pair in facts if pair[0] not in COMPUTED])])
-    return made
+    return rows
 
 
 def check_mutant(tests, data, lines=None):
@@ -107,24 +91,11 @@ def check_mutant(tests, data, lines=None):
     if not report:
         error = tests.error_of(type(report.errors[0]), tests.load, data, verify=True)
         test.assertEqual(error.what, report.errors[0].what)
-    for item in [item for item in file.values() if max(item.shape + (item.size,)) <= 1 << 14]:
-        try:
-            nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
-            if item.ndim and nested and item.dtype != "qfloat":
-                last = item[-1]
-                test.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
-        except ValueError:  # a FormatError, or too many empty lists
-            pass
+    check_values(test, file)
     check_texts(tests, test, file)
-    check_copies(tests, test, file, facts if report else None, crc)
+    check_saved(tests, test, file, facts if report else None, crc)
+    check_converted(tests, test, file, facts if report else None, crc)
     return True
-
-
-COMMANDS = [text.split() for text in (
-    "ls -- FILE", "ls --json -- FILE", "verify -- FILE", "verify --json -- FILE",
-    "explain -- FILE", "explain --json -- FILE", "explain --html - -- FILE",
-    "get --stats -- FILE NAME", "diff -- FILE FILE",
-    "convert --cast float32 --dense --drop --format safetensors -- FILE -")]
 
 
 def check_commands(tests, test, data, lines):
@@ -147,23 +118,22 @@ def check_commands(tests, test, data, lines):
             check_text(test, err, True)
             if words[0] != "convert":
                 check_text(test, out)
-            check_output(tests, test, words, code, out, error)
+            test.assertIn(code, (1, 2) if error else (0, 1, 2))
             if words[0] in wanted and "--html" not in words:  # which wants a first value of each
                 test.assertEqual(code, wanted[words[0]], words)
+            if "--json" in words and out:
+                json.loads(out)
+            elif "--html" in words and out:
+                tests.check_page(test, out)
+            elif words[0] == "explain" and not error and "--html" not in words:
+                check_sum(test, out)
 
 
-def check_output(tests, test, words, code, out, error):
-    """Assert that what is printed can be read by whom it is for, and that exit codes are right."""
-    test.assertIn(code, (1, 2) if error else (0, 1, 2))
-    if "--json" in words and out:
-        json.loads(out)
-    elif "--html" in words:
-        if out:
-            tests.check_page(test, out)
-    elif words[0] == "explain" and not error:  # 260 bytes: 57 structure, 4 data, 199 padding
-        total, _, kinds = out.rstrip().split("\n")[-1].partition(" bytes: ")
-        found = [int(part.split()[0].replace(",", "")) for part in kinds.split(", ")]
-        test.assertEqual(int(total.replace(",", "")), sum(found), out[-200:])
+def check_sum(test, out):
+    """Assert that the last line of explain adds up: 260 bytes: 57 structure, 4 data, 199 padding"""
+    total, *parts = re.findall(r"([\d,]+) [a-z]", out.rstrip().split("\n")[-1].replace(":", " :"))
+    test.assertEqual(int(total.replace(",", "")),
+                     sum([int(part.replace(",", "")) for part in parts]), out[-200:])
 
 
 def check_text(test, text, bounded=False):
@@ -171,6 +141,18 @@ def check_text(test, text, bounded=False):
     test.assertEqual(odd, [])
     if bounded:
         test.assertTrue(len(text) <= 32000 and max(map(len, text.split("\n"))) <= 2000, text[:99])
+
+
+def check_values(test, file):
+    """Assert that a part has the values of its place, of tensors that are not large."""
+    for item in [item for item in file.values() if max(item.shape + (item.size,)) <= 1 << 14]:
+        try:
+            nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
+            if item.ndim and nested and item.dtype != "qfloat":
+                last = item[-1]
+                test.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
+        except ValueError:  # a FormatError, or too many empty lists
+            pass
 
 
 def check_texts(tests, test, file):
@@ -182,52 +164,53 @@ def check_texts(tests, test, file):
     check_text(test, page)
     test.assertLessEqual(set(re.findall("<([^ >]*)", page)), TAGS)
     check_text(test, str(tests.error_of(KeyError, file.__getitem__, "no.such.name")), True)
+
+
+def check_saved(tests, test, file, facts, crc):
+    """Save a file again: what it holds stays the same, or there is a ValueError."""
+    try:
+        again = tests.dumps(file, format=file.format)
+    except ValueError:
+        return
+    copy = tests.load(again)
+    empty = [item.start for item in file.values() if not item.nbytes]
+    if len(set(empty)) == len(empty):  # the order of some at one place is that of the index
+        test.assertEqual(tests.dumps(copy, format=file.format), again)
+    if file.format != "primitiv":  # there float64 is written as float32
+        test.assertSame(copy.metadata, file.metadata)
+    if facts is not None:
+        test.assertSame(held(tests, copy), facts)
+        test.assertTrue(crc % 4 or tests.tensorfmt.verify(again))
+
+
+def check_converted(tests, test, file, facts, crc):
+    """Convert a file to one of the formats: values stay the same, or there is a ValueError."""
+    row = tests.row_of(tests.WRITABLE[crc // 16 % len(tests.WRITABLE)])
+    names = [name for name, item in file.items() if tests.fits(row.name, item) and (
+        row.any_attr or not isinstance(item, tests.tensorfmt.Sparse))]
+    options = {"version": row.newest} if row.newest and crc & 1 << 12 else {}
     try:
         tests.tensorfmt.save(io.BytesIO(), dict(file), format="safetensors")
         tests.tensorfmt.convert(file, io.BytesIO(), format="burnpack", dense=True, drop=True)
     except ValueError:
         pass
-
-
-def check_copies(tests, test, file, facts, crc):
-    """Save a file again, convert it: what it holds stays the same, or there is a ValueError."""
-    kind, again = tests.WRITABLE[crc // 16 % len(tests.WRITABLE)], None
+    stream = io.BytesIO()
     try:
-        again = tests.dumps(file, format=file.format)
-    except ValueError:
-        pass
-    if again is not None:
-        copy = tests.load(again)
-        empty = [item.start for item in file.values() if not item.nbytes]
-        if len(set(empty)) == len(empty):  # the order of some at one place is that of the index
-            test.assertEqual(tests.dumps(copy, format=file.format), again)
-        if file.format != "primitiv":  # there float64 is written as float32
-            test.assertSame(copy.metadata, file.metadata)
-        if facts is not None:
-            test.assertSame([row[:5] for row in held(tests, copy)], [row[:5] for row in facts])
-            test.assertTrue(crc % 4 or tests.tensorfmt.verify(again))
-    row = tests.row_of(kind)
-    names = [name for name, item in file.items() if tests.fits(kind, item) and (
-        row.any_attr or not isinstance(item, tests.tensorfmt.Sparse))]
-    stream, options = io.BytesIO(), {}
-    if row.newest and crc & 1 << 12:
-        options["version"] = row.newest
-    try:
-        summary = tests.tensorfmt.convert(file, stream, format=kind, only=names, drop=True,
+        summary = tests.tensorfmt.convert(file, stream, format=row.name, only=names, drop=True,
                                           **options)
     except ValueError:
         return
-    there, renamed = tests.load(stream.getvalue()), dict(summary.renamed)
+    renamed = dict(summary.renamed)
     if facts is not None:
-        test.assertSame([row[:4] for row in held(tests, there)], sorted([
+        test.assertSame([row[:4] for row in held(tests, tests.load(stream.getvalue()))], sorted([
             [renamed.get(row[0], row[0])] + row[1:4] for row in facts if row[0] in names]))
 
 
-# -- mutants -----------------------------------------------------------------------------------
+# -- mutants ---------------------------------------------------------------------------------------
 
 EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64)
                                for i in (-1, 0, 1)]
-HEADS = {  # what a first byte says of the bytes of a number behind it, or of a length
+HEADS = {  # what a first byte says of the bytes of a number after it, or of a length
     "primitiv": dict([(code, size) for first, sizes in (
         (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
         (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])}
@@ -240,42 +223,52 @@ SIZES = {  # where the bytes of the index are counted, from the end if negative;
 JSON = [text.encode() for text in 'null true -1 1.0 1e2 "" "F64" "uint8" [] {} [0] {"a":0}'.split()]
 
 
+def mutants(tests, seed, number=SIZE):
+    """Yield the mutants of a seed: all formats as often, of each its small files more often."""
+    draw, kinds = Random(seed), {}
+    for data in tests.fuzz_files():
+        one = Mutants(tests, data)
+        kinds.setdefault(one.kind, []).append(one)
+    weights = {kind: [1 / (500 + len(one.data)) for one in kinds[kind]] for kind in kinds}
+    for kind in draw.choices(sorted(kinds), k=number):
+        yield draw.choices(kinds[kind], weights[kind])[0].make(draw, kinds[kind])
+
+
 class Mutants:
-    """Changes of a good file, whose fields, tokens and records are known."""
+    """Changes of a good file: its `fields` and `records` are (begin, end), `tokens` (at, nbytes).
+
+    `coded`: where the heads of CBOR or MessagePack are; `text`: where JSON begins; `end`: where the
+    structure ends; `count`: the byte that counts the records.
+    """
 
     def __init__(self, tests, data):
-        tensorfmt = tests.tensorfmt
-        file, fields = tensorfmt.load(data), list(tensorfmt.explain(data))
-        self.data, self.kind, self.spec = data, file.fmt.NAME, file.attrs.get("layout") == "spec"
-        self.crc32, self.crc32c, self.xxh3 = tensorfmt.crc32, tensorfmt.crc32c, tensorfmt.xxh3_64
+        file, fields = tests.load(data), list(tests.tensorfmt.explain(data))
+        self.data, self.kind, self.module = data, file.fmt.NAME, tests.tensorfmt
+        self.is_spec = file.attrs.get("layout") == "spec"
         self.places = [field.offset for field in fields] + [len(data)]
         fields = [field for field in fields if field.kind == "structure"]
         self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
+        self.end = self.fields[-1][1]
+        self.coded = {"burnpack": (10, self.end), "ztensor2": (4096, len(data) - 40),
+                      "ztensor": (8, len(data) - 8)}.get(
+            self.kind, (0, len(data) if self.kind in HEADS else 0))
+        self.text = {"safetensors": 8, "mag300": 44}.get(self.kind, len(data))
         self.tokens = [(field.offset + field.lead, field.nbytes - field.lead) for field in fields
-                       for _ in range(3 if isinstance(field.value, int) else 1)  # rather numbers
-                       if field.kind == "structure"]
-        self.records, self.count, self.end, owner = [], None, self.fields[-1][1], None
+                       for _ in range(3 if isinstance(field.value, (int, list)) else 1)]
+        self.find_records(fields, len(file))
+
+    def find_records(self, fields, count):
+        """Find the fields of each tensor, and the byte that counts them."""
+        self.records, self.count, owner = [], None, None
         for field, (start, stop) in zip(fields, self.fields):
             if field.tensor is not None and field.tensor == owner:
                 self.records[-1][1] = stop
             elif field.tensor is not None:
                 self.records.append([start, stop])
-            elif tests.same(field.value, len(file)) and self.count is None and (
-                    field.name in ("num_tensors", "index", "tensors", "N")):  # the byte to change
+            elif type(field.value) is int and field.value == count and self.count is None and (
+                    field.name in ("num_tensors", "index", "tensors", "N")):
                 self.count = stop - 1 if self.kind == "primitiv" else start + field.lead
             owner = field.tensor
-        self.nbytes = sum([stop - start for start, stop in self.fields]) + len(data) // 32
-        self.coded = {"burnpack": (10, self.end), "ztensor2": (4096, len(data) - 40)}.get(
-            self.kind, (8, len(data) - 8) if self.kind[:7] == "ztensor" else (
-                0, len(data) if self.kind in HEADS else 0))
-        self.text = {"safetensors": 8, "mag300": 44}.get(self.kind, len(data))
-        if self.text < len(data):  # JSON: its words, rather its numbers
-            words = [(found.start(), found.end() - found.start(), found.group()[:1].isdigit())
-                     for found in re.finditer(rb'"[^"]*"|[\w.+-]+', data[:data.rindex(b"}")])
-                     if found.start() > self.text]
-            self.tokens = [row for row in self.tokens if row[0] < self.text] + [
-                row[:2] for row in words for _ in range(5 if row[2] else 1)]
-        self.size, self.width = SIZES.get(self.kind, (0, 0))
 
     def make(self, draw, others):
         """Return a mutant; `others` of this kind give it parts."""
@@ -299,33 +292,35 @@ class Mutants:
     def number(self, out, draw, other):
         """Put an extreme, a place or a number nearby where the file has one, in any width."""
         at, nbytes = draw.choice(self.tokens)
-        head, first, order, kept = (out[at:at + 1] or b"\xc0")[0], b"", "little", 0.4
-        width = nbytes if nbytes in (1, 2, 4, 8) else 1 << draw.randrange(4)
-        if self.coded[0] <= at < self.coded[1]:
-            sizes, order, kept = HEADS[self.kind], "big", 0.8 if head >> 5 in (2, 3, 5) else 0.4
+        if at >= self.text:
+            words = list(re.finditer(rb'"[^"]*"|[\w.+-]+', out[at:at + nbytes]))
+            start, stop = draw.choice(words).span() if words else (0, nbytes)
+            start, stop = at + start, at + stop
+            text = bytes(out[start:stop])
+            is_number = text.isdigit() and len(text) < 20 and draw.random() < 0.9
+            out[start:stop] = (b"%d" % self.near(draw, int(text), at) if is_number else
+                               draw.choice(JSON))
+        elif self.coded[0] <= at < self.coded[1]:
+            head, sizes = (out[at:at + 1] or b"\xc0")[0], HEADS[self.kind]
             stop = at + 1 + sizes.get(head, 0)
-            old = int.from_bytes(out[at + 1:stop], order) if head in sizes else head & 31
-            alike = [byte for byte in sizes if byte >> 5 == head >> 5]
-            new = draw.choice(alike if alike and draw.random() < 0.9 else list(sizes))
-            if draw.random() < 0.2:
-                new = head if head in sizes else head & 0xE0 | draw.randrange(32)
-            first, width = bytes([new]), sizes.get(new, 0)
-        elif at >= self.text:
-            stop = at + nbytes
-            old = int(out[at:stop]) if out[at:stop].isdigit() and nbytes < 20 else None
+            old = int.from_bytes(out[at + 1:stop], "big") if head in sizes else head & 31
+            alike = [byte for byte in sizes if byte >> 5 == head >> 5] or list(sizes)
+            same = head if head in sizes else head & 0xE0 | draw.randrange(32)
+            new = draw.choice([same, draw.choice(list(sizes))] + draw.choices(alike, k=6))
+            value = self.near(draw, old, at, 0.8 if head >> 5 in (2, 3, 5) else 0.4)  # of a text
+            out[at:stop] = bytes([new]) + low_bytes(value, sizes.get(new, 0), "big")
         else:
+            width = nbytes if nbytes in (1, 2, 4, 8) else 1 << draw.randrange(4)
             at += draw.randrange(max(1, nbytes // width)) * width
-            stop = at + width
-            old = int.from_bytes(out[at:stop], order)
-        if old is None or at >= self.text and draw.random() < 0.1:
-            out[at:stop] = draw.choice(JSON)
-            return
-        value = old + draw.choice((0, 0, 0, 1, -1, 8, 64))
-        if draw.random() > kept:
-            value = draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
-                self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
-        out[at:stop] = b"%d" % value if at >= self.text else (
-            first + (value & (1 << 8 * width) - 1).to_bytes(width, order))
+            old = int.from_bytes(out[at:at + width], "little")
+            out[at:at + width] = low_bytes(self.near(draw, old, at), width, "little")
+
+    def near(self, draw, old, at, kept=0.4):
+        """Return a number: about the old one, so often; an extreme, a small one, about a place."""
+        if draw.random() < kept:
+            return old + draw.choice((0, 0, 0, 1, -1, 8, 64))
+        return draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
+            self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
 
     def move(self, out, draw, other):
         """Double, delete, swap or replace records, fields or tokens."""
@@ -347,59 +342,63 @@ class Mutants:
 
     def mend(self, out, more):
         """Make sizes and the checksum agree with a longer or shorter index."""
-        stop, at = max(0, self.end + more), self.size + len(out) * (self.size < 0)
-        if more and self.width and 0 <= at <= len(out) - self.width:
-            size = int.from_bytes(self.data[self.size:][:self.width], "little") + more
-            out[at:at + self.width] = (size % (1 << 32)).to_bytes(self.width, "little")
+        (size, width), stop = SIZES.get(self.kind, (0, 0)), max(0, self.end + more)
+        at = size + len(out) * (size < 0)
+        if more and 0 <= at <= len(out) - width:
+            old = int.from_bytes(self.data[size:][:width], "little")
+            out[at:at + width] = low_bytes((old + more) % (1 << 32), width, "little")
         if self.kind in ("burnpack", "mag", "mag300"):  # data stay where they are
             out[stop:stop + max(0, more)] = bytes(max(0, -more))
         if self.kind == "mag":
             out[8:12] = bytes(4)
-            crc = self.crc32(out[:stop]) if self.spec else self.crc32c(out[12:stop])
-            out[8:12] = crc.to_bytes(4, "little")
+            crc32, crc32c = self.module.crc32, self.module.crc32c
+            crc = crc32(out[:stop]) if self.is_spec else crc32c(out[12:stop])
+            out[8:12] = low_bytes(crc, 4, "little")
         if self.kind == "ztensor2" and len(out) > 48:
             start, size = struct.unpack("<QQ", out[-40:-24])
-            out[-24:-16] = self.xxh3([bytes(out[start:start + size])]).to_bytes(8, "little")
+            digest = self.module.xxh3_64([bytes(out[start:start + size])])
+            out[-24:-16] = low_bytes(digest, 8, "little")
 
 
-# -- in a child --------------------------------------------------------------------------------
+def low_bytes(value, nbytes, order):
+    return (value & (1 << 8 * nbytes) - 1).to_bytes(nbytes, order)
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def find_tests(module):
+    """Return test_tensorfmt, with the tensorfmt.py that is asked for."""
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if module:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
+    importlib.import_module("tensorfmt")
+    return importlib.import_module("test_tensorfmt")
 
 
 def peak():
     """Return the most bytes of memory that this process ever used, or 0."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
     return used * (1 if sys.platform == "darwin" else 1024)
 
 
-def limit(kind, most):
+def limit(number, most):
     try:
-        import resource
-        number = getattr(resource, kind)
         resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
-    except (ImportError, AttributeError, ValueError, OSError):  # then there is no limit
+    except (ValueError, OSError):  # then there is no limit
         pass
 
 
-def name_fault(error, tests):
-    """Return what makes two findings the same: the exception, and the lines where it was raised."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-              if os.path.basename(frame[0]) in ("tensorfmt.py", "test_tensorfmt.py", "fuzz.py")]
-    places = ["%s:%d" % (os.path.basename(frame[0]), frame[1]) for frame in frames[-2:]]
-    return " ".join([type(error).__name__] + places)
-
-
 def check(tests, data):
-    """Return None, or (key, text) of what breaks a promise."""
+    """Return None, or (key, text) of what breaks a promise; findings of one key are one kind."""
     start, before = process_time(), peak()
     try:
         check_mutant(tests, data)
     except Exception as error:
-        return name_fault(error, tests), "".join(traceback.format_exception(
-            type(error), error, error.__traceback__))[-5000:]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+                  if os.path.basename(frame[0]) in ("tensorfmt.py", "test_tensorfmt.py", "fuzz.py")]
+        places = ["%s:%d" % (os.path.basename(frame[0]), frame[1]) for frame in frames[-2:]]
+        return " ".join([type(error).__name__] + places), traceback.format_exc()[-5000:]
     seconds, grown = process_time() - start, peak() - before
     if seconds > SLOW:
         return "slow", "%.1f s of CPU time" % seconds
@@ -408,126 +407,52 @@ def check(tests, data):
     return None
 
 
-def run_seed(tests, seed, seconds, position, out):
-    """Check the mutants of a seed; return how many, and what was found."""
-    end, found, done = time() + seconds, {}, 0
-    limit("RLIMIT_AS", MEMORY)
-    for n, data in enumerate(mutants(tests, seed)):
-        if n % 64 == 0:
-            limit("RLIMIT_CPU", int(process_time()) + HANG)
-            if time() > end:
-                break
-        struct.pack_into("<Q", position, 0, n + 1)
+def child(args, seconds, seed):
+    """Check the mutants of a seed, then of others. The one at hand lies in a file: if it ends us."""
+    tests, end, kinds = find_tests(args.module), time() + seconds, set()
+    path = os.path.join(args.out, "seed%d.bin" % seed)
+    seeds = itertools.count(seed, args.jobs)
+    for n, data in enumerate(itertools.chain.from_iterable(mutants(tests, one) for one in seeds)):
+        if n % 64 == 0 and resource:
+            limit(resource.RLIMIT_AS, MEMORY)
+            limit(resource.RLIMIT_CPU, int(process_time()) + HANG)
+        if time() > end:
+            break
+        tests.write_file(path, data)
         fault = check(tests, data)
-        if fault:
-            key, text = fault
-            if key not in found:
-                os.makedirs(out, exist_ok=True)
-                path = os.path.join(out, "%d-%d.bin" % (seed, n))
-                with open(path, "wb") as stream:
-                    stream.write(data)
-                found[key] = [0, path, text]
-            found[key][0] += 1
-        done = n + 1
-    return {"done": done, "found": found}
+        if fault and fault[0] not in kinds:
+            kinds.add(fault[0])
+            os.replace(path, path.replace(".bin", "-%d.bin" % n))
+            with open(path.replace(".bin", ".txt"), "a") as stream:
+                stream.write("%d: %s\n%s\n" % ((n,) + fault))
+    if os.path.exists(path):
+        os.remove(path)
+    print(n)
 
 
-def child(args):
-    tests = find_tests(args.module)
-    if args.make:  # a mutant that ended its process
-        data = next(islice(mutants(tests, args.child), args.make - 1, None))
-        os.makedirs(args.out, exist_ok=True)
-        path = os.path.join(args.out, "%d-%d.bin" % (args.child, args.make - 1))
-        with open(path, "wb") as stream:
-            stream.write(data)
-        print(path)
-        return
-    with open(args.position, "r+b") as stream, mmap.mmap(stream.fileno(), 8) as position:
-        print(json.dumps(run_seed(tests, args.child, args.seconds, position, args.out)))
+def run(args, seconds, seed):
+    """Run a child for each job, tell what was found."""
+    os.makedirs(args.out)
+    words = [sys.executable, os.path.abspath(__file__), "--child", "--jobs", str(args.jobs),
+             "--out", args.out] + (["--module", args.module] if args.module else [])
+    children = [subprocess.Popen(words + [str(seconds), str(seed + i)], stdout=subprocess.PIPE)
+                for i in range(args.jobs)]
+    counts = [int(one.communicate()[0] or 0) for one in children]
+    for name in sorted(os.listdir(args.out)):
+        if name.endswith(".txt"):
+            with open(os.path.join(args.out, name)) as stream:
+                print(stream.read())
+    files = [name for name in os.listdir(args.out) if name.endswith(".bin")]
+    print("%s mutants from seed %d on, %d kinds of findings %s" % (
+        format(sum(counts), ","), seed, len(files), " ".join(files)))
+    return 1 if files or 0 in counts else 0
 
 
-# -- the driver --------------------------------------------------------------------------------
-
-
-class Driver:
-    """Runs seeds in children, one after another in each job, and counts."""
-
-    def __init__(self, args):
-        self.args, self.end, self.next = args, time() + args.seconds, args.seed
-        self.done, self.found, self.lock = 0, {}, Lock()
-        self.command = [sys.executable, os.path.abspath(__file__), "--out", args.out]
-        self.command += ["--module", os.path.abspath(args.module)] if args.module else []
-
-    def work(self, job):
-        position = os.path.join(self.args.folder, "position%d" % job)
-        while time() < self.end:
-            with self.lock:
-                seed, self.next = self.next, self.next + 1
-            with open(position, "wb") as stream:
-                stream.write(bytes(8))
-            command = self.command + ["--child", str(seed), "--position", position]
-            made = subprocess.run(command + ["--seconds", str(max(1, self.end - time()))],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            if made.returncode == 0:
-                result = json.loads(made.stdout.decode())
-            else:
-                result = self.ended(seed, position, made)
-            with self.lock:
-                self.count(result)
-
-    def ended(self, seed, position, made):
-        """Return the result of a child that was ended by a signal or by an error of its own."""
-        with open(position, "rb") as stream:
-            n, = struct.unpack("<Q", stream.read(8))
-        text, path = made.stderr.decode(errors="replace")[-3000:], "none"
-        if not n:  # it did not come to the first mutant, nor would the next one
-            self.end = 0
-        else:
-            again = self.command + ["--child", str(seed), "--make", str(n)]
-            path = subprocess.run(again, stdout=subprocess.PIPE).stdout.decode().strip()
-        key = "child ended with %d: %s" % (made.returncode, text.strip().split("\n")[-1][:80])
-        return {"done": n, "found": {key: [1, path, text]}}
-
-    def count(self, result):
-        self.done += result["done"]
-        for key, (count, path, text) in result["found"].items():
-            if key not in self.found:
-                self.found[key] = [0, path]
-                os.makedirs(self.args.out, exist_ok=True)
-                with open(os.path.join(self.args.out, "findings.txt"), "a") as stream:
-                    stream.write("%s\n%s\n%s\n" % (path, key, text))
-            elif path != "none" and path != self.found[key][1]:
-                os.remove(path)
-            self.found[key][0] += count
-        if sys.stderr.isatty() or result["found"]:
-            print(self.line(), file=sys.stderr)
-
-    def line(self):
-        return "%s mutants, seeds %d to %d, %d findings" % (
-            format(self.done, ","), self.args.seed, self.next - 1,
-            sum([count for count, _ in self.found.values()]))
-
-    def run(self):
-        with ThreadPoolExecutor(self.args.jobs) as pool:
-            for future in [pool.submit(self.work, job) for job in range(self.args.jobs)]:
-                future.result()
-        for key, (count, path) in self.found.items():
-            print("%d times %s, such as %s" % (count, key, path))
-        if self.found:
-            print("their tracebacks: %s; again: python3 test_tensorfmt.py fuzz %s" % (
-                os.path.join(self.args.out, "findings.txt"), list(self.found.values())[0][1]))
-        print(self.line())
-        return 1 if self.found else 0
-
-
-def check_files(args, paths):
-    tests, faults = find_tests(args.module), 0
-    for path in paths:
-        with open(path, "rb") as stream:
-            fault = check(tests, stream.read())
+def check_files(tests, paths):
+    faults = [check(tests, tests.read_file(path)) for path in paths]
+    for path, fault in zip(paths, faults):
         print("%s: %s" % (path, "\n".join(fault) if fault else "nothing found"))
-        faults += bool(fault)
-    return 1 if faults else 0
+    return 1 if any(faults) else 0
 
 
 def main():
@@ -537,17 +462,12 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--module", help="another tensorfmt.py")
     parser.add_argument("--out", default="fuzz-findings", help="folder for what is found")
-    for name, kind in (("child", int), ("make", int), ("position", str), ("seconds", float)):
-        parser.add_argument("--" + name, type=kind, help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.child is not None:
-        return child(args)
     if [text for text in args.given if not text.isdigit()]:
-        return check_files(args, args.given)
-    numbers = [int(text) for text in args.given] + [60, 1][len(args.given):]
-    args.seconds, args.seed = numbers[:2]
-    with tempfile.TemporaryDirectory() as args.folder:
-        return Driver(args).run()
+        return check_files(find_tests(args.module), args.given)
+    seconds, seed = [int(text) for text in args.given] + [60, 1][len(args.given):]
+    return (child if args.child else run)(args, seconds, seed)
 
 
 if __name__ == "__main__":

@@ -18,15 +18,16 @@ import argparse
 import importlib
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHORT, SIZES = 0.05, [1 << n for n in (14, 16, 18)]  # seconds; bytes of files
@@ -41,19 +42,9 @@ DEPTH = 25
 
 
 def mag(tree):
-    """Return a .mag file; of tensors the shape counts."""
-    rows = [struct.pack("<I8sI", 0, struct.pack("<Q", 1), len(key.encode())) + key.encode()
-            for key in tree["metadata"]]
-    for key, shape in tree["tensors"].items():
-        dims = list(shape)[:6] + [-1] * (6 - len(shape))
-        rows.append(struct.pack("<I", len(key.encode())) + key.encode() + struct.pack(
-            "<6qBQQI", *dims + [2, 1 if 0 not in shape else 0, 1 << 12, 0]))
-    count = len(tree["tensors"]), len(tree["metadata"]), 0
-    head, body = struct.pack("<4sII", b"MAG!", 1, 0), struct.pack("<III", *count) + b"".join(rows)
-    start = -(-len(head + body) // 64) * 64
-    body = body.replace(struct.pack("<QQI", 1, 1 << 12, 0), struct.pack("<QQI", 1, start, 0))
-    crc = struct.pack("<I", T.crc32(head + body))
-    return (head[:8] + crc + body).ljust(start + 64, b"\0")
+    return T.dumps(dict([(name, T.tensor([0] * (0 not in shape), "int32", shape))
+                         for name, shape in tree["tensors"].items()]),
+                   format="mag", metadata=tree["metadata"])
 
 
 def primitiv(tree):
@@ -309,138 +300,141 @@ class Nothing(io.RawIOBase):
         return len(data)
 
 
-def command(*words):
-    """Return what a command prints, as far as one can tell how much it is."""
+def command(words, path):
+    """Return what a command prints, and the page that it writes."""
     old, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), Text(), Text()
     try:
-        T.main(list(words))
-        return sys.stdout.getvalue() + sys.stderr.getvalue()
+        T.main([{"PATH": path, "OTHER": "file%d" % OTHER}.get(word, word) for word in words])
+        text = sys.stdout.getvalue() + sys.stderr.getvalue()
     finally:
         sys.stdout, sys.stderr = old
+    if "page.html" in words:
+        with open("page.html") as stream:
+            text += stream.read()
+    return text
 
 
-def page(path):
-    command("explain", "--html", "page.html", path)
-    with open("page.html") as stream:
-        return stream.read()
+def use(what):
+    """Return an operation that does something with a File, and returns a text or None."""
+    def operation(path):
+        with T.load(path) as file:
+            return what(file)
+    return operation
 
 
-def show(path):
-    with T.load(path) as file:
-        texts = [repr(file), file._repr_html_(), file.say_missing("another")]
-        return "".join(texts + [repr(item) for item in file.values()])
+def show(file):
+    texts = [repr(file), file._repr_html_()] + [repr(item) for item in file.values()]
+    try:
+        file["another"]
+    except KeyError as error:
+        texts.append(str(error))
+    return "".join(texts)
 
 
 def get(path):
     with T.load(path) as file:
-        names = sorted(file, key=len)
-    return "".join([command("get", path, name) for name in names[-2:]])
+        names = sorted(file, key=len)[-2:]
+    return "".join([command(["get", path, name], path) for name in names])
 
 
-def convert(path):
+def convert(file):
     texts = []
-    with T.load(path) as file:
-        for kind in T.FORMATS:
-            for options in [{}] + [{"version": version} for version in ("300", "2")
-                                   if version in kind.OPTIONS.get("version", "")]:
-                try:
-                    texts.append(str(T.convert(file, Nothing(), format=kind.NAME, cast="float32",
-                                               dense=True, drop=True, metadata="text", **options)))
-                except (ValueError, TypeError) as error:
-                    texts.append(str(error))
+    for kind in T.FORMATS:
+        for options in [{}] + [{"version": version} for version in ("300", "2")
+                               if version in kind.OPTIONS.get("version", "")]:
+            try:
+                texts.append(str(T.convert(file, Nothing(), format=kind.NAME, cast="float32",
+                                           dense=True, drop=True, metadata="text", **options)))
+            except (ValueError, TypeError) as error:
+                texts.append(str(error))
     return "".join(texts)
 
 
-def pickled(path):
-    with T.load(path) as file:
-        data = pickle.dumps([file] + list(file.values()))
-    return [item.name for item in pickle.loads(data)[1:]] and len(data) * "x"
+def pickled(file):
+    data = pickle.dumps([file] + list(file.values()))
+    pickle.loads(data)
+    return data
 
 
-def values(path):
-    with T.load(path) as file:
-        for item in file.values():
-            try:
-                item.tolist()
-            except ValueError:
-                pass
+def values(file):
+    for item in file.values():
+        attempt(lambda item: item.tolist() and None, item)
 
 
-OPERATIONS = {
-    "load": lambda path: T.load(path).close(), "verify": lambda path: command("verify", path),
-    "explain": lambda path: command("explain", path),
-    "json": lambda path: command("explain", "--json", path), "page": page,
-    "ls": lambda path: command("ls", path) + command("ls", "--json", path), "show": show,
-    "get": get, "diff": lambda path: command("diff", path, path), "convert": convert,
-    "diff --json": lambda path: command("diff", "--json", path, "file%d" % OTHER) + command(
-        "diff", "--json", "file%d" % OTHER, path),
-    "pickle": pickled, "values": values, "stats": lambda path: command("get", path, "--stats"),
-    "tree": lambda path: command("ls", "--tree", path) + command("ls", "--tree", "--json", path),
-    "verify --json": lambda path: command("verify", "--json", path),
-    "fields": lambda path: len(list(T.explain(path)))}
-OF_EACH = "values", "show", "pickle"  # they decode each tensor, as who asks for all of them does
-OF_REFUSED = "load", "fields", "verify", "verify --json", "explain", "json", "page"
+OPERATIONS = {"load": lambda path: T.load(path).close(), "fields": lambda path: len(
+    list(T.explain(path)))}
+OPERATIONS.update([(line, partial(command, line.split())) for line in (
+    "verify PATH", "verify --json PATH", "explain PATH", "explain --json PATH",
+    "explain --html page.html PATH")])
+OF_EACH = {"show": use(show), "pickle": use(pickled), "values": use(values)}
+OPERATIONS.update(OF_EACH, get=get, convert=use(convert))  # OF_EACH: they may decode each tensor
+OF_REFUSED = list(OPERATIONS)
+OPERATIONS.update([(line, partial(command, line.split())) for line in (
+    "ls PATH", "ls --json PATH", "ls --tree PATH", "ls --tree --json PATH", "get PATH --stats",
+    "diff PATH PATH", "diff --json PATH OTHER", "diff --json OTHER PATH")])
 
 
-def attempt(operation, path):
+def attempt(operation, argument):
     """Return what an operation gives; what it may raise is its text."""
     try:
-        return OPERATIONS[operation](path)
+        return operation(argument)
     except (ValueError, OSError, TypeError) as error:
         return str(error)
 
 
 def cpu(operation, path):
+    """Return (seconds, bytes of what it gives)."""
     start = time.process_time()
     text = attempt(operation, path)
-    return time.process_time() - start, len(text) if isinstance(text, str) else 0
+    return time.process_time() - start, len(text) if isinstance(text, (str, bytes)) else 0
 
 
 def look(name, pair, seed):
-    """Yield (operation, what is wrong) of one pair."""
-    import tracemalloc  # not of PyPy
+    """Yield what is wrong of one pair."""
     paths = {}
+    for nbytes in SIZES + [OTHER]:
+        data, paths[nbytes] = make(name, pair, nbytes, seed), "file%d" % nbytes
+        if data is None:
+            return
+        with open(paths[nbytes], "wb") as stream:
+            stream.write(data)
+    good = attempt(OPERATIONS["load"], paths[SIZES[0]]) is None
+    for key, operation in OPERATIONS.items():
+        if (good or key in OF_REFUSED) and not (key in OF_EACH and name.startswith("coded")):
+            attempt(operation, paths[SIZES[0]])  # imports
+            for text in compare(operation, paths):
+                yield key + ": " + text
+    yield from look_at_memory(paths[SIZES[-1]])
 
-    def path_of(nbytes):
-        if nbytes not in paths:
-            paths[nbytes] = "file%d" % nbytes
-            with open(paths[nbytes], "wb") as stream:
-                stream.write(make(name, pair, nbytes, seed))
-        return paths[nbytes]
-    if make(name, pair, SIZES[0], seed) is None:
-        return
-    good = True
-    try:
-        path_of(OTHER)
-        T.load(path_of(SIZES[0])).close()
-    except ValueError:
-        good = False
-    for operation in [key for key in OPERATIONS if (good or key in OF_REFUSED) and not (
-            key in OF_EACH and name.startswith("coded"))]:
-        attempt(operation, path_of(SIZES[0]))  # imports
-        last, sizes = cpu(operation, path_of(SIZES[0])), SIZES[1:]
-        for nbytes in sizes:
-            more = cpu(operation, path_of(nbytes))
-            if more[0] > max(SHORT, 8 * last[0]):  # is it so again?
-                last = max(last, cpu(operation, path_of(nbytes // 4)))
-                more = min(more, cpu(operation, path_of(nbytes)))
-            if last[0] > SHORT / 5 and more[0] > max(SHORT, 8 * last[0]):
-                yield operation, "%d bytes take %.2f s, a quarter %.2f s" % (
-                    nbytes, more[0], last[0])
-            if more[1] > 8 * last[1] + 100000:
-                yield operation, "%d bytes print %d, a quarter %d" % (nbytes, more[1], last[1])
-            if last[0] > SHORT:
-                break
-            last = more
-    path, size = path_of(SIZES[2]), os.path.getsize(path_of(SIZES[2]))
-    T.MAX_NAMES = 0
-    for operation, most in ("load", 100), ("verify", 200), ("fields", 200):
+
+def compare(operation, paths):
+    """Yield where 4 times as many bytes take more than 8 times the time or the output."""
+    last = cpu(operation, paths[SIZES[0]])
+    for nbytes in SIZES[1:]:
+        more = cpu(operation, paths[nbytes])
+        if more[0] > max(SHORT, 8 * last[0]):  # is it so again?
+            last = max(last, cpu(operation, paths[nbytes // 4]))
+            more = min(more, cpu(operation, paths[nbytes]))
+        if last[0] > SHORT / 5 and more[0] > max(SHORT, 8 * last[0]):
+            yield "%d bytes take %.2f s, a quarter %.2f s" % (nbytes, more[0], last[0])
+        if more[1] > 8 * last[1] + 100000:
+            yield "%d bytes print %d, a quarter %d" % (nbytes, more[1], last[1])
+        if last[0] > SHORT:
+            return
+        last = more
+
+
+def look_at_memory(path):
+    """Yield where memory is over the promise, without what small files may take besides."""
+    import tracemalloc  # not of PyPy
+    size, T.MAX_NAMES = os.path.getsize(path), 0
+    for key, most in ("load", 100), ("verify PATH", 200), ("fields", 200):
         tracemalloc.start()
-        attempt(operation, path)
+        attempt(OPERATIONS[key], path)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         if peak > most * size + (1 << 18):
-            yield operation, "%d bytes take %.1f times as much memory" % (size, peak / size)
+            yield "%s: %d bytes take %.1f times as much memory" % (key, size, peak / size)
 
 
 # -- processes -------------------------------------------------------------------------------------
@@ -452,54 +446,48 @@ def find_module(path):
     T = importlib.import_module(os.path.basename(path)[:-3])
 
 
-def child(args):
-    """Look at the pair "name number"; print a line of JSON: what is wrong with it."""
+def child(sender, name, pair, seed):
+    """Send what is wrong with a pair."""
     import resource  # of POSIX
-    global SHORT
-    SHORT = args.short
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
-    name, number = args.child.split()
-    pair = pairs({row[0]: row[2] for row in documents()}[name])[int(number)]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            found = list(look(name, pair, args.seed))
+            found = list(look(name, pair, seed))
         except Exception as error:
-            found = [(type(error).__name__, str(error)[:200])]
-        os.chdir(HERE)
-    print(json.dumps(["%s: %s" % row for row in found]))
+            found = ["%s: %s" % (type(error).__name__, str(error)[:200])]
+        os.chdir("/")
+    sender.send(found)
 
 
-def run(args, name, number):
-    words = [sys.executable, os.path.abspath(__file__), "0", str(args.seed), "--child",
-             "%s %d" % (name, number), "--module", os.path.abspath(args.module),
-             "--short", str(args.short)]
+def run(name, pair, seed):
+    """Return what a process of its own finds wrong with a pair."""
+    receiver, sender = multiprocessing.Pipe(False)
+    process = multiprocessing.Process(target=child, args=(sender, name, pair, seed))
+    process.start()
+    sender.close()
     try:
-        made = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        return json.loads(made.stdout.decode().split("\n")[-2])
-    except (ValueError, LookupError):
-        return ["it ended with %d: %s" % (made.returncode, made.stderr.decode()[-200:])]
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        return ["it ended with %d" % process.exitcode]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("seconds", nargs="?", type=float)
+    parser.add_argument("seconds", nargs="?", type=float, default=1e9)
     parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="pairs whose line holds this text")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--short", type=float, default=SHORT, help="seconds for SHORT")
     parser.add_argument("--module", default=os.path.join(HERE, "..", "tensorfmt.py"))
-    parser.add_argument("--child")
     args = parser.parse_args()
     find_module(args.module)
-    if args.child:
-        return child(args)
-    rows = drawn(args.seed, args.only)
-    end, count, findings = time.time() + (args.seconds or 1e9), 0, 0
+    multiprocessing.set_start_method("fork")
+    rows, end, count, findings = drawn(args.seed, args.only), time.time() + args.seconds, 0, 0
 
     def one(row):
-        return None if time.time() > end else run(args, *row[:2])
+        return None if time.time() > end else run(row[0], row[2], args.seed)
     with ThreadPoolExecutor(args.jobs) as pool:
         for row, found in zip(rows, pool.map(one, rows)):
             count, findings = count + (found is not None), findings + bool(found)
