@@ -2732,9 +2732,14 @@ class Tensor:
         """Offset in the file of the first element (if encoded: of the bytes), or None."""
         return self.start if self.source.has_offsets else None
 
+    def stored_parts(self) -> "Dict[str, Tensor]":
+        """Return what lies apart in the file, by role; "" is the role of the values."""
+        return {"": self}
+
     def ranges(self) -> "List[Tuple[int, int, str]]":
-        """Return (offset, nbytes, role) of its bytes in the file; "" is the role of its values."""
-        return [(self.start, self.stored_nbytes, "")]
+        """Return (offset, nbytes, role) of its bytes in the file."""
+        return [(part.start, part.stored_nbytes, role)
+                for role, part in self.stored_parts().items() if part.source is self.source]
 
     def __repr__(self) -> str:
         text = f"<Tensor {safe_repr(self.name)} {self.dtype} {short_repr(self.shape)}>"
@@ -3772,7 +3777,7 @@ class Sparse(Tensor):
     `sorted_columns`: the columns of each row of csr must rise.
     """
 
-    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_opened", "_checked")
+    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_components")
 
     def __init__(self, stored: Tensor, name: str, shape: Shape, open_components: Any,
                  is_blob: bool = False, sorted_columns: bool = False, attrs: Any = None,
@@ -3781,37 +3786,29 @@ class Sparse(Tensor):
                          stored.stored_nbytes, encoding="sparse", attrs=attrs, custom=custom,
                          format=format)
         self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
-        self.sorted_columns, self._checked = sorted_columns, False
-        self._opened: "Optional[Dict[str, Tensor]]" = None
-
-    def open(self) -> "Dict[str, Tensor]":
-        """Return the components, which are not checked yet."""
-        if self._opened is None:
-            self._opened = self.open_components()
-        return self._opened
+        self.sorted_columns = sorted_columns
+        self._components: "Optional[Dict[str, Tensor]]" = None  # when they have been checked
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        why = None
-        try:
-            components = self.open()
-            for part in components.values() if not self._checked else ():
-                part.check_readable()
-            if not self._checked:
+        if self._components is None:
+            try:
+                components = self.open_components()
+                for part in components.values():
+                    part.check_readable()
                 why = find_bad_index(self.shape, components, self.sorted_columns)
-        except FormatError as error:
-            raise self.error(error.what, type(error), error.field or "data")
-        if why:
-            raise self.error(why)
-        self._checked = True
-        return Map(components.items())
+            except FormatError as error:
+                raise self.error(error.what, type(error), error.field or "data")
+            if why:
+                raise self.error(why)
+            self._components = components
+        return Map(self._components.items())
 
     def stored_parts(self) -> "Dict[str, Tensor]":
-        """Return the components as far as they lie apart in the file; "" are the values."""
         parts: "Dict[str, Tensor]" = Map()
         try:
-            parts.update({} if self.is_blob else self.open())
+            parts.update({} if self.is_blob else self._components or self.open_components())
         except FormatError:  # .components raises it again
             pass
         parts[""] = parts.pop("values", self.stored)
@@ -3821,10 +3818,6 @@ class Sparse(Tensor):
         """Return how many bytes its components are in memory; no byte of them is read."""
         return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
                     for part in self.stored_parts().values()])
-
-    def ranges(self) -> "List[Tuple[int, int, str]]":
-        return [(part.start, part.stored_nbytes, role)
-                for role, part in self.stored_parts().items() if part.source is self.source]
 
     def iter_bytes(self) -> Blocks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3860,7 +3853,7 @@ class Sparse(Tensor):
         facts.update(changes)
         made = Sparse(self.stored, facts["name"], self.shape, self.open_components, self.is_blob,
                       self.sorted_columns, facts["attrs"], facts["custom"], facts["format"])
-        made._opened, made._checked = self._opened, self._checked
+        made._components = self._components
         return made
 
     def astype(self, dtype: Any) -> Tensor:
@@ -4401,12 +4394,12 @@ def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple
     algorithm, colon, text = stored.partition(":")
     if not colon or algorithm not in digits:
         return "-", f"{short_repr(stored)} is of an unknown algorithm"
-    text = text.lower()
-    plain, size = text[2:] if text[:2] == "0x" else text, digits[algorithm]
-    readable = plain and not plain.strip("0123456789abcdef")
-    if readable and size == 8 and plain != text:  # with any zeros in front
-        plain = "%08x" % int(plain, 16)
-    if not readable or len(plain) != size:
+    size, plain = digits[algorithm], text.lower()
+    if plain[:2] == "0x":
+        plain = plain[2:]
+        if plain and size == 8:  # with any zeros in front
+            plain = plain.lstrip("0").rjust(8, "0")
+    if len(plain) != size or plain.strip("0123456789abcdef"):
         return "FAIL", f"{short_repr(stored)} cannot be read"
     try:
         found = hash_blocks(algorithm, blocks)
@@ -4415,6 +4408,14 @@ def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple
     if found.lower().endswith(plain):
         return "ok", algorithm + " agrees"
     return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
+
+
+def iter_digests(item: Tensor, key: str) -> Any:
+    """Yield (label, Tensor, digest) of a tensor, or of its components, where attrs have one."""
+    for role, part in item.stored_parts().items():
+        digest = part.attrs.get(key)
+        if digest is not None:
+            yield role and role + ": ", part, digest
 
 
 def has_wide_int(value: Any) -> bool:
@@ -4426,9 +4427,9 @@ def has_wide_int(value: Any) -> bool:
     return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
-def pack_pairs(found: Facts, keys: Any) -> bytes:
+def pack_pairs(found: Facts, keys: Any, sort: Any = True) -> bytes:
     """Return the pairs of a map in CBOR, of those keys that it has."""
-    return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=True)
+    return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=sort)
                      for key in keys if key in found])
 
 
@@ -4535,8 +4536,7 @@ class ZTensor(Format):
         if code not in self.DTYPES:
             attrs["dtype"], dtype = code, None
             unreadable = f"dtype {short_repr(code)} is not known"
-        if not self.is_placed(start, nbytes, end):
-            raise self.place_error(reading, start, nbytes, end, *path + ("offset",), tensor=name)
+        self.check_place(reading, start, nbytes, end, path + ("offset",), name)
         need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
         if encoding == "zstd" and (not nbytes or need > ZSTD_RATIO * nbytes):
             what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
@@ -4553,26 +4553,19 @@ class ZTensor(Format):
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
         """Return what an entry says of how a tensor is stored, and the fields of the user."""
-        keys: Any = self.MECHANICS
-        if entry.get("layout") == "sparse":
-            keys += self.SPARSE_KEYS
+        keys = self.MECHANICS + self.SPARSE_KEYS * (entry.get("layout") == "sparse")
         attrs = Map([(key, entry[key]) for key in keys if key in entry])
         if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
             return attrs, None
-        return attrs, Map([(key, entry[key]) for key in entry
-                           if key not in attrs and key not in self.KEYS])
+        return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
 
     @staticmethod
-    def is_placed(start: int, nbytes: int, end: int) -> bool:
-        """Return whether a blob begins at a multiple of 64, not at 0, and ends before `end`."""
-        return 64 <= start <= end - nbytes and start % 64 == 0
-
-    @staticmethod
-    def place_error(reading: Reading, start: int, nbytes: int, end: int, *path: Any,
-                    tensor: "Optional[str]" = None) -> FormatError:
-        what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
-        error: FormatError = reading.error(what, *path, tensor=tensor, check="bounds")
-        return error
+    def check_place(reading: Reading, start: int, nbytes: int, end: int, path: Path,
+                    name: "Optional[str]" = None) -> None:
+        """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
+        if not 64 <= start <= end - nbytes or start % 64:
+            what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
+            raise reading.error(what, *path, tensor=name, check="bounds")
 
     def open_sparse(self, reading: Reading, blob: Tensor, end: int) -> "Dict[str, Tensor]":
         """Return the components of a sparse tensor, whose entry's blob is a Tensor."""
@@ -4609,8 +4602,7 @@ class ZTensor(Format):
             return Tensor(role, "uint64", (len(fact),), Buffer(data), 0, len(data))
         for _, what in self.COMPONENT.iter_errors(fact, role):
             raise FormatError(what, field=role)
-        if not self.is_placed(fact["offset"], fact["size"], end):
-            raise self.place_error(reading, fact["offset"], fact["size"], end, role)
+        self.check_place(reading, fact["offset"], fact["size"], end, (role,))
         dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
         if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
             what = f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}"
@@ -4620,12 +4612,7 @@ class ZTensor(Format):
                       ">" if big else "<", encoding, None, fact, None, self.NAME)
 
     def checksums(self, item: Tensor) -> Any:
-        """Yield (label, Tensor, digest) of a tensor, or its components: of the stored bytes."""
-        parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
-        for role, part in parts.items():
-            digest = part.attrs.get("checksum")
-            if digest is not None:
-                yield role and role + ": ", part, digest
+        return iter_digests(item, "checksum")  # of the stored bytes
 
     def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
         return compare_digest(part.iter_stored(), digest, self.DIGESTS)
@@ -4639,38 +4626,36 @@ class ZTensor(Format):
                 and (layout == "dense" or not places_other_bytes(item)))
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        problems, plans = self.problems(items, metadata), []
         for _, what in self.CHOICES.iter_errors(options):
             raise ValueError(what)
+        problems, plans = self.problems(items, metadata), []
         for name, item in items:
-            plan = self.plan(item, options)
-            plans.append(plan)
-            problems += [(name, why) for why in self.plan_problems(item, plan, options)]
+            plans.append(self.plan(item, options))
+            problems += [(name, why) for why in self.plan_problems(item, plans[-1], options)]
         self.raise_problems(problems)
         return self.iter_entries(items, plans)
 
     def plan(self, item: Tensor, options: Facts) -> Facts:
-        """Return how a tensor will be stored; "copy": as it is."""
-        native, copy = self.native_attrs(item), self.can_copy_opaque(item)
-        checksum = str(self.option("checksum", "none", {}, native)).partition(":")[0]
-        plan: Facts = {"encoding": "raw", "data_endianness": "little", "level": 3,
-                       "checksum": checksum}
-        for chosen, keys in (native, ("encoding", "data_endianness")), (options, options):
-            plan.update({key: chosen[key] for key in keys if chosen.get(key) is not None})
-        plan["copy"] = copy or (item.encoding == plan["encoding"] != "raw" and not (
-            options.get("encoding") or options.get("level")))
-        if plan["encoding"] == "zstd" and not plan["copy"]:
+        """Return how a tensor will be stored; "copy": its stored bytes are written."""
+        native, opaque = self.native_attrs(item), self.can_copy_opaque(item)
+        encoding = self.option("encoding", "raw", options, native)
+        order = self.option("data_endianness", "little", options, native)
+        checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
+        if encoding == "raw":
+            copy = opaque or item.is_contiguous(">" if order == "big" else "<")
+        else:
+            copy = opaque or item.encoding == encoding and not (
+                options.get("encoding") or options.get("level"))
+        if encoding == "zstd" and not copy:
             zstd_module()  # raises where there is none
-        if plan["checksum"] == "sha256":
+        if checksum == "sha256":
             Digest("sha256")  # raises where there is no hashlib
-        plan["layout"] = native.get("layout", "dense") if copy else "dense"
-        taken: Any = self.MECHANICS + (("dtype",) if item.dtype is None else ())
-        if isinstance(item, Sparse):
-            plan["layout"], taken = "sparse", self.MECHANICS + self.SPARSE_KEYS
-        plan["taken"] = self.KEYS + taken  # keys that the user's fields cannot have
-        plan["custom"] = {key: value for key, value in item.custom.items()
-                          if item.format is not None or key not in self.MECHANICS}
-        return plan
+        layout = native.get("layout", "dense") if opaque else "dense"
+        custom = {key: value for key, value in item.custom.items()
+                  if item.format is not None or key not in self.MECHANICS}
+        return {"encoding": encoding, "data_endianness": order, "checksum": checksum, "copy": copy,
+                "level": self.option("level", 3, options, {}), "custom": custom,
+                "layout": "sparse" if isinstance(item, Sparse) else layout}
 
     def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
         """Yield why a tensor cannot be stored so."""
@@ -4685,9 +4670,10 @@ class ZTensor(Format):
             _ = item.components  # of a sparse one: raises what is wrong with them
         except FormatError as error:
             yield error.what
+        taken = self.KEYS + self.MECHANICS + self.SPARSE_KEYS * isinstance(item, Sparse)
         for key, value in plan["custom"].items():
             try:  # one level deeper than it is: the real library reads 127
-                if not isinstance(key, str) or key in plan["taken"]:
+                if not isinstance(key, str) or key in taken:
                     raise ValueError("a custom field cannot be called so")
                 Cbor(cbor_dumps([[{key: value}]]), bignums=False).read()
                 if has_wide_int(value):
@@ -4735,7 +4721,12 @@ class ZTensor(Format):
             blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
         elif facts.get("data_endianness") == "big" and not copy:
             blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
-        digest, at = None if plan["checksum"] == "none" else Digest(plan["checksum"]), start
+        digest, at, algorithm = None, start, plan["checksum"]
+        known = str(part.attrs.get("checksum")) if copy and part.source.has_offsets else ""
+        if known.startswith(algorithm + ":"):  # save() has compared it
+            facts["checksum"] = known
+        elif algorithm != "none":
+            digest = Digest(algorithm)
         for block in blocks:
             at += len(block)
             if digest is not None:
@@ -4757,16 +4748,8 @@ def places_other_bytes(item: Tensor) -> bool:
 # -- [8b2] ztensor2 --------------------------------------------------------------------------------
 
 SEEKABLE = "zt.zstd-seekable/1"  # the encoding of parts
+CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-def is_name(text: str) -> bool:
-    """Return whether a map of zTensor 2 may have this key."""
-    try:
-        data = text.encode()
-    except UnicodeError:  # a lone surrogate
-        return False
-    return 0 < len(data) <= 1024 and b"\0" not in data
 
 
 def is_digest(text: str) -> bool:
@@ -4775,13 +4758,10 @@ def is_digest(text: str) -> bool:
                 and not name.strip(LETTERS))
 
 
-def is_shard_name(text: str) -> bool:
-    return 0 < len(text) < 65 and not text.strip(LETTERS + LETTERS.upper() + "_-.") and (
-        text[0] != ".")
-
-
-NAMED = typed(str, "text of 1 to 1024 bytes without NUL", is_name)
-SHARD_NAME = typed(str, "the name of a shard", is_shard_name)
+NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
+    0 < len(text) <= 1024 and "\0" not in text and is_text(text) and len(text.encode()) <= 1024))
+SHARD_NAME = typed(str, "the name of a shard", lambda text: (
+    0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
 
 
@@ -4804,7 +4784,7 @@ class ZTensor2(Format):
     OPTIONS = {"version": ZTensor.OPTIONS["version"]}
     FILE_ATTRS = ("version", "shards", "data_shard")
     ALIGN, PLACE, MAX_RANK = 4096, 65536, 64  # PLACE: multiples where blobs are written
-    LAYOUTS = {"dense": "dense", "zt.sparse_csr/1": "csr", "zt.sparse_coo/1": "coo"}
+    LAYOUTS = {"dense": ["data"], CSR: ["values", "indptr", "indices"], COO: ["values", "coords"]}
     DIGESTS = {"xxh3": 16, "sha256": 64}  # digits of each algorithm
     NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
              "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
@@ -4899,83 +4879,84 @@ class ZTensor2(Format):
             what = f"{short_repr(name)} is not {NAMED.words}"
             raise reading.error(what, *path, tensor=name if is_text(name) else None)
         reading.check_schema(self.ENTRY, entry, path, name)
-        parts, custom, attrs = entry["parts"], entry.get("attributes"), {"layout": entry["layout"]}
-        if entry["layout"] != "dense" or len(parts) != 1 or "data" not in parts:
-            return self.open_parts(reading, shards, ranges, path, entry, attrs)
-        inner, fact, shape = path + ("parts", "data"), parts["data"], tuple(entry["shape"])
-        item = self.open_part(reading, shards, ranges, inner, fact)
-        self.check_shape(reading, path, shape, "dense")
-        attrs.update(item.attrs)
-        item.name, item.shape, item._attrs, item._custom = name, shape, attrs, custom
-        self.check_size(reading, inner, item, fact, shape)
-        return item
-
-    def open_parts(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
-                   entry: Facts, attrs: Facts) -> Tensor:
-        """Return the tensor of an object of several parts, or of an unknown layout."""
-        shape, facts, layout = entry["shape"], entry["parts"], self.LAYOUTS.get(entry["layout"])
+        shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
         parts = {role: self.open_part(reading, shards, ranges, path + ("parts", role), fact)
                  for role, fact in facts.items()}
-        shapes = component_shapes(layout, shape or (0,), 0) if layout else {}
-        if not parts or layout and set(parts) != set(shapes):
-            what = f"the parts are {short_repr(list(parts))}, expected "
-            what += short_repr(list(shapes)) if shapes else "one"
-            raise reading.error(what, *path + ("parts",), tensor=path[-1])
+        roles = self.LAYOUTS.get(layout)
+        if not parts or roles and set(parts) != set(roles):
+            wanted = short_repr(roles) if roles else "one"
+            what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
+            raise self.fault(reading, what, path, "parts")
         self.check_shape(reading, path, shape, layout)
-        if layout in ("csr", "coo"):
-            index = self.check_indices(reading, path, parts, facts, layout)
-            nnz = index.size if layout == "csr" else index.size // len(shape)
-            shapes = component_shapes(layout, shape, nnz)
+        shapes = self.find_shapes(reading, path, parts, facts, shape) if roles else {}
         for role, part in parts.items():
-            part.shape = shapes.get(role, part.shape)
             self.check_size(reading, path + ("parts", role), part, facts[role], shapes.get(role))
+        attrs, custom = Map(layout=layout), entry.get("attributes")
+        if layout == "dense":
+            item = parts["data"]
+            attrs.update(item.attrs)
+            item.name, item._attrs, item._custom = name, attrs, custom
+            return item
         attrs["parts"] = {role: {key: fact[key] for key in fact if key in self.KEPT + ("dtype",)}
                           for role, fact in facts.items()}
         first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
-        if shapes and first.dtype:
+        if roles and first.dtype:
             ordered = {role: parts[role] for role in shapes}
-            return Sparse(first, path[-1], tuple(shape), lambda: ordered, False, True, attrs,
-                          entry.get("attributes"), self.NAME)
-        why = first.unreadable or f"layout {short_repr(entry['layout'])} is not known"
-        return first.copy(name=path[-1], dtype=None, shape=tuple(shape), unreadable=why,
-                          attrs=attrs, custom=entry.get("attributes"))
+            return Sparse(first, name, shape, lambda: ordered, False, True, attrs, custom,
+                          self.NAME)
+        why = first.unreadable or f"layout {short_repr(layout)} is not known"
+        return first.copy(name=name, dtype=None, shape=shape, unreadable=why, attrs=attrs,
+                          custom=custom)
 
-    def check_indices(self, reading: Reading, path: Path, parts: "Dict[str, Tensor]",
-                      facts: Facts, layout: str) -> Tensor:
-        """Return the component of columns or coordinates; raise where indices have other types."""
-        index = parts["indices" if layout == "csr" else "coords"]
-        for role in sorted(role for role in parts if role != "values"):
-            if parts[role].dtype not in INDEX_TYPES or parts[role].dtype != index.dtype:
-                field = "type" if "type" in facts[role] else "dtype"
-                code = short_repr(facts[role][field])
-                what = f"{field} is {code}, expected u32 or u64, all alike"
-                raise reading.error(what, *path + ("parts", role, field), tensor=path[-1])
-        return index
+    @staticmethod
+    def fault(reading: Reading, what: str, path: Path, field: str, check: str = "index") -> Any:
+        """Return the error of a field of an object, or of a part of it."""
+        return reading.error(what, *path + (field,), tensor=path[1], check=check)
+
+    def find_shapes(self, reading: Reading, path: Path, parts: "Dict[str, Tensor]", facts: Facts,
+                    shape: Shape) -> "Dict[str, Shape]":
+        """Return the shapes of the parts; raise where indices have other types."""
+        if "data" in parts:
+            return component_shapes("dense", shape, 0)
+        layout = "coo" if "coords" in parts else "csr"
+        index = parts["coords" if layout == "coo" else "indices"]
+        for role in sorted(parts):
+            fact, dtype = facts[role], parts[role].dtype
+            if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
+                field = "type" if "type" in fact else "dtype"
+                what = f"{field} is {short_repr(fact[field])}, expected u32 or u64, all alike"
+                raise self.fault(reading, what, path + ("parts", role), field)
+        nnz = index.size // len(shape) if layout == "coo" else index.size
+        return component_shapes(layout, shape, nnz)
 
     def open_part(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
                   fact: Facts) -> Tensor:
         """Return a part of an object as a flat Tensor."""
-        (start, nbytes), code = fact["blob"], fact.get("type")
+        (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
         dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
-        decoded, encoding, unreadable = self.find_encoding(reading, path, fact)
+        end, unreadable = reading.end - 40, None
+        decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
+        if ("encoding" in fact) != ("decoded_length" in fact):
+            field = "encoding" if "encoding" in fact else "decoded_length"
+            raise self.fault(reading, "encoding and decoded_length come together", path, field)
+        if "encoding" in fact and encoding != SEEKABLE:
+            unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
         if code is not None:
             over, _, dtype = self.TYPES.get(code, (fact["dtype"], 0, None))
             if over != fact["dtype"]:
                 what = f"type {short_repr(code)} over dtype {fact['dtype']}"
-                raise reading.error(what, *path + ("type",), tensor=path[1])
+                raise self.fault(reading, what, path, "type")
             if dtype is None:
                 unreadable = unreadable or f"type {short_repr(code)} is not decoded here"
-        end, shard = reading.end - 40, fact.get("shard", "")
         if "shard" in fact:
             if shard not in shards:
-                raise reading.error(f"shards lacks {short_repr(shard)}", *path + ("shard",),
-                                    tensor=path[1])
+                raise self.fault(reading, f"shards lacks {short_repr(shard)}", path, "shard")
             end = shards[shard]["size"] - 40
             unreadable = (f"it is in the shard {short_repr(shard)} of {end + 40} bytes, a file of "
                           "its own")
         if not 4096 <= start <= end - nbytes or start % 4096:
             what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
-            raise reading.error(what, *path + ("blob",), tensor=path[1], check="bounds")
+            raise self.fault(reading, what, path, "blob", "bounds")
         if nbytes:
             ranges.append((shard, start, start + nbytes, path))
         if "shard" in fact:
@@ -4985,36 +4966,23 @@ class ZTensor2(Format):
         return Tensor(path[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
                       nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
 
-    def find_encoding(self, reading: Reading, path: Path, fact: Facts) -> Any:
-        """Return (bytes decoded, encoding, why they cannot be) of a part."""
-        decoded, encoding = fact.get("decoded_length"), fact.get("encoding")
-        if decoded is None and encoding is None:
-            return fact["blob"][1], "raw", None
-        if decoded is None or encoding is None:
-            field = "encoding" if decoded is None else "decoded_length"
-            raise reading.error("encoding and decoded_length come together", *path + (field,),
-                                tensor=path[1])
-        if encoding == SEEKABLE:
-            return decoded, encoding, None
-        return decoded, "other", f"encoding {short_repr(encoding)} is not known"
-
-    @staticmethod
-    def check_shape(reading: Reading, path: Path, shape: Shape, layout: Any) -> None:
-        if (len(shape) > 64 or count_elements(shape) >> 64 or layout == "csr" and len(shape) != 2
-                or layout == "coo" and not shape):
+    def check_shape(self, reading: Reading, path: Path, shape: Shape, layout: str) -> None:
+        if (len(shape) > 64 or count_elements(shape) >> 64
+                or layout == CSR and len(shape) != 2 or layout == COO and not shape):
             what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
                     "elements; of csr 2, of coo 1 or more")
-            raise reading.error(what, *path + ("shape",), tensor=path[-1])
+            raise self.fault(reading, what, path, "shape")
 
     def check_size(self, reading: Reading, path: Path, part: Tensor, fact: Facts,
                    shape: "Optional[Shape]") -> None:
-        """Raise unless the bytes of a part are those of its shape, where that is known."""
+        """Give a part its shape, if that is known; raise unless its bytes are those of it."""
         nbytes, bits = fact["blob"][1], 8 * ITEMSIZE.get(part.dtype, 0)
         need = decoded = fact.get("decoded_length", nbytes)
         if part.dtype is None:
             bits = self.TYPES.get(fact["type"], ("", 0))[1]
-        if shape is not None and bits:
-            need = -(-count_elements(shape) * bits // 8)
+        if shape is not None:
+            part.shape = shape
+            need = -(-count_elements(shape) * bits // 8) if bits else decoded
         what = None
         if part.encoding == SEEKABLE and (not nbytes or need > ZSTD_RATIO * nbytes):
             what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
@@ -5023,29 +4991,24 @@ class ZTensor2(Format):
                     + short_repr(need))
         if what:
             field = "decoded_length" if "encoding" in fact else "blob"
-            raise reading.error(what, *path + (field,), tensor=path[1], check="sizes")
+            raise self.fault(reading, what, path, field, "sizes")
 
-    @staticmethod
-    def check_overlap(reading: Reading, ranges: "List[Any]") -> None:
+    def check_overlap(self, reading: Reading, ranges: "List[Any]") -> None:
         """Note the first part whose bytes overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
                 path = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                error = reading.error(what, *path + ("blob",), tensor=path[1], check="bounds")
+                error = self.fault(reading, what, path, "blob", "bounds")
                 if reading.errors is None:
                     raise error
                 reading.errors.append(error)
                 return
 
     def checksums(self, item: Tensor) -> Any:
-        """Yield (label, Tensor, digest) of the parts that can be hashed: of decoded bytes."""
-        parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
-        for role, part in parts.items():
-            digest = part.attrs.get("digest")
-            if digest is not None and (part.encoding == "raw" or part.unreadable is None):
-                yield role and role + ": ", part, digest
+        return (row for row in iter_digests(item, "digest")  # of decoded bytes
+                if row[1].encoding == "raw" or row[1].unreadable is None)
 
     def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
         if not deep and digest[:5] == "xxh3:" and not fast_xxh3() and part.nbytes > MAX_SLOW_HASH:
@@ -5105,26 +5068,41 @@ class ZTensor2(Format):
     def iter_objects(self, items: Items, metadata: Facts) -> Blocks:
         """Yield a file: the magic, the blobs by name, the manifest and the footer."""
         yield self.MAGICS[0]
-        zeros = memoryview(bytes(self.PLACE))
-        at, objects, stored = 8, {}, {}  # stored: (tensor, where) by size and digest
+        zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
+        packed, stored = {}, {}  # stored: (tensor, where) by size and digest
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
-            digest, start = hash_blocks("xxh3", item.iter_bytes()), round_up(at, self.PLACE)
-            twin, place = stored.setdefault((item.nbytes, digest), (item, start))
+            nbytes, start = item.nbytes, round_up(at, self.PLACE)
+            digest = hash_blocks("xxh3", item.iter_bytes())
+            twin, place = stored.setdefault((nbytes, digest), (item, start))
             if place != start and same_bytes(item, twin):
                 start = place
-            elif item.nbytes:
+            elif nbytes:
                 yield zeros[:start - at]
                 yield from item.iter_bytes()
-                at = start + item.nbytes
-            part: Facts = dict(self.CODES[str(item.dtype)])
-            part.update(blob=[start, item.nbytes], digest=digest)
-            objects[name] = {"shape": item.shape, "layout": "dense", "parts": {"data": part}}
-            if item.custom:
-                objects[name]["attributes"] = item.custom
-        top = {"objects": objects, "attributes": metadata} if metadata else {"objects": objects}
-        data, start = cbor_dumps(top, sort="bytes"), round_up(at, self.PLACE)
+                at = start + nbytes
+            blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
+            objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, packed)))
+        more = {"attributes": metadata} if metadata else {}
+        index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects"), cbor_head(5, len(objects))]
+        index += [data for pair in sorted(objects) for data in pair]
+        data, start = b"".join(index) + pack_pairs(more, more, "bytes"), round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+
+    def pack_object(self, item: Tensor, blob: bytes, digest: str,
+                    packed: "Dict[Any, Any]") -> bytes:
+        """Return an object of the manifest; `packed`: what comes again in others."""
+        key, more = (item.dtype, item.shape), {"attributes": item._custom} if item._custom else {}
+        if key not in packed:
+            code = self.CODES[str(item.dtype)]
+            front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
+            packed[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
+                           pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
+                           pack_pairs({"shape": item.shape}, ["shape"])
+                           + pack_pairs({"layout": "dense"}, ["layout"]))
+        front, middle, end = packed[key]
+        return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
+                + pack_pairs(more, more, "bytes"))
 
 
 def same_bytes(a: Tensor, b: Tensor) -> bool:
@@ -7262,7 +7240,8 @@ def check_stored(items: Items) -> None:
     formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
     for name, item in [(name, getattr(item, "_base", item)) for name, item in items]:
-        for label, part, digest in formats[item.format].checksums(item) if item.format else ():
+        own = item.format and item.source.has_offsets  # not of a copy in memory
+        for label, part, digest in formats[item.format].checksums(item) if own else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
             if key not in seen and part.source.has_offsets:  # no copy in memory
                 seen.add(key)
@@ -7433,8 +7412,7 @@ def work_of(item: Any, cast: bool, dense: bool) -> int:
         nbytes = max(item.nbytes, nbytes)
     if cast and item.dtype == "qfloat":
         nbytes += 4 * item.size
-    parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
-    for role, part in parts.items():
+    for role, part in item.stored_parts().items():
         if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
             nbytes += 8 * part.stored_nbytes + (part.nbytes if role else 0)
     return nbytes
@@ -8443,10 +8421,9 @@ def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
 
 def stored_facts(item: Tensor) -> "List[Any]":
     """Return what is stored of a tensor without values here: what the file says, all bytes."""
-    parts = item.stored_parts() if isinstance(item, Sparse) else {"": item}
     said = {key: value for key, value in item.attrs.items() if key not in ("checksum", "param_id")}
     return [item.format, item.shape, item.byteorder, item.encoding, to_json([said, item.custom]),
-            [part.raw for part in parts.values()]]
+            [part.raw for part in item.stored_parts().values()]]
 
 
 def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
