@@ -4019,14 +4019,13 @@ class ShardTest(FolderCase):
         error_of(ValueError, item.tolist)  # closed with it
         self.assertEqual(tensorfmt.detect(path), "safetensors")
         self.assertTiles(tensorfmt.explain(path), os.path.getsize(path), True)
-        target = os.path.join(self.folder, "whole.safetensors")
-        summary = tensorfmt.convert(path, target)
-        self.assertEqual((len(summary.copied), load(target).metadata), (4, {"format": "pt"}))
-        self.assertEqual([load(target)[name].tolist() for name in "abcd"],
-                         [[ord(name), 1] for name in "abcd"])
-        summary = tensorfmt.convert(path, io.BytesIO(), format="ztensor")
-        self.assertEqual(summary.left_behind, ["index", "metadata format", "shards"])
-        tensorfmt.save(target, load(path))
+        again = dumps(load(path), format="safetensors")
+        for made in converted(path, "safetensors")[0], load(again):
+            self.assertEqual(made.metadata, {"format": "pt"})
+            self.assertEqual([made[name].tolist() for name in "abcd"],
+                             [[ord(name), 1] for name in "abcd"])
+        self.assertEqual(converted(path, "ztensor")[1].left_behind,
+                         ["index", "metadata format", "shards"])
         load(path, verify=True)
 
     def test_what_is_wrong_is_told_by_all(self):
@@ -4166,9 +4165,8 @@ class ShardTest(FolderCase):
             os.unlink(link)
             os.symlink("../blobs/gone", link)
             self.assertIn(words, run("ls", path)[2])
-        for call in load, tensorfmt.verify, tensorfmt.detect, tensorfmt.convert:
-            given = (path, io.BytesIO()) if call is tensorfmt.convert else (path,)
-            error = error_of(FileNotFoundError, call, *given)
+        for call in load, tensorfmt.verify, tensorfmt.detect:
+            error = error_of(FileNotFoundError, call, path)
             self.assertEqual((error.filename, words in error.strerror), (path, True))
         error = error_of(FileNotFoundError, load, os.path.join(self.folder, "none"))
         self.assertNotIn("link", str(error))
@@ -4240,17 +4238,13 @@ class ShardTest(FolderCase):
             self.assertIn("has changed", error_of(FormatError, item.tolist).what)
 
     def test_shards_of_ztensor_2(self):
-        facts = {"size": 8232, "digest": "xxh3:" + "0" * 16}
-        objects = {"far": one2("f32", 1, 8, 2, shard="s.1"), "near": one2("f32", 1, 8, 2)}
-        data = zt2_objects(objects, (struct.pack("<2f", 1, 2),), shards={"s.1": facts})
-        with load(data) as file:
-            self.assertEqual(file["near"].tolist(), [1, 2])
-            self.assertEqual((file["far"].shape, bytes(file["far"].raw)), ((2,), b""))
-            self.assertIn("in the shard 's.1'", error_of(Unsupported, file["far"].tolist).what)
-            self.refuses(["'far'", "in the shard 's.1'"], dumps, file, format="ztensor")
-        report = tensorfmt.verify(data)
-        self.assertTrue(report)
-        self.assertIn("in the shard 's.1'", str(report))
+        data = zt2_objects({"far": one2("f32", 1, 8, 2, shard="s.1")}, (bytes(8),), shards={
+            "s.1": {"size": 8232, "digest": "xxh3:" + "0" * 16}})
+        item, words = load(data)["far"], "in the shard 's.1'"
+        self.assertEqual((item.shape, bytes(item.raw)), ((2,), b""))
+        self.assertIn(words, error_of(Unsupported, item.tolist).what)
+        self.refuses(["'far'", words], dumps, {"far": item}, format="ztensor")
+        self.assertIn(words, str(tensorfmt.verify(data)))
 
 
 @about("burnrecord")
@@ -4440,16 +4434,14 @@ class ConvertTest(TestCase):
         far, edge = (1 << 63) - 1, [-0.0] * tensorfmt.PART
         for values, old, new, *wanted in (
                 ([1.5, INF, NAN], "float32", "float16", True, 0, 0),
-                ([1e6, 1.0, 0.1], "float32", "float16", False, 1, 0),
-                ([-1e6] * 5000 + [1.0], "float32", "float16", False, 5000, 0),
+                ([-1e6] * 5000 + [0.1], "float32", "float16", False, 5000, 0),
                 ([1000.0, INF, 1.0], "float32", "float8_e4m3fn", False, 0, 2),
                 ([3.4e38, 1.0], "float32", "bfloat16", False, 1, 0),
                 (edge, "float32", "bfloat16", True, 0, 0),
                 (edge + [0.1], "float32", "bfloat16", False, 0, 0),
                 ([1.0 + 2.0 ** -30], "float64", "float32", False, 0, 0),  # its lower halves are 0
                 ([far, 0, 1], "int64", "float32", False, 0, 0),
-                ([70000, 1], "int64", "float16", False, 1, 0), ([-1], "int64", "int32", True, 0, 0),
-                ([1.0], "float16", "float64", True, 0, 0)):
+                ([-1], "int64", "int32", True, 0, 0), ([1.0], "float16", "float64", True, 0, 0)):
             item, (exact, infinite, nan) = tensor(values, old), wanted
             with self.subTest(old=old, new=new, values=values[:3]):
                 file, summary = converted(dumps({"w": item}, format="safetensors"), "safetensors",
@@ -4502,15 +4494,14 @@ class ConvertTest(TestCase):
         data = safetensors({"w": {"dtype": "F4", "shape": [16]}, "v": {
             "shape": [1], "dtype": "C64", "data_offsets": [8, 16]}}, bytes(range(16)))
         usual = dumps(load(data), format="safetensors")
-        item, stream = load(usual)["w"], io.BytesIO()
-        self.assertEqual((list(load(usual)), item.shape, item.dtype, item.nbytes, item.attrs), (
-            ["v", "w"], (16,), None, 8, {"st_dtype": "F4"}))
-        self.assertEqual(bytes(item.raw), bytes(range(8)))
+        item = load(usual)["w"]
+        self.assertEqual((list(load(usual)), item.shape, item.dtype, item.attrs, bytes(item.raw)), (
+            ["v", "w"], (16,), None, {"st_dtype": "F4"}, bytes(range(8))))
         for name, words in (("w", ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
                             ("v", ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
             for kind in [row.name for row in WRITES if row.name != "safetensors"]:
-                self.refuses(words + ["exclude='NAME'"], tensorfmt.convert, data, stream,
-                             format=kind, only=name, cast="float32")
+                self.refuses(words + ["exclude='NAME'"], converted, data, kind, only=name,
+                             cast="float32")
             error = error_of(Unsupported, load(data)[name].tolist)
             self.assertEqual([word for word in words if word not in error.what], [])
         self.assertEqual(dumps(load(usual), format="safetensors"), usual)
@@ -4520,11 +4511,11 @@ class ConvertTest(TestCase):
 
     @about("ztensor", "burnpack", "safetensors")
     def test_custom_attributes_are_the_users_others_are_of_the_format(self):
-        items = {"w": tensor([1.0], "float32", unit="m", step=2), "v": tensor([1.0], "float32")}
-        data, plain = [dumps(made, format="ztensor", checksum="crc32c") for made in (
-            items, {"w": tensor([1.0], "float32", unit="cm"), "v": items["v"]})]
-        text = self.refuses(["'unit' has no place", "'step' has no place", "drop=True"], converted,
-                            data, "burnpack")
+        data, plain = [dumps({"w": tensor([1.0], "float32", **attrs)}, format="ztensor",
+                             checksum="crc32c") for attrs in ({"unit": "m", "step": 2},
+                                                              {"unit": "cm"})]
+        text = self.refuses(["'unit' has no place", "'step' has no place there: drop=True"],
+                            converted, data, "burnpack")
         self.assertNotIn("checksum", text)
         file, summary = converted(data, "burnpack", drop=True)
         self.assertEqual(summary.dropped, ["tensor 'w': attribute 'step'",
@@ -4566,8 +4557,7 @@ class ConvertTest(TestCase):
             with Changed(tensorfmt, "MAX_COPIES", ratio(work, file.nbytes)):
                 self.assertEqual(converted(many, kind, **options)[0]["b"].tolist(), CSR_DENSE)
             with Changed(tensorfmt, "MAX_COPIES", ratio(work - 1, file.nbytes)):
-                self.refuses(["again and again, for %d" % work], converted, many, kind,
-                             **options)
+                self.refuses(["again and again, for %d" % work], converted, many, kind, **options)
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
