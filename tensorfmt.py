@@ -5499,8 +5499,6 @@ QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M
               "Q2S": 2}  # of a value; F and S both are two's complement
 QUANT_SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
                 "UE4M3": "E4M3"}  # dtypes, or kinds of minifloat()
-
-
 DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 
@@ -5646,8 +5644,7 @@ class Quantized(Tensor):
 def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
     """Return a quantized tensor of stored bytes, for tensor(); `custom` holds the scheme."""
     code = custom.get("burn_dtype")
-    if shape is None or type(code) is not Map or len(code) != 1 or (
-            type(code.get("QFloat")) is not Map):
+    if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
         raise ValueError('qfloat needs bytes, shape= and burn_dtype={"QFloat": {...}}')
     raw = bytes(memoryview(data))
     return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw), custom=Map(custom.items()))
@@ -5655,10 +5652,10 @@ def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
 
 def is_code(code: Any) -> bool:
     """Return whether this may be a dtype of Burnpack, known or not."""
-    if type(code) is not Map:
+    if type(code) is not Map or len(code) != 1:
         return type(code) is str
-    return len(code) == 1 and type(list(code)[0]) is str and (
-        type(code.get("QFloat", Map())) is Map)
+    (key, facts), = code.items()
+    return type(key) is str and (key != "QFloat" or type(facts) is Map)
 
 
 class Burnpack(Format):
@@ -6463,11 +6460,13 @@ class ShardedFile(File):
         for name in self.names.get(shard, ()):
             if name not in file:
                 yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
-        for name in [name for name in file if self._tensors.get(name) != shard]:
+        for name in file:
             place = self._tensors.get(name)
-            yield name, (f"it is in {safe_repr(shard)}, but weight_map lacks it" if place is None
-                         else f"weight_map places it in {safe_repr(place)}, but {safe_repr(shard)} "
-                         "has it")
+            if place is None:
+                yield name, f"it is in {safe_repr(shard)}, but weight_map lacks it"
+            elif place != shard:
+                yield name, (f"weight_map places it in {safe_repr(place)}, but {safe_repr(shard)} "
+                             "has it")
 
     def take_whole(self) -> None:
         """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
