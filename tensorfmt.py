@@ -120,6 +120,7 @@ from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
                         Sequence, Set, Tuple, Type, Union, ValuesView)
 
@@ -7215,6 +7216,9 @@ def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
 
 def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
     """Check everything, then return an iterator over the bytes of the file."""
+    for what, value in ("metadata", metadata), ("attrs", attrs):
+        if value is not None and not hasattr(value, "items"):
+            raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
     items = list(by_name(in_order(tensors) if hasattr(tensors, "items") else tensors).items())
     fmt = choose_generation(fmt, tensors, items, attrs, options)
     check_options(fmt, options)
@@ -7222,9 +7226,6 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
         attrs = native_file_attrs(tensors, fmt)
-    for what, value in ("metadata", metadata), ("attrs", attrs):
-        if not hasattr(value, "items"):
-            raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
     for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
         known = ", ".join(fmt.FILE_ATTRS)
         raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are {known}")
