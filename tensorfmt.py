@@ -8980,15 +8980,9 @@ def write_text(path: str, text: str, summary: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Write a value as JSON; an iterator as a list, as its items come."""
-    if not hasattr(value, "__next__"):
-        print(to_json(value))
-        return
-    sign = "["
-    for item in value:
-        sys.stdout.write(sign + to_json(item))
-        sign = ",\n "
-    sys.stdout.write("[]\n" if sign == "[" else "]\n")
+    """Print a value as JSON; of a list an item in each line."""
+    print("[" + ",\n ".join(map(to_json, value)) + "]" if isinstance(value, list)
+          else to_json(value))
 
 
 def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
@@ -9042,26 +9036,20 @@ def progress(parts: Any, nbytes: int, size: Any = len) -> Blocks:
 
 def each_file(args: Any, call: Any) -> int:
     """Call for each file, also after a bad one; write what it returns, if JSON is wanted."""
-    code = 0
-
-    def results() -> Blocks:
-        nonlocal code
-        for path in args.files:
-            try:
-                facts = call(path, args)
-                code = code or int(facts.get("valid") is False)
-            except BrokenPipeError:
-                raise
-            except (OSError, ValueError) as error:
-                code, facts = 1, {"file": path, "error": describe(error, path)}
-                sys.stdout.flush()
-                print("error: " + facts["error"], file=sys.stderr)
-            yield facts
+    code, results = 0, []
+    for path in args.files:
+        try:
+            facts = call(path, args)
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:
+            facts = {"file": path, "error": describe(error, path)}
+            sys.stdout.flush()
+            print("error: " + facts["error"], file=sys.stderr)
+        code |= "error" in facts or facts.get("valid") is False
+        results += [facts] if args.json else []
     if args.json:
-        write_json(results())
-    else:
-        for _ in results():
-            pass
+        write_json(results)
     return code
 
 
@@ -9184,23 +9172,23 @@ def show_get(args: Any) -> int:
     with load(open_input(args.file), **args.options) as file:
         items, one = pick(file, args.name, args.file)
         if args.stats:
-            return show_stats(items, one and args.name is not None, args.json)
+            return show_stats(items, one, args.json)
         if args.name is None or args.raw and not one:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
                             + ("" if args.raw else ", or --stats"))
-        facts = [{"name": name, "dtype": item.dtype, "shape": item.shape, "values": item.tolist()}
-                 for name, item in items if args.json]
-        if args.json:
-            write_json(facts[0] if one else iter(facts))
-        for name, item in items if not args.json else ():
-            if args.raw:
-                write_raw(item)
-                continue
-            if not one:
-                print(f"{safe_str(name)}: {dtype_words(item)} {short_repr(item.shape)}")
-            print(preview(item))
-            if item.size > SHOWN:
-                print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+        if args.raw:
+            write_raw(items[0][1])
+        elif args.json:
+            facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
+                      "values": item.tolist()} for name, item in items]
+            write_json(facts[0] if one else facts)
+        else:
+            for name, item in items:
+                if not one:
+                    print(f"{safe_str(name)}: {dtype_words(item)} {short_repr(item.shape)}")
+                print(preview(item))
+                if item.size > SHOWN:
+                    print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
     return 0
 
 
@@ -9245,27 +9233,24 @@ def write_raw(item: Tensor) -> None:
 def show_stats(items: Items, one: bool, json: bool) -> int:
     """Print statistics of tensors, a row each; a damaged one does not stop the others."""
     check_work(items)
+    rows: "List[Facts]" = []
     errors: "List[FormatError]" = []
-
-    def rows() -> Blocks:
-        for name, item in items:
-            row = {"name": name, "dtype": dtype_words(item), "shape": item.shape}
-            try:
-                row.update(stats_of(item))
-            except FormatError as error:
-                row["error"] = error.what
-                errors.extend([] if errors or isinstance(error, Unsupported) else [error])
-            yield row
+    for name, item in items:
+        rows.append({"name": name, "dtype": dtype_words(item), "shape": item.shape})
+        try:
+            rows[-1].update(stats_of(item))
+        except FormatError as error:
+            rows[-1]["error"] = error.what
+            errors += [] if isinstance(error, Unsupported) else [error]
     if json:
-        write_json(next(rows()) if one else rows())
+        write_json(rows[0] if one else rows)
     else:
         keys = "min", "max", "mean", "nan", "infinite"
-        lines: Any = [list(keys) + ["name"]]
-        lines += [[row.get(key) for key in keys] + [safe_str(row["name"]) + (
-            f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows()]
-        table(lines)
+        table([list(keys) + ["name"]] + [
+            [row.get(key) for key in keys] + [safe_str(row["name"]) + (
+                f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows])
     if errors:
-        raise errors.pop()
+        raise errors[0]
     return 0
 
 
@@ -9295,8 +9280,8 @@ def show_explain(args: Any) -> None:
                 found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
-            write_json({key: getattr(row[0], key) for key in Field.__slots__}
-                       for row in found.rows)
+            write_json([{key: getattr(row[0], key) for key in Field.__slots__}
+                        for row in found.rows])
         else:
             print_fields(found, in_colours(args))
     finally:
@@ -9370,9 +9355,9 @@ def show_diff(args: Any) -> bool:
 def show_formats(args: Any) -> None:
     formats: Any = FORMATS if args.name is None else [find_format(args.name)]
     if args.json:
-        write_json({"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
-                    "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
-                   for fmt in formats)
+        write_json([{"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
+                     "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
+                    for fmt in formats])
     elif args.name is None:
         table([["format", "suffix", "holds, besides tensors"]]
               + [[fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS] for fmt in formats])
@@ -9438,36 +9423,28 @@ def words(text: str) -> "List[str]":
     return [word for word in text.split(",") if word]
 
 
-def key_value(text: str) -> "Tuple[str, Optional[str]]":
+def pair(text: str) -> "Tuple[str, Optional[str]]":
     """Return (A, B) of A=B; B is None where there is none."""
-    from argparse import ArgumentTypeError
-    key, sign, value = text.partition("=")
-    if not sign:
-        raise ArgumentTypeError(f"{safe_repr(text)} has no `=`")
+    key, value = text.split("=", 1)
     return key, value or None
 
 
 def setting(text: str) -> "Tuple[str, Any]":
     """Return (key, value) of KEY=VALUE: a Python literal, else text."""
     from ast import literal_eval
-    key, value = key_value(text)
+    key, value = text.split("=", 1)
     try:
-        return key, literal_eval(value or "")
+        return key, literal_eval(value)
     except (ValueError, SyntaxError):
-        return key, value or ""
+        return key, value
 
 
-def natural(text: str) -> int:
+def number(text: str) -> int:
     """Return a number from 0 on: 12, 0x1f40."""
-    from argparse import ArgumentTypeError
-    try:
-        number = int(text, 0)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise ArgumentTypeError(
-            f"{safe_repr(text)} is not a number (a FILE goes in front of options)")
-    return number
+    value = int(text, 0)
+    if value < 0:
+        raise ValueError
+    return value
 
 
 OPTIONS: Any = {  # what add_argument() takes, for each argument
@@ -9487,11 +9464,11 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--only": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
     "--exclude": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
     "--sort": {"choices": sorted(ORDERS), "help": "order of the rows, the largest first"},
-    "--limit": {"metavar": "N", "type": natural, "help": "that many rows at most"},
-    "--tree": {"metavar": "DEPTH", "type": natural, "nargs": "?", "const": 0,
+    "--limit": {"metavar": "N", "type": number, "help": "that many rows at most"},
+    "--tree": {"metavar": "DEPTH", "type": number, "nargs": "?", "const": 0,
                "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
     "--tensor": {"metavar": "NAME", "help": "only the rows of this tensor"},
-    "--from": {"metavar": "OFFSET", "type": natural, "default": 0,
+    "--from": {"metavar": "OFFSET", "type": number, "default": 0,
                "help": "only the rows from this byte on (0x1f40, 8000)"},
     "--html": {"metavar": "OUT", "help": "write a page to look at instead"},
     "--quiet": {"help": "only what is bad"},
@@ -9506,9 +9483,9 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--format": {"metavar": "NAME", "help": "format of TO, instead of its suffix"},
     "--cast": {"metavar": "DTYPE or OLD=NEW,...",
                "help": "for what the target cannot hold, or of each dtype"},
-    "--rename": {"metavar": "OLD=NEW", "type": key_value, "action": "append", "default": [],
+    "--rename": {"metavar": "OLD=NEW", "type": pair, "action": "append", "default": [],
                  "help": "names, or patterns with one `*`: 'model.*=*'"},
-    "--meta": {"metavar": "KEY=TEXT", "type": key_value, "action": "append", "default": [],
+    "--meta": {"metavar": "KEY=TEXT", "type": pair, "action": "append", "default": [],
                "help": "metadata to set; KEY= removes"},
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
     "--dense": {"help": "write sparse tensors with their zeros"},
