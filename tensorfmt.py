@@ -2772,7 +2772,7 @@ class Tensor:
         return memoryview(self.source.view(self.start + start, nbytes))
 
     def is_contiguous(self, byteorder: str) -> bool:
-        """Return whether its elements are stored as they are, side by side, in this byte order."""
+        """Return whether its elements lie side by side, in some order, in this byte order."""
         return (self.encoding == "raw" and not self.unreadable and self.itemsize is not None
                 and self.byte_extent() == (0, self.nbytes)
                 and (self.byteorder == byteorder or self.itemsize == 1))
@@ -3582,13 +3582,12 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     for error in errors:
         if error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
-    for begin, _, path, _, value_at, doc in fields_of(reading) if offsets or found else ():
+    for begin, end, path, _, value_at, doc in fields_of(reading) if offsets or found else ():
         if path in offsets and not doc.startswith("break:"):
             offsets[path] = begin
-        if begin in found:  # a key: it is in the map around it
-            paths.setdefault(begin, path if begin == value_at else path[:-1])
-        if value_at in found:
-            paths[value_at] = path
+        for at in found:
+            if at == value_at or at == begin or value_at < at < end:
+                paths[at] = path if at >= value_at else path[:-1]  # a key: in the map around it
         broken = begin if doc == BROKEN else None
     for error in errors:
         if error.steps is None:  # the region that was read last is broken
@@ -4643,7 +4642,8 @@ class ZTensor(Format):
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
         if encoding == "raw":
-            copy = opaque or item.is_contiguous(">" if order == "big" else "<")
+            wanted = ">" if order == "big" else "<"
+            copy = opaque or item._strides is None and item.is_contiguous(wanted)
         else:
             copy = opaque or item.encoding == encoding and not (
                 options.get("encoding") or options.get("level"))
@@ -6102,7 +6102,7 @@ class Safetensors(Format):
         reading.check_schema(self.ENTRY, entry, path, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        if not dtype or start == end:
+        if not dtype or max(shape, default=0) > end - start:
             self.check_shape(reading, path, code, bits, shape, end - start)
         attrs, unreadable = None, None
         if not dtype:
@@ -6113,8 +6113,7 @@ class Safetensors(Format):
 
     def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
                     nbytes: int) -> None:
-        """Raise for wrong dimensions where add_tensor() cannot tell: no bytes, or an unknown dtype.
-        """
+        """Raise for wrong dimensions where add_tensor() tells less: few bytes, or an unknown dtype."""
         need, what, field = bits * count_elements(shape), "", "shape"
         if max(need, count_elements(until_0(shape))) >> 64:
             what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
@@ -7832,20 +7831,21 @@ def note_places(report: Report, file: File) -> None:
     align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
     stored = [item for item in file.values() if item.stored_nbytes]
     odd = [item for item in stored if item.start % align]
-    rows = [("alignment", f"its data are not at a multiple of {align}", item) for item in odd]
+    overlaps = []
     owner, end = None, 0  # type: Any, int  # the tensor that reaches furthest, and where it ends
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
         twice = owner is not None and (item.start, stop) == (owner.start, end)  # tied weights
         if item.start < end and not twice:
-            what = f"its bytes overlap those of {safe_repr(owner.name)} in part"
-            rows.append(("bounds", what, item))
+            overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
             owner, end = item, stop
-    for check, text, item in rows[:5]:
-        report.add("note", check, text, item.name, item.start)
-    if rows[5:]:
-        report.add("note", rows[5][0], f"{len(rows) - 5} more")
+    unaligned = [(item, f"its data are not at a multiple of {align}") for item in odd]
+    for check, rows in ("alignment", unaligned), ("bounds", overlaps):
+        for item, what in rows[:5]:
+            report.add("note", check, what, item.name, item.start)
+        if rows[5:]:
+            report.add("note", check, f"{len(rows) - 5} more")
     if align > 1 and len(file) and not odd:
         report.add("ok", "alignment", f"all data at multiples of {align}")
 
