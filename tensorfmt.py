@@ -9441,9 +9441,14 @@ def setting(text: str) -> "Tuple[str, Any]":
 
 def number(text: str) -> int:
     """Return a number from 0 on: 12, 0x1f40."""
-    value = int(text, 0)
+    import argparse
+    try:
+        value = int(text, 0)
+    except ValueError:
+        value = -1
     if value < 0:
-        raise ValueError
+        what = f"{safe_repr(text)} is not a number (a FILE goes in front of options)"
+        raise argparse.ArgumentTypeError(what)
     return value
 
 
