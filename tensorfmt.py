@@ -636,10 +636,6 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
     (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
     (b"", b"\0ustar", "a tar archive: take the file out of it first"),
-    (b"\xff\xd8\xff", b"", "a JPEG image"),
-    (b"\x89PNG", b"", "a PNG image"),
-    (b"GIF8", b"", "a GIF image"),
-    (b"%PDF", b"", "a PDF document"),
     (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
     (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
@@ -6803,9 +6799,7 @@ class Cast(Tensor):
                 for part in iter_parts(base.iter_bytes(), PART))
 
     def contiguous(self) -> Tensor:
-        data = bytearray()
-        for block in self.iter_bytes():
-            data += block
+        data = self.tobytes()
         return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
                       attrs=self._attrs, custom=self._custom, format=self.format)
 
