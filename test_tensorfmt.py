@@ -6625,7 +6625,7 @@ class PartsTest(TestCase):
 @about("ztensor")
 @full
 class ArraysAndDigestsTest(PeerCase):
-    def test_xxh3_is_the_same_in_any_blocks(self):
+    def test_xxh3_is_the_same_in_all_three_ways(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
                 self.data = []
