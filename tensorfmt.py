@@ -3565,8 +3565,7 @@ def fields_of(reading: Reading) -> Fields:
             yield from region.fields()
         except FormatError as error:
             at: Any = error.offset
-            path = region.path if error.steps is None else error.steps
-            yield at, at, path, None, at, BROKEN
+            yield at, at, region.path if error.steps is None else error.steps, None, at, ""
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
