@@ -6772,8 +6772,8 @@ class ArraysAndDigestsTest(PeerCase):
                       numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
             self.assertIn("cannot make a tensor of ", str(error_of(TypeError, tensor, value)))
         for code in "c8", "c16":
-            self.assertIn("take .real and .imag", str(error_of(
-                TypeError, tensor, numpy.ones(2, code))))
+            error = error_of(TypeError, tensor, numpy.ones(2, code))
+            self.assertIn("take .real and .imag", str(error))
         for code in "efdbhilqBHILQ?":
             for array in (numpy.arange(6).astype(code).reshape(2, 3),
                           numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
