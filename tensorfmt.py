@@ -3249,11 +3249,12 @@ class Layout:
     def unpack(self, source: Any, at: int) -> "Tuple[Any, int]":
         """Return (values, end); StructError where the source ends before."""
         values: Any = ()
-        for _, at, new in self.iter_values(self.parts, source, at):
+        end = at
+        for _, end, new in self.iter_values(self.parts, source, at):
             if new is None:
                 raise StructError
             values += new
-        return values, at
+        return values, end
 
     @staticmethod
     def iter_values(codes: Any, source: Any, at: int) -> Any:
@@ -3531,6 +3532,8 @@ def size_message(item: Tensor, need: int) -> str:
 
 # -- [7c2] places ----------------------------------------------------------------------------------
 
+BROKEN = "broken here"  # the doc of the last field of a region
+
 
 def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
     """Return (Reading, attrs, metadata) of a file that was broken, or raise its error with a place.
@@ -3565,7 +3568,8 @@ def fields_of(reading: Reading) -> Fields:
             yield from region.fields()
         except FormatError as error:
             at: Any = error.offset
-            yield at, at, region.path if error.steps is None else error.steps, None, at, ""
+            path = region.path if error.steps is None else error.steps
+            yield at, at, path, None, at, BROKEN
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
