@@ -3249,12 +3249,11 @@ class Layout:
     def unpack(self, source: Any, at: int) -> "Tuple[Any, int]":
         """Return (values, end); StructError where the source ends before."""
         values: Any = ()
-        end = at
-        for _, end, new in self.iter_values(self.parts, source, at):
-            if new is None:
+        for part in self.iter_values(self.parts, source, at):
+            if part[2] is None:
                 raise StructError
-            values += new
-        return values, end
+            values, at = values + part[2], part[1]
+        return values, at
 
     @staticmethod
     def iter_values(codes: Any, source: Any, at: int) -> Any:
