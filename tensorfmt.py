@@ -2301,8 +2301,6 @@ def crc32c_table() -> "List[int]":
 
 
 CRC32C: "List[int]" = []  # the register after each byte; boards have little memory
-
-
 CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
@@ -3580,7 +3578,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
     paths: "Dict[Optional[int], Path]" = {}  # of the offsets
-    found, broken = [error.offset for error in errors if error.steps is None], None
+    found, broken = set([error.offset for error in errors if error.steps is None]), None
     for error in errors:
         if error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
