@@ -2297,8 +2297,6 @@ def crc32c_table() -> "List[int]":
 
 
 CRC32C: "List[int]" = []  # the register after each byte; boards have little memory
-
-
 CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
@@ -3245,10 +3243,10 @@ class Layout:
     def unpack(self, source: Any, at: int) -> "Tuple[Any, int]":
         """Return (values, end); StructError where the source ends before."""
         values: Any = ()
-        for _, at, new in self.iter_values(self.parts, source, at):
-            if new is None:
+        for part in self.iter_values(self.parts, source, at):
+            if part[2] is None:
                 raise StructError
-            values += new
+            values, at = values + part[2], part[1]
         return values, at
 
     @staticmethod
@@ -3527,6 +3525,8 @@ def size_message(item: Tensor, need: int) -> str:
 
 # -- [7c2] places ----------------------------------------------------------------------------------
 
+BROKEN = "broken here"  # the doc of the last field of a region
+
 
 def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
     """Return (Reading, attrs, metadata) of a file that was broken, or raise its error with a place.
@@ -3574,7 +3574,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
     paths: "Dict[Optional[int], Path]" = {}  # of the offsets
-    found, broken = [error.offset for error in errors if error.steps is None], None
+    found, broken = set([error.offset for error in errors if error.steps is None]), None
     for error in errors:
         if error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
