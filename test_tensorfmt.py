@@ -1423,16 +1423,12 @@ class GoldenTest(FolderCase):
     def test_saved_to_a_path(self):
         for kind, title, data, _ in WRITTEN:
             write_file(self.path, data)
-            again = self.path + ".again"
             with self.subTest(file=title), load(self.path) as file:
-                tensorfmt.save(again, file, format=kind)
-                with load(again, verify=True) as copy:
-                    if not [1 for item in file.values() if zstd_missing(item)]:
-                        self.assertEqual(content(copy), content(file))
-                tensorfmt.save(self.path, {"w": tensor([1.0], "float32")}, format=kind)
-            with self.subTest(over=title), load(self.path) as file:
-                self.assertEqual(file["w"].tolist(), [1.0])
-            os.remove(again)
+                wanted = load(data)
+                tensorfmt.save(self.path, file, format=kind)  # over itself
+                with load(self.path, verify=True) as copy:
+                    if not [1 for item in wanted.values() if zstd_missing(item)]:
+                        self.assertEqual(content(copy), content(wanted))
             os.remove(self.path)
 
     def test_saved_again_gives_the_same_bytes(self):
@@ -1446,9 +1442,9 @@ class GoldenTest(FolderCase):
                         tensorfmt.save(stream, file, format=file.format, **AGAIN[title])
                         self.assertEqual(stream.getvalue(), data)
             elif not [1 for item in file.values() if zstd_missing(item)]:
-                with self.subTest(file=title):  # another form becomes the usual one
-                    usual = dumps(file, format=file.format)
-                    again = load(usual)
+                usual = dumps(file, format=file.format)  # another form becomes the usual one
+                again = load(usual)
+                with self.subTest(file=title):
                     self.check(again, dict([(name, wanted[name]) for name in again]))
                     self.assertSame(again.metadata, file.metadata)
                     self.assertEqual(dumps(again, format=file.format), usual)
@@ -1466,24 +1462,16 @@ class GoldenTest(FolderCase):
     @about()
     def test_looking_at_bytes_changes_nothing(self):
         write_file(self.path, dumps({"w": tensor([[1.0, 2.0]], "float32")}, format="ztensor"))
-        usual = sys.modules.get("mmap")
-        for present in (True, False) if CPYTHON else (False,):
-            if not present:
-                sys.modules["mmap"] = None
-            for options in ({}, {"mmap": False}):
-                for look in [repr] + [lambda item, name=name: getattr(item, name) for name in (
-                        "raw", "data", "zero_copy", "nbytes")] + [lambda item: item.tolist()]:
-                    with load(self.path, **options) as file:
-                        item, seen = file["w"], []
-                        for _ in range(2):
-                            look(item)
-                            seen.append((item.zero_copy, item[0].zero_copy, repr(item), repr(file)))
-                        self.assertEqual(seen[0], seen[1])
-                        whole = present and not options and sys.byteorder == "little"
-                        self.assertEqual(seen[0][:2], (whole, whole))
-        sys.modules.pop("mmap", None)
-        if usual is not None:
-            sys.modules["mmap"] = usual
+        for options in ({}, {"mmap": False}):
+            with load(self.path, **options) as file:
+                item, whole = file["w"], CPYTHON and not options and sys.byteorder == "little"
+                seen = [repr(item), repr(file)]
+                for look in [repr, tensorfmt.Tensor.tolist] + [
+                        lambda item, name=name: getattr(item, name)
+                        for name in ("raw", "data", "zero_copy", "nbytes")]:
+                    look(item)
+                    self.assertEqual([repr(item), repr(file)], seen)
+                    self.assertEqual((item.zero_copy, item[0].zero_copy), (whole, whole))
         os.remove(self.path)
 
     @about()
@@ -1510,19 +1498,9 @@ class GoldenTest(FolderCase):
         error = error_of(KeyError, lambda: file["xx"])
         self.assertIn("no tensor 'xx'", str(error))
         if CPYTHON:
+            from collections.abc import Mapping
             self.assertIn("did you mean 'x'?", str(error))
-
-    @about()
-    @full
-    def test_streams_of_text_are_refused(self):
-        for stream in (io.StringIO("MAG!"), io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))):
-            self.assertIn('open(path, "rb")', str(error_of(TypeError, load, stream)))
-
-    @about()
-    @full
-    def test_mappings_are_known_as_such(self):
-        from collections.abc import Mapping
-        self.assertIsInstance(load(golden("seed_basic.mag")), Mapping)
+            self.assertIsInstance(file, Mapping)
 
     @about()
     def test_closed(self):
@@ -1544,8 +1522,9 @@ class GoldenTest(FolderCase):
         data = golden("v021_tiny.bpk")
         self.assertIn("layout", str(error_of(TypeError, load, data, layout="packed")))
         error_of(ValueError, load, data, format="onnx")
-        for wrong in (5, io.StringIO("text")):
-            error_of(TypeError, load, wrong)
+        for wrong in [5, io.StringIO("MAG!")] + (
+                [io.TextIOWrapper(io.BytesIO(b"MAG!\xff"))] if CPYTHON else []):
+            self.assertIn('open(path, "rb")', str(error_of(TypeError, load, wrong)))
         self.assertEqual(error_of(FormatError, load, data, format="mag").field, "magic")
 
         class Huge(io.BytesIO):
@@ -1558,19 +1537,17 @@ class GoldenTest(FolderCase):
     @about("burnpack")
     def test_packed_only_by_version_and_length(self):
         packed, aligned = golden("v019_basic.bpk"), golden("v021_tiny.bpk")
-        self.assertEqual(load(packed).attrs["layout"], "packed")
-        for cut in (packed[:-1], packed + b"\0", packed + bytes(99)):
-            for options in ({}, {"partial": True}):
-                error = error_of(FormatError, load, cut, **options)
-                self.assertEqual((error.what[:9], error.field), ("cut short", (
-                    "metadata.version" if options else
-                    "tensors['decoder.head.weight'].data_offsets")))
         made = dumps(load(packed), format="burnpack")  # it keeps the metadata of burn 0.19
-        self.assertTrue(load(made).metadata["version"].startswith("0.19."))
-        self.assertEqual(load(made).attrs["layout"], "aligned")
-        self.assertSame(content(load(made)), content(load(packed)))
-        error_of(FormatError, load, made[:-1])
-        error_of(FormatError, load, made[:-1], partial=True)
+        for data, layout in (packed, "packed"), (made, "aligned"):
+            self.assertEqual(load(data).attrs["layout"], layout)
+            self.assertTrue(load(data).metadata["version"].startswith("0.19."))
+            self.assertSame(content(load(data)), content(load(packed)))
+        for cut in (packed[:-1], packed + b"\0", packed + bytes(99), made[:-1]):
+            last = "decoder.steps" if cut == made[:-1] else "decoder.head.weight"
+            for options, field in (({}, "tensors['%s'].data_offsets" % last), (
+                    {"partial": True}, "metadata.version")):
+                error = error_of(FormatError, load, cut, **options)
+                self.assertEqual((error.what[:9], error.field), ("cut short", field))
         old = aligned[:81] + bytes(8)  # packed, without the version
         self.assertIn("cut short", error_of(FormatError, load, old).what)
         self.assertEqual(load(old, partial=True).attrs["missing"], ["w"])
@@ -1994,17 +1971,17 @@ class RoundTripTest(TestCase):
     @about("ztensor")
     def test_big_endian_files_hold_swapped_bytes(self):
         item = tensor([1, 2, 0x01020304], "uint32")
-        back = load(dumps({"w": item}, format="ztensor", data_endianness="big"))["w"]
+        made = {"w": item, "one": [True], "two": [[1, 2], [3, -4]]}
+        file = load(dumps(made, format="ztensor", data_endianness="big"))
+        back, two = file["w"], file["two"]
         self.assertEqual(tohex(back.raw), "000000010000000201020304")
         self.assertEqual((back.tobytes(), back.tolist()), (item.tobytes(), [1, 2, 0x01020304]))
         self.assertEqual(list(back.data), [1, 2, 0x01020304])
         self.assertEqual(back.zero_copy, CPYTHON and sys.byteorder == "big")
-        one = load(dumps({"w": [True]}, format="ztensor", data_endianness="big"))["w"]
-        self.assertTrue(one.zero_copy or not CPYTHON)  # a byte has no order
+        self.assertTrue(file["one"].zero_copy or not CPYTHON)  # a byte has no order
         self.assertEqual(back[1:].tolist(), [2, 0x01020304])
         self.assertEqual((back[2], tohex(back[::-2].tobytes())), (0x01020304, "0403020101000000"))
-        back = load(dumps({"w": [[1, 2], [3, -4]]}, format="ztensor", data_endianness="big"))["w"]
-        self.assertEqual((back.tolist(), list(back.data), list(back[KEYS[:, 1]].flat)),
+        self.assertEqual((two.tolist(), list(two.data), list(two[KEYS[:, 1]].flat)),
                          ([[1, 2], [3, -4]], [1, 2, 3, -4], [2, -4]))
 
     @about("primitiv")
@@ -3685,8 +3662,7 @@ class Mag300Test(TestCase):
     def test_versions(self):
         new = load(golden("m300_mixed.mag"))
         made = dumps({"w": F32}, format="mag", version=300)
-        self.assertEqual((load(made).format, load(made).attrs["timestamp"]),
-                         ("mag", "1970-01-01T00:00:00+00:00"))
+        self.assertEqual(load(made).attrs["timestamp"], "1970-01-01T00:00:00+00:00")
         for given, options, version in (
                 ({"w": F32}, {}, 1), (new, {}, 300), (new, {"version": "300"}, 300),
                 (dict(new.items()), {}, 300), ({"w": new["w"]}, {}, 300),
@@ -3694,13 +3670,10 @@ class Mag300Test(TestCase):
                 (load(dumps({"w": F32}, format="mag")), {}, 1)):
             file = load(dumps(given, format="mag", **options))
             self.assertEqual((file.format, file.attrs["version"]), ("mag", version))
-        self.refuses(["200", "1, 300"], dumps, {}, format="mag", version=200)
-        error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
         self.assertEqual(load(dumps(new, format="mag", timestamp="now")).attrs["timestamp"], "now")
-        for options, version in (({}, 300), ({"version": 1, "drop": True, "only": "w"}, 1)):
-            there, summary = converted(new, "mag", **options)
-            self.assertEqual((there.attrs["version"], there["w"].tolist()),
-                             (version, new["w"].tolist()))
+        self.assertEqual(converted(new, "mag")[0].attrs["version"], 300)
+        there, summary = converted(new, "mag", version=1, drop=True, only="w")
+        self.assertEqual((there.attrs["version"], there["w"].tolist()), (1, new["w"].tolist()))
         self.assertIn("timestamp", summary.left_behind)
         for name in ("mag", "mag300"):
             self.assertEqual(list(load(made, format=name)), ["w"])
@@ -3716,35 +3689,37 @@ class Mag300Test(TestCase):
                 (one, {"metadata": {"a": [{"b": b""}], "c": {1: 2}, "d": "\ud800", "e": [deep]}},
                  ("'a'", "bytes", "'c'", "not text", "'d'", "surrogate", "'e'", "deeper")),
                 (one, {"metadata": {"n": 10 ** 4300}}, ("'n'",)),
-                (one, {"timestamp": 5}, ("timestamp", "text"))):
-            self.refuses(words, dumps, tensors, format="mag", version=300, **options)
+                (one, {"timestamp": 5}, ("timestamp", "text")),
+                (one, {"version": 200}, ("200", "1, 300"))):
+            self.refuses(words, dumps, tensors, format="mag", **dict({"version": 300}, **options))
+        error_of(TypeError, dumps, one, format="mag", timestamp="now")
         fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": deep}
         again = load(dumps(one, format="mag", version=300, metadata=fine)).metadata
         self.assertSame(again, dict(fine, x=[NAN, INF, [1, None]]))
 
     def test_odd_files(self):
+        unknown = mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13'))
+        named = mag300((b'"bfloat16"', b'"bf16"'))
         for data, words in (
                 (mag300(aux=1), ""), (mag300((b'_id":2', b'_id":13')), "dtype_id 13"),
-                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), ""),
-                (mag300((b'"usr', b'"k":1,"usr')), "")):
+                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), ""), (named, ""),
+                (mag300((b'"usr', b'"k":1,"usr')), ""), (unknown, "'x'")):
             report, file = tensorfmt.verify(data), load(data)
             self.assertTrue(report, str(report))
             self.assertIn(words, str(report))
             self.assertTiles(tensorfmt.explain(data), len(data))
             self.assertEqual(load(dumps({"w": file["n"]}, format="mag"))["w"].item(),
                              file["n"].item())
-        cut = mag300((b'"offset":4096', b'"offset":0'))[:3000]  # two tensors begin after its end
-        check_refused(cut, error_of(FormatError, load, cut))
         big = load(mag300(aux=1))
         self.assertEqual((big.attrs["byte_order"], big["w"].tobytes()[:4]),
                          ("big", bytes(reversed(big["w"].raw[:4]))))
-        unknown = load(mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
-        self.assertSame(unknown["b"].attrs, {"dtype": "x", "dtype_id": 13})
-        error_of(Unsupported, unknown["b"].tolist)
-        self.assertEqual(dumps(unknown, format="mag"), mag300(
-            (b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13')))
-        named = load(mag300((b'"bfloat16"', b'"bf16"')))["b"]
-        self.assertSame((named.dtype, named.attrs), ("bfloat16", {"dtype": "bf16"}))
+        self.assertSame(load(unknown)["b"].attrs, {"dtype": "x", "dtype_id": 13})
+        error_of(Unsupported, load(unknown)["b"].tolist)
+        self.assertEqual(dumps(load(unknown), format="mag"), unknown)
+        self.assertSame([load(named)["b"].dtype, load(named)["b"].attrs],
+                        ["bfloat16", {"dtype": "bf16"}])
+        cut = mag300((b'"offset":4096', b'"offset":0'))[:3000]  # two tensors begin after its end
+        check_refused(cut, error_of(FormatError, load, cut))
 
 
 V212_CANONICAL = inflate(  # ztensor 2.1.2: ztensor.numpy.save_file
@@ -4251,18 +4226,18 @@ class RecordTest(TestCase):
             "k.a": 1})
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
-    def test_a_dtype_that_holds_bytes(self):
-        data = record(Map([("bytes", b"abcd"), ("shape", [1]), ("dtype", {"QFloat": {"a": b""}})]))
-        error = error_of(FormatError, load, data)
-        self.assertEqual((error.field, error.offset), ("item.dtype", 207))
-
-    def test_lists_of_numbers_are_refused_by_name(self):
-        """By the version, before their numbers are read, or where the first one is a tensor."""
+    def test_what_is_refused(self):
+        """Lists of numbers by the version, before they are read, or where the first tensor is."""
         old = record("dd7fffffff").replace(b"\xa60.21.0", b"\xa60.13.2")
         lists = record(Map([("value", [1.5, -2.0]), ("shape", [2])]))
-        for data, field in (old, "metadata.version"), (lists, "item.value"):
-            error = error_of(Unsupported, load, data)
-            self.assertEqual((error.field, "Burn 0.13" in error.what), (field, True), error.what)
+        bins = record(Map([("bytes", b"abcd"), ("shape", [1]), ("dtype", {"QFloat": {"a": b""}})]))
+        for data, kind, field, words in (
+                (old, Unsupported, "metadata.version", "Burn 0.13"),
+                (lists, Unsupported, "item.value", "Burn 0.13"),
+                (bins, FormatError, "item.dtype", "holds bytes")):
+            error = error_of(kind, load, data)
+            self.assertEqual(error.field, field)
+            self.assertIn(words, error.what)
             self.assertEqual(tensorfmt.detect(data), "burnrecord")
             check_refused(data, error)
 
@@ -4282,9 +4257,9 @@ class RecordTest(TestCase):
             for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
                                (tensorfmt.convert, (there, "x.mpk"))):
                 self.refuses([".bpk"], call, *args)
-            self.refuses([".bpk"], dumps, {"w": F32}, format="burnrecord")
-        for call in (converted, lambda *args: converted(*args, cast="float64")):
-            self.refuses(["'scalars'", "drop=True"], call, record(Map([("a", 1)])), "burnpack")
+        for options in ({}, {"cast": "float64"}):
+            self.refuses(["'scalars'", "drop=True"], converted, record(Map([("a", 1)])),
+                         "burnpack", **options)
         packed = io.BytesIO(gzip.compress(golden("v021_quant.mpk")))
         self.assertIn("gzip.open", error_of(Unsupported, load, packed).what)
         self.assertEqual(list(load(gzip.open(packed))), ["w"])

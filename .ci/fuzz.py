@@ -408,7 +408,7 @@ def check(tests, data):
 
 
 def child(args, seconds, seed):
-    """Check the mutants of a seed, then of others. The one at hand lies in a file: if it ends us."""
+    """Check the mutants of a seed, then others. The one at hand lies in a file: it may end us."""
     tests, end, kinds = find_tests(args.module), time() + seconds, set()
     path = os.path.join(args.out, "seed%d.bin" % seed)
     seeds = itertools.count(seed, args.jobs)
