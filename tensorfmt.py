@@ -3837,18 +3837,18 @@ class Sparse(Tensor):
 
     def contiguous(self) -> Tensor:
         """Return its dense form, in memory."""
-        data = self.tobytes()
-        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
-                      custom=dict(self.custom), format=self.format)
+        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
+        return item.copy(custom=Map(self.custom.items()))
 
     todense = contiguous
 
     def copy(self, **changes: Any) -> "Sparse":
         """Return it with another name, attrs or custom ones."""
-        facts = dict([(key, getattr(self, key)) for key in ("name", "attrs", "custom", "format")])
+        facts: Facts = {key: getattr(self, key) for key in (
+            "stored", "name", "shape", "open_components", "is_blob", "sorted_columns", "attrs",
+            "custom", "format")}
         facts.update(changes)
-        made = Sparse(self.stored, facts["name"], self.shape, self.open_components, self.is_blob,
-                      self.sorted_columns, facts["attrs"], facts["custom"], facts["format"])
+        made = Sparse(**facts)
         made._components = self._components
         return made
 
@@ -3870,7 +3870,7 @@ class Sparse(Tensor):
             part = components[role]
             elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
             data = b"".join([element for _, element in elements])
-            components[role] = Tensor(role, part.dtype, part.shape, Buffer(data), 0, len(data))
+            components[role] = new_tensor(part.dtype, part.shape, data, "<", role)
         return components
 
 
@@ -3907,8 +3907,7 @@ def make_sparse(shape: Any, components: "Dict[str, Tensor]", custom: Any) -> Spa
         if part.size != count_elements(dims):
             raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
                              f"{short_repr(shape)} need {count_elements(dims)}")
-        data = part.tobytes()
-        made[role] = Tensor(role, part.dtype, dims, Buffer(data), 0, len(data))
+        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
     why = find_bad_index(shape, made)
     if why is not None:
         raise ValueError(why)
@@ -3935,9 +3934,8 @@ def split_blob(layout: str, shape: Shape, blob: Tensor) -> "Dict[str, Tensor]":
         rows = [data[i:i + step] for i in range(0, len(data), step)]
         found["values"] = b"".join([row[8 * rank:] for row in rows])
         found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
-    return {role: Tensor(role, blob.dtype if role == "values" else "uint64", dims,
-                         Buffer(found[role]), 0, len(found[role]))
-            for role, dims in component_shapes(layout, shape, nnz).items()}
+    return {role: new_tensor(blob.dtype if role == "values" else "uint64", dims, found[role], "<",
+                             role) for role, dims in component_shapes(layout, shape, nnz).items()}
 
 
 def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
@@ -4472,18 +4470,17 @@ class ZTensor(Format):
     DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
     MAGIC_RECORD = Layout(("magic", "8s", "zTensor 0.1"))
     TRAILER = Layout(("index_size", "Q", "bytes of CBOR before"))
-    COMPONENT = Schema(
+    STORED = (
         ("offset", UINT64, True, "first stored byte"), ("size", UINT64, True, "bytes stored"),
-        ("dtype", ANY, False, "uint64 or uint32"), ("encoding", ANY, False, "raw or zstd"),
         ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
-        ("checksum", TEXT, None, "of the stored bytes"), additional=(ANY, "custom field"))
+        ("checksum", TEXT, None, "of the stored bytes"))
+    COMPONENT = Schema(
+        *STORED, ("dtype", ANY, False, "uint64 or uint32"), ("encoding", ANY, False, "raw or zstd"),
+        additional=(ANY, "custom field"))
     ENTRY = Schema(
-        ("name", TEXT, True, "name of the tensor"), ("offset", UINT64, True, "first stored byte"),
-        ("size", UINT64, True, "bytes stored"), ("dtype", TEXT, True, "type of the elements"),
-        ("layout", TEXT, False, "dense, sparse ..."), ("shape", UINT64_LIST, True, "dimensions"),
-        ("encoding", TEXT, True, "raw or zstd"),
-        ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
-        ("checksum", TEXT, None, "of the stored bytes"),
+        ("name", TEXT, True, "name of the tensor"), *STORED,
+        ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
+        ("layout", TEXT, False, "dense, sparse ..."), ("encoding", TEXT, True, "raw or zstd"),
         ("sparse_format", ANY, False, "csr or coo"), ("nnz", ANY, False, "elements stored"),
         ("indptr", ANY, False, "csr: row pointers", COMPONENT),
         ("indices", ANY, False, "csr: columns", COMPONENT),
@@ -4595,7 +4592,7 @@ class ZTensor(Format):
             raise Unsupported(f"no {role} of uint64 or uint32")
         if UINT64_LIST.fits(fact):
             data = b"".join([pack_values("uint64", part) for part in iter_parts([fact], PART)])
-            return Tensor(role, "uint64", (len(fact),), Buffer(data), 0, len(data))
+            return new_tensor("uint64", (len(fact),), data, "<", role)
         for _, what in self.COMPONENT.iter_errors(fact, role):
             raise FormatError(what, field=role)
         self.check_place(reading, fact["offset"], fact["size"], end, (role,))
@@ -4624,10 +4621,10 @@ class ZTensor(Format):
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         for _, what in self.CHOICES.iter_errors(options):
             raise ValueError(what)
-        problems, plans = self.problems(items, metadata), []
-        for name, item in items:
-            plans.append(self.plan(item, options))
-            problems += [(name, why) for why in self.plan_problems(item, plans[-1], options)]
+        plans = [self.plan(item, options) for _, item in items]
+        problems = self.problems(items, metadata)
+        problems += [(name, why) for (name, item), plan in zip(items, plans)
+                     for why in self.plan_problems(item, plan, options)]
         self.raise_problems(problems)
         return self.iter_entries(items, plans)
 
@@ -4638,11 +4635,11 @@ class ZTensor(Format):
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
         if encoding == "raw":
-            wanted = ">" if order == "big" else "<"
-            copy = opaque or item._strides is None and item.is_contiguous(wanted)
+            same = item._strides is None and item.is_contiguous(">" if order == "big" else "<")
         else:
-            copy = opaque or item.encoding == encoding and not (
+            same = item.encoding == encoding and not (
                 options.get("encoding") or options.get("level"))
+        copy = opaque or same
         if encoding == "zstd" and not copy:
             zstd_module()  # raises where there is none
         if checksum == "sha256":
