@@ -7229,7 +7229,8 @@ def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
     formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
-    for name, item in [(name, getattr(item, "_base", item)) for name, item in items]:
+    for name, item in items:
+        item = getattr(item, "_base", item)
         own = item.format and item.source.has_offsets  # not of a copy in memory
         for label, part, digest in formats[item.format].checksums(item) if own else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
@@ -7360,7 +7361,6 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
                 text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
             raise OSError(error.errno, text, target)  # which the user knows
         raise
-    sync_folder(folder)
     return total
 
 
@@ -7374,18 +7374,6 @@ def close_synced(stream: Any, target: str) -> None:
     except OSError as error:
         error.filename = target
         raise
-
-
-def sync_folder(folder: str) -> None:
-    """Make a rename durable where folders can be synced (not on Windows)."""
-    try:
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
-    except (OSError, AttributeError):
-        pass
 
 
 # -- [10b] work ------------------------------------------------------------------------------------
