@@ -9406,6 +9406,8 @@ def show_vendor(args: Any) -> None:
             raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
     text = source.decode()
     if formats or parts:
+        if sys.version_info < (3, 8):
+            raise ValueError("to make a copy with less takes Python 3.8")
         wanted = [find_format(name).FAMILY for name in formats]
         text = make_copy(text, split_source(text),
                          [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],

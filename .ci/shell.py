@@ -534,6 +534,8 @@ class CommandTest(Commands):
             self.assertEqual(len(found), notes, found)
 
     def test_misuse(self):
+        if sys.version_info < (3, 8):
+            self.says(1, "takes Python 3.8", "vendor", "x.py", "--with", "load")
         for line in ("ls", "ls --sort colour x", "get", "ls x --limit -1", "frobnicate",
                      "convert x", "ls --lim 1 m012_mixed.mag", "explain --from -1 x"):
             self.says(2, " -h`)", *line.split())
