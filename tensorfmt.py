@@ -9156,7 +9156,10 @@ def show_get(args: Any) -> int:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
                             + ("" if args.raw else ", or --stats"))
         if args.raw:
-            write_raw(items[0][1])
+            item = items[0][1]
+            blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
+            parts = iter_parts(map(memoryview, blocks), 16 << 20)
+            write_all(open_output("-")[0], progress(parts, item.nbytes))
         elif args.json:
             facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
                       "values": item.tolist()} for name, item in items]
@@ -9200,13 +9203,6 @@ def index(text: str) -> Any:
     except (ValueError, TypeError):  # TypeError: more than three in a slice
         raise ValueError(f"[{safe_str(text)}] is not an index, as in Python: [0, 2:8:2, ..., -1]")
     return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
-
-
-def write_raw(item: Tensor) -> None:
-    """Write the row-major little-endian bytes to standard output."""
-    blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
-    parts = iter_parts(map(memoryview, blocks), 16 << 20)
-    write_all(open_output("-")[0], progress(parts, item.nbytes))
 
 
 def show_stats(items: Items, one: bool, json: bool) -> int:
@@ -9385,6 +9381,8 @@ def show_vendor(args: Any) -> None:
             raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
     text = source.decode()
     if formats or parts:
+        if sys.version_info < (3, 8):
+            raise ValueError("to make a copy with less takes Python 3.8")
         wanted = [find_format(name).FAMILY for name in formats]
         text = make_copy(text, split_source(text),
                          [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],
@@ -9396,10 +9394,6 @@ def show_vendor(args: Any) -> None:
             f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
     text = text.replace("\n", made, 1)
     write_text(args.out, text, plural(text.count("\n"), "line"))
-
-
-def words(text: str) -> "List[str]":
-    return [word for word in text.split(",") if word]
 
 
 def pair(text: str) -> "Tuple[str, Optional[str]]":
@@ -9474,8 +9468,9 @@ OPTIONS: Any = {  # what add_argument() takes, for each argument
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
     "--dense": {"help": "write sparse tensors with their zeros"},
     "--drop": {"help": "leave out what has no place"},
-    "--formats": {"metavar": "NAME,...", "type": words, "default": [], "help": "only these"},
-    "--with": {"metavar": "PART,...", "type": words, "default": [],
+    "--formats": {"metavar": "NAME,...", "type": lambda text: text.split(","), "default": [],
+                  "help": "only these"},
+    "--with": {"metavar": "PART,...", "type": lambda text: text.split(","), "default": [],
                "help": "only these parts: " + " ".join(COPY_PARTS)}}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",

@@ -228,9 +228,9 @@ class CommandTest(Commands):
 
     def test_parts_of_a_tensor(self):
         item = tensor([float(i) for i in range(60)], "float32", (3, 4, 5))
-        files = {"a[0].w": item, "a": item, "s": tensor(7), "\u0441": item}
-        for kind in "ztensor", "burnpack", "safetensors":
-            tensorfmt.save("p.any", files, format=kind)
+        for kind in "ztensor", "safetensors":
+            tensorfmt.save("p.any", {"a[0].w": item, "a": item, "s": tensor(7), "\u0441": item},
+                           format=kind)
             for keys in "0", "-1, 2, 3", "0:2, ::3", "..., -1", " 1 , ... , 4:0:-2 ", "9:, 0", ":":
                 wanted = eval("item[%s]" % keys)
                 wanted = wanted.tolist() if hasattr(wanted, "tolist") else wanted
@@ -474,38 +474,34 @@ class CommandTest(Commands):
 
     def test_all_reasons_of_a_refusal_come_at_once(self):
         """Equal ones are one line, in words of who asked."""
-        tensorfmt.save("r.zt", dict([("t%d" % i, tensor([1.5], "float64", user=i))
-                                     for i in range(96)], half=tensor([1.0], "float16")),
-                       version="0.1")
-        reasons = [(96, ("cast", "float32")), (1, ("cast", "float32")), (96, ("drop", True))]
+        import pickle
+        rows = dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(96)],
+                    half=tensor([1.0], "float16"))
+        tensorfmt.save("r.zt", rows, version="0.1")
         err = self.says(1, [
             "primitiv 0.1 cannot hold\n", "\n  96 tensors: float64 (primitiv 0.1 holds float32): "
             "--cast float32\n", "\n  96 tensors: attribute 'user' has no place there: --drop\n",
             "\n  tensor 'half': float16 (primitiv 0.1 holds float32): --cast float32\n",
             "nothing written\n"], "convert", "r.zt", "r.primitiv")
         self.assertEqual(err.count("\n"), 5)
-        error = error_of(ValueError, tensorfmt.convert, "r.zt", io.BytesIO(),
-                         format="primitiv")
-        self.assertEqual([(len(names), key[2:]) for key, names in error.reasons.rows.items()],
-                         reasons)
-        self.assertIn("cast='float32'", str(error))
-        self.assertIn("drop=True", str(error))
-        self.assertNotIn("--", str(error))
-        import pickle
+        error = error_of(ValueError, tensorfmt.convert, "r.zt", io.BytesIO(), format="primitiv")
+        self.assertEqual([(len(names), key[2:]) for key, names in error.reasons.rows.items()], [
+            (96, ("cast", "float32")), (1, ("cast", "float32")), (96, ("drop", True))])
+        for words, known in ("cast='float32'", True), ("drop=True", True), ("--", False):
+            self.assertEqual(words in str(error), known)
         self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
-        self.prints("convert", "r.zt", "r.primitiv", "--cast", "float32", "--drop")
         write_file("f8", dumps({"w": tensor([1.5], "float8_e5m2")}, format="safetensors"))
-        self.says(1, "): --cast bfloat16\n", "convert", "f8", "f8.bpk")
-        self.prints("convert", "f8", "f8.bpk", "--cast", "bfloat16")
-        self.assertEqual(load("f8.bpk")["w"].tolist(), [1.5])
         write_file("c64", safetensors({"w": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}},
                                       bytes(8)))
-        self.assertNotIn("--cast", self.says(1, ": --exclude NAME\n", "convert", "c64", "c64.bpk"))
         tensorfmt.save("n.mag", {"w": F32}, metadata={"n": 1, "i": 2.5})
-        self.says(1, "metadata 'n', 'i': safetensors holds text to text: --metadata text\n",
-                  "convert", "n.mag", "n.safetensors")
-        self.assertIn("metadata as text: 'n'\n", self.prints(
-            "convert", "n.mag", "n.safetensors", "--metadata", "text"))
+        self.expect(
+            ("convert r.zt r.primitiv --cast float32 --drop", 0),
+            ("convert f8 f8.bpk", 1, "): --cast bfloat16\n"),
+            ("convert f8 f8.bpk --cast bfloat16", 0), ("get f8.bpk w", 0, "[1.5]"),
+            ("convert n.mag n.safetensors", 1,
+             "metadata 'n', 'i': safetensors holds text to text: --metadata text\n"),
+            ("convert n.mag n.safetensors --metadata text", 0, "metadata as text: 'n'\n"))
+        self.assertNotIn("--cast", self.says(1, ": --exclude NAME\n", "convert", "c64", "c64.bpk"))
 
     def test_losses_of_casts_are_told_apart(self):
         """(values, to, exact, how many became infinite, NaN)"""
@@ -527,19 +523,19 @@ class CommandTest(Commands):
                      "cast: 'f' float64 -> float16 (rounded; 2 values became infinite)\n"))
 
     def test_a_foreign_dtype_is_quoted(self):
-        entry = {"shape": [2], "data_offsets": [0, 8]}
-        for name, notes in (("float32", 1), ("C64", 0), ("f32", 1), ("FLOAT", 1)):
-            size = 2 if name != "C64" else 1
-            write_file("d.safetensors", safetensors({"w": dict(entry, dtype=name, shape=[size])},
-                                                    bytes(8)))
+        for name, size, notes in ("float32", 2, 1), ("C64", 1, 0), ("f32", 2, 1), ("FLOAT", 2, 1):
+            entry = {"shape": [size], "data_offsets": [0, 8], "dtype": name}
+            write_file("d.safetensors", safetensors({"w": entry}, bytes(8)))
             self.assertIn("  '%s'  " % name, self.prints("ls", "d.safetensors"))
-            self.assertEqual(self.json("ls", "d.safetensors")[0]["tensors"][0]["dtype"],
-                             "'%s'" % name)
+            row, = self.json("ls", "d.safetensors")[0]["tensors"]
+            self.assertEqual(row["dtype"], "'%s'" % name)
             found = [row for row in tensorfmt.verify("d.safetensors").rows if row[0] == "note"
                      and "no dtype of safetensors is called %r" % name in row[3]]
             self.assertEqual(len(found), notes, found)
 
     def test_misuse(self):
+        if sys.version_info < (3, 8):
+            self.says(1, "takes Python 3.8", "vendor", "x.py", "--with", "load")
         for line in ("ls", "ls --sort colour x", "get", "ls x --limit -1", "frobnicate",
                      "convert x", "ls --lim 1 m012_mixed.mag", "explain --from -1 x"):
             self.says(2, " -h`)", *line.split())
@@ -558,18 +554,15 @@ class CommandTest(Commands):
             self.assertIn("usage: tensorfmt.py " + call.__name__[5:],
                           run(call.__name__[5:], "-h")[1])
 
-    def test_files_that_look_like_options(self):
+    def test_odd_names_and_shapes(self):
         for name in ("-h", "--json"):
             write_file(name, golden("seed_basic.mag"))
             for command in ("verify", "ls", "explain"):
-                for words in ("--", name), ("./" + name,):
-                    self.assertEqual(run(command, *words)[::2], (0, ""))
-
-    def test_get_and_json_of_odd_files(self):
+                self.expect((command + " -- " + name, 0), (command + " ./" + name, 0))
         write_file("deep", safetensors({"w": {"dtype": "U8", "shape": [9] + [1] * 64,
                                               "data_offsets": [0, 9]}}, bytes(9)))
-        self.says(1, "65 dimensions are too many to be shown", "get", "deep", "w")
-        self.assertEqual(self.prints("get", "deep", "w", "--raw"), "\0" * 9)
+        self.expect(("get deep w", 1, "65 dimensions are too many to be shown"),
+                    ("get deep w --raw", 0, "\0" * 9))
 
     def test_quiet_says_all_that_is_bad(self):
         data = bytearray(dumps({"a": F32, "b": F32}, format="ztensor", checksum="crc32c"))
@@ -592,25 +585,24 @@ class CommandTest(Commands):
         source = io.TextIOWrapper(io.BytesIO(golden("seed_basic.mag")))
         for line in ("ls -", "get - x", "explain -", "diff - seed_basic.mag",
                      "diff seed_basic.mag -", "convert - new.zt --drop"):
-            wanted = self.prints(*line.replace("-", "seed_basic.mag", 1).replace(
+            wanted = self.prints(*line.replace(" -", " seed_basic.mag", 1).replace(
                 "seed_basic.mag-", "--").split())
             with Changed(sys, "stdin", source):
                 source.seek(0)
                 self.assertEqual(self.prints(*line.split()),
                                  wanted.replace("seed_basic.mag", "-", 1), line)
-        script = "python3 -m tensorfmt "
         wanted = self.prints("convert", "seed_basic.mag", "new.bpk", "--drop")
         for target in ("-", "/dev/stdout")[:1 + os.path.exists("/dev/stdout")]:
-            line = "convert - %s --format burnpack --drop < seed_basic.mag > out.bpk" % target
-            code, out, err = run(script + line)
+            code, out, err = run("python3 -m tensorfmt convert - %s --format burnpack --drop "
+                                 "< seed_basic.mag > out.bpk" % target)
             self.assertEqual((code, out), (0, ""))
-            if target == "-":
-                self.assertEqual(err, wanted.replace("new.bpk", "-"))
+            self.assertEqual(err if target == "-" else "", wanted.replace(
+                "new.bpk", "-") if target == "-" else "")
             self.assertEqual(read_file("out.bpk"), read_file("new.bpk"))
-        self.says(1, "give --format or a suffix", "convert", "seed_basic.mag", "-")
         code, out, err = run("explain", "seed_basic.mag", "--html", "-")
         self.assertEqual((code, out[:15], err[:8]), (0, "<!DOCTYPE html>", "wrote -,"))
-        self.says(1, "can pipe it into `-`", "ls", "https://example.org/m.zt")
+        self.expect(("convert seed_basic.mag -", 1, "give --format or a suffix"),
+                    ("ls https://example.org/m.zt", 1, "can pipe it into `-`"))
 
     def test_what_newcomers_run_into(self):
         for i in "12":
@@ -637,23 +629,15 @@ class CommandTest(Commands):
     @unittest.skipUnless(hasattr(os, "symlink") and os.path.exists("/dev/full"), "needs Linux")
     def test_errors_name_the_file_and_the_cause(self):
         os.symlink("../blobs/gone", "gone.safetensors")
-        self.says(1, "gone.safetensors: a symbolic link to ../blobs/gone, which is not there",
-                  "ls", "gone.safetensors")
-        self.says(1, "/dev/full: No space left", "convert", "sorted_one.tbs", "/dev/full",
-                  "--format", "zt")
+        self.expect(
+            ("ls gone.safetensors", 1, "gone.safetensors: a symbolic link to ../blobs/gone, which"),
+            ("convert sorted_one.tbs /dev/full --format zt", 1, "/dev/full: No space left"))
 
         def full_disk(number):
             raise OSError(28, "No space left on device")
         with Changed(os, "fsync", full_disk):
             self.says(1, "new.zt: No space left", "convert", "sorted_one.tbs", "new.zt")
         self.assertFalse(os.path.exists("new.zt"))
-
-    def test_a_limit_is_not_hidden(self):
-        kind = tensorfmt.find_format("safetensors")
-        with Changed(type(kind), "MAX_HEADER_BYTES", 20):
-            write_file("h.safetensors", safetensors({"w": {
-                "dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, bytes(8)))
-            self.says(1, "expected 0 to 20: MAX_HEADER_BYTES", "ls", "h.safetensors")
 
     def test_each_command_works_without_each_module(self):
         """Optional ones, as README says; none of them is needed for a plain file."""
@@ -685,21 +669,20 @@ class CommandTest(Commands):
         def noted(path, mapped):
             seen.append(mapped)
             return opened(path, mapped)
+
+        def ways_of(call, *args, **options):
+            del seen[:]
+            with Changed(tensorfmt, "open_path", noted):
+                return call(*args, **options), set(seen)
         for line in ("ls p.zt", "get p.zt w", "get p.zt --stats", "explain p.zt", "verify p.zt",
                      "convert p.zt q.bpk", "diff p.zt p.zt"):
-            with Changed(tensorfmt, "open_path", noted):
-                wanted = self.prints(*line.split())
-                self.assertEqual(set(seen), {True}, line)
-                del seen[:]
-                self.assertEqual(self.prints(*line.split(), "--no-mmap"), wanted)
-                self.assertEqual(set(seen), {False}, line)
-                del seen[:]
-        for call in (tensorfmt.verify, tensorfmt.explain, tensorfmt.detect,
+            text, ways = ways_of(self.prints, *line.split())
+            self.assertEqual(ways, {True}, line)
+            self.assertEqual(ways_of(self.prints, *line.split(), "--no-mmap"), (text, {False}))
+        self.assertEqual(ways_of(tensorfmt.detect, "p.zt")[1], {False})
+        for call in (tensorfmt.verify, lambda path, **mmap: list(tensorfmt.explain(path, **mmap)),
                      lambda path, **mmap: tensorfmt.diff(path, path, **mmap)):
-            options = {} if call is tensorfmt.detect else {"mmap": False}
-            with Changed(tensorfmt, "open_path", noted):
-                call("p.zt", **options)
-            self.assertEqual(set(seen), {False})
+            self.assertEqual(ways_of(call, "p.zt", mmap=False)[1], {False})
 
     def test_progress(self):
         import time
