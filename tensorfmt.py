@@ -3574,15 +3574,17 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
     paths: "Dict[Optional[int], Path]" = {}  # of the offsets
-    found, broken = set([error.offset for error in errors if error.steps is None]), None
+    found = [error.offset or 0 for error in errors if error.steps is None]
+    broken: "Optional[int]" = None
     for error in errors:
         if error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
-    for begin, end, path, _, value_at, doc in fields_of(reading) if offsets or found else ():
+    for begin, end, path, value, value_at, doc in fields_of(reading) if offsets or found else ():
         if path in offsets and not doc.startswith("break:"):
             offsets[path] = begin
         for at in found:
-            if at == value_at or at == begin or value_at < at < end:
+            inside = type(value) is list and value_at < at < end
+            if at == value_at or at == begin or inside:
                 paths[at] = path if at >= value_at else path[:-1]  # a key: in the map around it
         broken = begin if doc == BROKEN else None
     for error in errors:
@@ -6106,7 +6108,7 @@ class Safetensors(Format):
 
     def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
                     nbytes: int) -> None:
-        """Raise for wrong dimensions where add_tensor() tells less: few bytes, or an unknown dtype."""
+        """Raise for wrong dimensions where add_tensor() tells less: few bytes, an unknown dtype."""
         need, what, field = bits * count_elements(shape), "", "shape"
         if max(need, count_elements(until_0(shape))) >> 64:
             what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"

@@ -323,7 +323,7 @@ class CommandTest(Commands):
         row, = self.json("ls", "--tree=9", "t.zt")
         self.assertEqual({part["name"]: part["tensors"] for part in row["tree"]},
                          {"a": 1, "a.b": 1, "": 1, ".": 1, "c.d": 1})
-        self.says(2, "--tree: invalid number value: 't.zt'", "ls", "--tree", "t.zt")
+        self.says(2, "--tree: 't.zt' is not a number (a FILE goes in front", "ls", "--tree", "t.zt")
 
     def test_formats_and_options_in_words(self):
         for kind in tensorfmt.FORMATS:
