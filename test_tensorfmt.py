@@ -6084,7 +6084,7 @@ class CopyTest(TestCase):
 
     def test_what_is_kept_and_what_stands_for_the_rest(self):
         source, wanted = ["\n".join([line[:-2] if line[-2:] == mine else line
-                                     for line in SMALL.split("\n") if line[-2:] != other])
+                                     for line in SMALL_SOURCE.split("\n") if line[-2:] != other])
                           for mine, other in (("#-", "#+"), ("#+", "#-"))]
         pieces = tensorfmt.split_source(source)
         made = tensorfmt.make_copy(source, pieces, tensorfmt.FORMATS[:1], ["load"])
@@ -6168,7 +6168,7 @@ class CopyTest(TestCase):
                     self.assertEqual(re.findall("(?m)^ +>>> ", text), [])
 
 
-SMALL = '''"""Docs."""
+SMALL_SOURCE = '''"""Docs."""
 __version__ = "1"
 __all__ = ["load", "save"]#-
 __all__ = ['load', 'File', 'FORMATS']#+
