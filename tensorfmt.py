@@ -6503,9 +6503,8 @@ class ShardedFile(File):
     def metadata(self) -> Facts:  # type: ignore[override]
         """That of all files, which it opens; ValueError where they do not agree."""
         values = metadata_values(self)
-        differ = [f"metadata {short_repr(key)}" for key in values if len(values[key]) > 1]
-        if differ:
-            raise ValueError(f"the files do not agree on {', '.join(differ[:9])}; "
+        for key in [key for key in values if len(values[key]) > 1]:
+            raise ValueError(f"the files do not agree on metadata {short_repr(key)}; "
                              "convert(drop=True) leaves it out")
         return Map([(key, same) for key, (same,) in values.items()])
 
@@ -8096,10 +8095,10 @@ class Conversion:
         elif cast is not None:
             self.cast = as_dtype(cast)
 
-    def lose(self, noun: str, name: Any, why: str, text: str) -> None:
-        """Note content that has no place: as dropped, if that was asked for."""
+    def lose(self, noun: str, name: Any, why: str, note: str = "") -> None:
+        """Note content that has no place: as dropped, if that was asked for, with a note."""
         if self.drop:
-            self.summary.dropped.append(text)
+            self.summary.dropped.append(f"{noun} {short_repr(name, 200)}{note}")
         else:
             self.reasons.add(noun, name, why, "drop")
 
@@ -8184,7 +8183,7 @@ class Conversion:
             elif fits and not self.drop:
                 self.reasons.add("metadata", key, why, "metadata", "text")
             else:
-                self.lose("metadata", key, why, f"metadata {short_repr(key)} ({why})")
+                self.lose("metadata", key, why, f" ({why})")
         return fitting
 
     def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
@@ -8209,16 +8208,15 @@ class Conversion:
             if key in self.attrs or key == "missing":
                 continue
             if key in FILE_CONTENT and value not in (None, {}):
-                self.lose("file attribute", key, "there is no place for it",
-                          f"file attribute {short_repr(key)}")
+                self.lose("file attribute", key, "there is no place for it")
             else:
                 left.add(key)
         for name, item in items:
             native: Any = fmt.native_attrs(item)
             left.update([key for key in item.attrs if key not in native])
             for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
-                self.lose("tensor", name, f"attribute {short_repr(key)} has no place there",
-                          f"tensor {short_repr(name, 200)}: attribute {short_repr(key)}")
+                text = f"attribute {short_repr(key)}"
+                self.lose("tensor", name, text + " has no place there", f": {text}")
             why = fmt.name_problem(self.names[name])
             if why is not None:
                 self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
