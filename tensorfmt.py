@@ -153,7 +153,7 @@ else:
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
 ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by how they begin
-WITHOUT: "List[str]" = []  # and the optional parts
+WITHOUT: "List[str]" = []  # and optional parts that are asked for here
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
 BLOCK = 1 << 20  # bytes decoded or swapped at a time
@@ -8869,7 +8869,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     for name, value in (
             ("__all__", [name for name in __all__ if name in known]),
             ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS[:2]}),
-            ("WITHOUT", absent)):
+            ("WITHOUT", [part for part in absent if f'"{part}" in WITHOUT' in text])):
         text = set_value(text, name, value)
     return describe_copy(text, formats, parts)
 

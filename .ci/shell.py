@@ -292,6 +292,8 @@ class CommandTest(Commands):
             self.assertEqual([line.split()[-1] for line in lines], list(wanted), args)
             row, = self.json("ls", "r.zt", *args.split())
             self.assertEqual([item["name"] for item in row["tensors"]], list(wanted))
+        self.assertEqual([tensorfmt.rounded(n) for n in (999999, 514800000, 10**9)],
+                         ["", " (514.8 MB)", " (1.0 GB)"])
         self.expect(("ls r.zt --limit 1", 0, "  2 more\n", "3 tensors  6 elements\n"),
                     ("ls r.zt --only x", 1, "no tensor is called 'x'"))
 
@@ -323,7 +325,7 @@ class CommandTest(Commands):
         row, = self.json("ls", "--tree=9", "t.zt")
         self.assertEqual({part["name"]: part["tensors"] for part in row["tree"]},
                          {"a": 1, "a.b": 1, "": 1, ".": 1, "c.d": 1})
-        self.says(2, "--tree: 't.zt' is not a number (a FILE goes in front", "ls", "--tree", "t.zt")
+        self.says(2, "a FILE goes in front of options", "ls", "--tree", "t.zt")
 
     def test_formats_and_options_in_words(self):
         for kind in tensorfmt.FORMATS:
