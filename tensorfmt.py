@@ -736,7 +736,7 @@ class Stream(AnySource):
 
     def view(self, offset: int, nbytes: int) -> Any:
         if BOARD and offset > sys.maxsize:
-            raise Unsupported("an offset in the file is too large for this device")
+            raise Unsupported("an offset in the file is too large for this device", offset)
         with self._lock:
             if self._stream is None:
                 raise ValueError("the File is closed")
