@@ -2882,12 +2882,9 @@ class Tensor:
         """
         if self.encoding == "raw":
             return self
-        kept: "Optional[Tensor]" = self._kept
-        if kept is None:
-            kept = self.contiguous()
-            if kept.nbytes <= KEPT:
-                self._kept = kept
         self.source.view(self.start, 0)  # raises if the File is closed
+        kept: Tensor = self.contiguous() if self._kept is None else self._kept
+        self._kept = kept if kept.nbytes <= KEPT else None
         return kept
 
     def astype(self, dtype: Any) -> "Tensor":
@@ -3448,8 +3445,7 @@ class Reading:
             self.tensors[item.name] = item
 
     def check_size(self, item: Tensor, path: Path, field: str) -> None:
-        """Raise unless as many bytes are stored as dtype and shape need; let equal shapes be one.
-        """
+        """Raise unless the stored bytes are those of dtype and shape; let equal shapes be one."""
         key = item.dtype, item.shape
         if key not in self.sizes:
             if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
@@ -3677,11 +3673,9 @@ class Format:
         return item.custom if item.format is None and item._custom else {}
 
     def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether a tensor of a dtype that is unknown here can be written as it is stored.
-        """
+        """Return whether a tensor of a dtype unknown here can be written as it is stored."""
         own = self.native_attrs(item)
-        return item.dtype in (None, "qfloat") and bool(
-            [key for key in self.DTYPE_ATTRS if key in own])
+        return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
         """Return an option of save, else the attr of this name, else the default."""
