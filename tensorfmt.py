@@ -3570,9 +3570,11 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
     paths: "Dict[Optional[int], Path]" = {}  # of the offsets
-    found, broken = set([error.offset for error in errors if error.steps is None]), None
+    found, broken = set(), None  # found: offsets that are looked for
     for error in errors:
-        if error.steps is not None and error.offset is None:
+        if error.steps is None and error.offset is not None:
+            found.add(error.offset)
+        elif error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
     for begin, end, path, _, value_at, doc in fields_of(reading) if offsets or found else ():
         if path in offsets and not doc.startswith("break:"):
