@@ -2882,12 +2882,9 @@ class Tensor:
         """
         if self.encoding == "raw":
             return self
-        kept: "Optional[Tensor]" = self._kept
-        if kept is None:
-            kept = self.contiguous()
-            if kept.nbytes <= KEPT:
-                self._kept = kept
         self.source.view(self.start, 0)  # raises if the File is closed
+        kept: Tensor = self.contiguous() if self._kept is None else self._kept
+        self._kept = kept if kept.nbytes <= KEPT else None
         return kept
 
     def astype(self, dtype: Any) -> "Tensor":
@@ -3448,8 +3445,7 @@ class Reading:
             self.tensors[item.name] = item
 
     def check_size(self, item: Tensor, path: Path, field: str) -> None:
-        """Raise unless as many bytes are stored as dtype and shape need; let equal shapes be one.
-        """
+        """Raise unless the stored bytes are those of dtype and shape; let equal shapes be one."""
         key = item.dtype, item.shape
         if key not in self.sizes:
             if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
@@ -3574,10 +3570,12 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
     paths: "Dict[Optional[int], Path]" = {}  # of the offsets
-    found = [error.offset or 0 for error in errors if error.steps is None]
+    found: "Set[int]" = set()  # offsets that are looked for
     broken: "Optional[int]" = None
     for error in errors:
-        if error.steps is not None and error.offset is None:
+        if error.steps is None and error.offset is not None:
+            found.add(error.offset)
+        elif error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
     for begin, end, path, value, value_at, doc in fields_of(reading) if offsets or found else ():
         if path in offsets and not doc.startswith("break:"):
@@ -3679,11 +3677,9 @@ class Format:
         return item.custom if item.format is None and item._custom else {}
 
     def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether a tensor of a dtype that is unknown here can be written as it is stored.
-        """
+        """Return whether a tensor of a dtype unknown here can be written as it is stored."""
         own = self.native_attrs(item)
-        return item.dtype in (None, "qfloat") and bool(
-            [key for key in self.DTYPE_ATTRS if key in own])
+        return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
         """Return an option of save, else the attr of this name, else the default."""
