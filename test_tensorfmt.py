@@ -7046,8 +7046,9 @@ class SmallWorkTest(TestCase):
         keys = [key for kind in kinds for schema in vars(type(kind)).values() if isinstance(
             schema, tensorfmt.Schema) and schema is not tensorfmt.ZTensor.CHOICES
             for key in schema.rows]
-        texts = repr(growth["documents"]())
-        self.assertEqual([key for key in keys if repr(key) not in texts], [])
+        documents = growth["documents"]()
+        self.assertEqual([key for key in keys if repr(key) not in repr(documents)], [])
+        self.assertEqual([row[0] for row in documents if not row[1](row[2])], [])
 
         def look(call, data):
             try:
