@@ -4295,9 +4295,6 @@ class Mag300(Format):
         text, number = entry["dtype"], entry["dtype_id"]
         dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
         attrs, unreadable = None, None
-        if dtype == "float8" and count_elements(entry["shape"]) != entry["nbytes"]:
-            what = f"{entry['nbytes']} bytes stored, one for each of {short_repr(entry['shape'])}"
-            raise reading.error(what, *path + ("nbytes",), tensor=name, check="sizes")
         if dtype not in self.DTYPES:
             attrs = Map([("dtype", text), ("dtype_id", number)])
             unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
@@ -6212,7 +6209,7 @@ class BurnRecord(Format):
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     FIELDS = dict(name="", size="bytes", place="bytes")
-    OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
+    OLD = tuple([f"0.{minor}." for minor in range(14)])  # releases that wrote lists of numbers
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
                       additional=(TEXT, "of the record"))
@@ -6221,7 +6218,6 @@ class BurnRecord(Format):
                   ("shape", ANY, False, "dimensions"),
                   ("dtype", ANY, False, "type of the elements"), doc="one map")
     ITEM.rows["param"] = ANY, "the tensor", ITEM
-    ITEM.rows["value"] = ANY, "the elements", ITEM
     ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
 
     def read(self, reading: Reading) -> Any:
@@ -6232,8 +6228,10 @@ class BurnRecord(Format):
         reading.note(0, PackedTree, reading.source, self.ITEM)
         metadata = MessagePack(reading.source, 10, lazy=True).read()
         reading.check_schema(self.METADATA, metadata, ("metadata",))
-        if metadata["version"].split(".")[:2] in self.OLD:
-            raise self.too_old(reading, metadata["version"], "metadata", "version")
+        if metadata["version"].startswith(self.OLD):
+            what = (f"a .mpk of Burn {metadata['version']}: tensors that are lists of numbers, as "
+                    "before 0.14, are not read; Burn 0.13 reads them")
+            raise reading.error(what, "metadata", "version", error_class=Unsupported)
         # 2 the whole map; the bytes of tensors stay in the file
         top = MessagePack(reading.source, lazy=True).read()
         if "item" not in top:
@@ -6241,17 +6239,11 @@ class BurnRecord(Format):
         # 3 the tensors in it, and what else it holds
         scalars: Facts = Map()
         reading.entries(self.each_tensor(reading, top["item"], scalars),
-                        lambda path, entry: self.open_entry(reading, metadata, path, *entry),
+                        lambda path, entry: self.open_entry(reading, path, *entry),
                         0, reading.end, self.FIELDS)
         if scalars:
             metadata["scalars"] = scalars
         return metadata, Map()
-
-    @staticmethod
-    def too_old(reading: Reading, version: str, *path: Any) -> FormatError:
-        what = (f"a .mpk of Burn {version}: tensors that are lists of numbers, as before 0.14, are "
-                "not read; Burn 0.13 reads them")
-        return reading.error(what, *path, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
         """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
@@ -6282,17 +6274,10 @@ class BurnRecord(Format):
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
-        if type(entry) is not Map or "shape" not in entry:
-            return False
-        if len(entry) == 2:  # of an old record
-            return type(entry["shape"]) is type(entry.get("value")) is list
-        return "bytes" in entry and "dtype" in entry and (
-            len(entry) == 3 or type(entry["bytes"]) is range)
+        return (type(entry) is Map and "shape" in entry and "dtype" in entry and "bytes" in entry
+                and (len(entry) == 3 or type(entry["bytes"]) is range))
 
-    def open_entry(self, reading: Reading, metadata: Any, path: Any, name: str, attrs: Any,
-                   entry: Any) -> Tensor:
-        if len(entry) == 2:
-            raise self.too_old(reading, metadata["version"], *path + ("value",))
+    def open_entry(self, reading: Reading, path: Any, name: str, attrs: Any, entry: Any) -> Tensor:
         data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
         for key, kind in ("shape", UINT64_LIST), ("dtype", Burnpack.ENTRY.rows["dtype"][0]):
             reading.check_schema(kind, entry[key], path + (key,), name)

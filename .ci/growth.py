@@ -42,9 +42,10 @@ DEPTH = 25
 
 
 def mag(tree):
-    return T.dumps(dict([(name, T.tensor([0] * (0 not in shape), "int32", shape))
+    """Return a .mag file; of metadata the keys count, of shapes the first dimensions."""
+    return T.dumps(dict([(name, T.tensor([0], "int32", [1] * len(shape[:6])))
                          for name, shape in tree["tensors"].items()]),
-                   format="mag", metadata=tree["metadata"])
+                   format="mag", metadata=dict.fromkeys(tree["metadata"], 1))
 
 
 def primitiv(tree):
@@ -59,29 +60,25 @@ def primitiv(tree):
         for name, (parts, dims, stats) in tree.items()])
 
 
-def optimizer(tree):
-    return b"".join([T.msgpack_dumps(value, typed=True)
-                     for value in (0, 1, 0x400, tree["uint"], tree["float"])])
-
-
 def tensorbuffers(tree):
     """Return a file whose equal texts and vectors are one."""
     flat, kind, known = T.FlatBuilder(), T.TensorBuffers, {}
 
-    def once(make, *value):
-        key = repr(value)
+    def once(code, value):
+        key = code, tuple(value)
         if key not in known:
-            known[key] = make(*value)
+            known[key] = flat.numbers(code, value) if code else flat.string(value)
         return known[key]
-    text, numbers = (lambda text: once(flat.string, text)), lambda *row: once(flat.scalars, *row)
-    names = [row["name"] + ("%x" % i if row["more"] else "")
-             for i, row in enumerate(tree["tensors"])]
-    tensors = [flat.table(kind.ENTRY, (i, text(name), numbers("I", row["shape"]), 7, 4, 1))
-               for i, (name, row) in enumerate(zip(names, tree["tensors"]))]
-    steps = [flat.table(kind.OPERATION, (i, 1, 0, numbers("Q", row["input_operations"])))
+    tensors = [flat.table(
+        kind.TENSOR, id=i, name=once("", row["name"] + "%x" % i * bool(row["more"])),
+        shape=once("I", row["shape"]), data_type=7, data_offset=4, data_size=1)
+        for i, row in enumerate(tree["tensors"])]
+    steps = [flat.table(kind.OPERATION, id=i, operation=1,
+                        input_operations=once("Q", row["input_operations"]))
              for i, row in enumerate(tree["operations"])]
-    data = flat.finish(flat.table(kind.ROOT, (text(tree["version"]), text(
-        tree["model"]), flat.offsets(tensors), flat.offsets(steps))))
+    data = flat.finish(flat.table(
+        kind.ROOT, version=once("", tree["version"]), model=once("", tree["model"]),
+        tensors=flat.offsets(tensors), operations=flat.offsets(steps)))
     return b"TBS1" + bytes(4) + data + struct.pack("<I", len(data)) + b"TBS1"
 
 
@@ -142,14 +139,6 @@ def mag300(top):
             + text).ljust(base, b"\0") + bytes(4)
 
 
-def shards(top):
-    return json.dumps(top).encode()
-
-
-def burnrecord(top):
-    return T.msgpack_dumps(top)
-
-
 def documents():
     """Return rows (name, encoder, tree), which show each row of the Schemas of a format."""
     csr = {"offset": 64, "size": 16, "dtype": "uint64", "encoding": "raw", "checksum": "crc32c:0x0",
@@ -194,14 +183,16 @@ def documents():
         ("ztensor", ztensor, [sparse, coo, entry]),
         ("ztensor2", ztensor2, top2), ("burnpack", burnpack, bpk),
         ("safetensors", safetensors, st), ("mag300", mag300, mag3),
-        ("burnrecord", burnrecord, {"metadata": facts, "item": item}),
+        ("burnrecord", T.msgpack_dumps, {"metadata": facts, "item": item}),
         ("mag", mag, {"metadata": {"a": 1, "k": 1}, "tensors": {"a": [1], "w": [1]}}),
         ("primitiv", primitiv, {"a": [["b"], [1], {}], "w": [["enc"], [1], {"m": [1]}]}),
-        ("optimizer", optimizer, {"uint": {"a": 1}, "float": {"b": 1.5}}),
+        ("optimizer", lambda tree: T.dumps({}, format="primitiv", kind="optimizer", metadata=dict(
+            dict.fromkeys(tree["uint"], 1), **dict.fromkeys(tree["float"], 1.5))),
+         {"uint": {"a": 1}, "float": {"b": 1.5}}),
         ("tensorbuffers", tensorbuffers, {"version": "1", "model": "m", "tensors": [
             {"name": "w", "more": "x", "shape": [1]}], "operations": [{"input_operations": [1]}]}),
-        ("shards", shards, {"metadata": {"total_size": 4},
-                            "weight_map": {"a": "1.st", "w": "2.st"}})]
+        ("shards", lambda tree: json.dumps(tree).encode(), {
+            "metadata": {"total_size": 4}, "weight_map": {"a": "1.st", "w": "2.st"}})]
 
 
 # -- pairs -----------------------------------------------------------------------------------------
