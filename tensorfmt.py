@@ -2412,7 +2412,7 @@ def xxh3_64(blocks: Any) -> int:
     for part in map(bytes, iter_parts(blocks, PART)):
         nbytes, data, last = nbytes + len(part), data + part, (last + part[-64:])[-64:]
         whole = (len(data) - 1) & -1024
-        for sums in block_sums(data[:max(whole, 0)]):
+        for sums in block_sums(data[:whole]) if whole > 0 else ():
             for i, key in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
                 lane = lanes[i] + sums[i] & MASK64
                 lanes[i] = (lane ^ lane >> 47 ^ key) * XXH3_START[7] & MASK64
