@@ -4639,8 +4639,9 @@ class ZTensor(Format):
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        if encoding == "raw":
-            same = item._strides is None and item.is_contiguous(">" if order == "big" else "<")
+        if encoding == "raw":  # with a checksum, which goes with the bytes
+            same = (checksum != "none" and item._strides is None
+                    and item.is_contiguous(">" if order == "big" else "<"))
         else:
             same = item.encoding == encoding and not (
                 options.get("encoding") or options.get("level"))
