@@ -2406,7 +2406,7 @@ def xxh3_64(blocks: Any) -> int:
     for part in map(bytes, iter_parts(blocks, PART)):
         nbytes, data, last = nbytes + len(part), data + part, (last + part[-64:])[-64:]
         whole = (len(data) - 1) & -1024
-        for sums in block_sums(data[:max(whole, 0)]):
+        for sums in block_sums(data[:whole]) if whole > 0 else ():
             for i, key in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
                 lane = lanes[i] + sums[i] & MASK64
                 lanes[i] = (lane ^ lane >> 47 ^ key) * XXH3_START[7] & MASK64
@@ -4204,6 +4204,8 @@ class Mag(Format):
         starts, offset = [], round_up(end, 64) if items else end
         for raw, (_, item) in zip(names, items):
             nbytes = item.nbytes
+            if offset + nbytes >> 64:
+                raise ValueError("mag cannot hold 2**64 bytes of data")
             places = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
             number = self.DTYPES.index(str(item.dtype))
             fields = pack("<6qBQQI", *places + (number, nbytes, offset, 0))
@@ -4569,19 +4571,27 @@ class ZTensor(Format):
         nnz: Any = attrs.get("nnz")
         if "nnz" not in attrs and blob.encoding == "raw":
             nnz = blob.stored_nbytes // blob.check_readable()
+        elif "nnz" not in attrs and layout == "csr":  # the last row ends there
+            nnz = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end).data[shape[0]]
         if not UINT64.fits(nnz):
             raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
         for role, dims in component_shapes(layout, shape, nnz).items():
-            part = blob if role == "values" else self.open_part(reading, role, attrs, end)
-            need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
-            if part.encoding == "raw" and need != stored or part.encoding == "zstd" and (
-                    not stored or need > ZSTD_RATIO * stored):
-                raise FormatError(size_message(part.copy(shape=dims), need))
-            components[role] = part.copy(name=role, shape=dims)
+            components[role] = self.open_component(reading, blob, role, dims, end)
         return components
 
-    def open_part(self, reading: Reading, role: str, attrs: Facts, end: int) -> Tensor:
-        """Return a component of a sparse tensor: a map that places it, or its numbers."""
+    def open_component(self, reading: Reading, blob: Tensor, role: str, dims: Shape,
+                       end: int) -> Tensor:
+        """Return a component of a sparse tensor, which must have as many bytes as it needs."""
+        part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
+        need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
+        part = part.copy(name=role, shape=dims)
+        if part.encoding == "raw" and need != stored or part.encoding == "zstd" and (
+                not stored or need > ZSTD_RATIO * stored):
+            raise FormatError(size_message(part, need))
+        return part
+
+    def open_index(self, reading: Reading, role: str, attrs: Facts, end: int) -> Tensor:
+        """Return the indices that a map places, or an array holds."""
         fact: Any = attrs.get(role)
         if role not in attrs:
             raise Unsupported(f"no {role} of uint64 or uint32")
@@ -4629,8 +4639,9 @@ class ZTensor(Format):
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        if encoding == "raw":
-            same = item._strides is None and item.is_contiguous(">" if order == "big" else "<")
+        if encoding == "raw":  # with a checksum, which goes with the bytes
+            same = (checksum != "none" and item._strides is None
+                    and item.is_contiguous(">" if order == "big" else "<"))
         else:
             same = item.encoding == encoding and not (
                 options.get("encoding") or options.get("level"))

@@ -2769,8 +2769,8 @@ SPARSE_ERRORS = (  # what is wrong, shape, components, words of the message
 
 def make_entry(data, **fields):
     """Return a zTensor file of one entry whose blob is `data`, at 64."""
-    entry = {"name": "s", "offset": 64, "size": len(data), "encoding": "raw"}
-    entry.update(fields)
+    entry = dict({"name": "s", "offset": 64, "size": len(data), "encoding": "raw",
+                  "dtype": "float32", "layout": "sparse", "shape": [3, 5]}, **fields)
     return ztensor_raw(tensorfmt.cbor_dumps([entry]), None, data)
 
 
@@ -2782,22 +2782,24 @@ class SparseTest(TestCase):
     def tiny(self, **attrs):
         return tensor(shape=(2, 2), components={"values": [1.0], "coords": [[0], [1]]}, **attrs)
 
+    def again(self, value, **options):
+        """Return a tensor that was saved as zTensor and loaded again."""
+        return load(dumps({"s": value}, format="ztensor", **options))["s"]
+
     def test_values_are_those_of_the_dense_form(self):
+        whole = tensor(CSR_DENSE)
+        self.assertEqual((whole.components, whole.scheme, whole.todense()), (None, None, whole))
+        for name in ("dequantize", "values", "scales"):
+            error_of(AttributeError, getattr, whole, name)
         for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
             for dtype in ("float32", "float64", "float16", "bfloat16", "int8"):
-                with self.subTest(parts=sorted(parts), dtype=dtype):
-                    if dtype == "int8":
-                        parts = dict(parts, values=CSR_INT["values"])
-                        dense = [[int(x) for x in row] for row in dense]
-                    made = self.make(parts, dtype)
-                    self.assertEqual((made.tolist(), made[2].tolist()), (dense, dense[2]))
-                    self.assertEqual(made.todense().tobytes(), tensor(dense, dtype).tobytes())
-                    self.assertFalse(made.zero_copy)
-        item = tensor(CSR_DENSE)
-        self.assertEqual((item.components, item.scheme), (None, None))
-        self.assertEqual(item.todense().tobytes(), item.tobytes())
-        for name in ("dequantize", "values", "scales"):
-            error_of(AttributeError, getattr, item, name)
+                if dtype == "int8":
+                    parts = dict(parts, values=CSR_INT["values"])
+                    dense = [[int(x) for x in row] for row in dense]
+                made = self.make(parts, dtype)
+                self.assertSame((made.tolist(), made[2].tolist(), made.zero_copy),
+                                (dense, dense[2], False))
+                self.assertEqual(made.todense().tobytes(), tensor(dense, dtype).tobytes())
 
     def test_saved_and_loaded(self):
         for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
@@ -2807,30 +2809,28 @@ class SparseTest(TestCase):
                     data = dumps({"d": [1.0], "s": self.make(parts), "e": tensor([7], "uint8")},
                                  format="ztensor", **options)
                     file = load(data)
-                    item = file["s"]
-                    self.assertEqual(item.tolist(), dense)
-                    self.assertEqual(item.attrs["sparse_format"],
-                                     "coo" if "coords" in parts else "csr")
-                    for key, wanted in parts.items():
-                        self.assertEqual(item.components[key].tolist(), wanted)
-                    self.assertEqual(dumps(file, format="ztensor"), data)
-                    if "coords" not in parts or "encoding" not in options:  # without nnz
-                        alone = load(data.replace(b"\x63nnz", b"\x63nnx"))["s"]
-                        self.assertEqual(alone.tolist(), dense)
-                    self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
-                    self.assertTiles(tensorfmt.explain(data), len(data))
+                    found = [file["s"]]
                     if CPYTHON:
                         import pickle
-                        again = pickle.loads(pickle.dumps(item))
-                        self.assertEqual(again.tolist(), dense)
-                        self.assertEqual(again.components["values"].tolist(), parts["values"])
+                        found.append(pickle.loads(pickle.dumps(file["s"])))
+                    if "coords" not in parts or "encoding" not in options:  # without nnz
+                        found.append(load(data.replace(b"\x63nnz", b"\x63nnx"))["s"])
+                    for item in found:
+                        self.assertEqual(item.tolist(), dense)
+                        for key, wanted in parts.items():
+                            self.assertEqual(item.components[key].tolist(), wanted)
+                    self.assertEqual(file["s"].attrs["sparse_format"],
+                                     "coo" if "coords" in parts else "csr")
+                    self.assertEqual(dumps(file, format="ztensor"), data)
+                    self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
+                    self.assertTiles(tensorfmt.explain(data), len(data))
 
     def test_rows_are_sorted_when_written(self):
         made = self.make(dict(CSR, indices=[2, 4, 0, 3]))
-        again = load(dumps({"s": made}, format="ztensor"))["s"]
-        self.assertEqual(again.tolist(), made.tolist())
-        self.assertEqual(again.components["indices"].tolist(), [2, 0, 3, 4])
-        self.assertEqual(again.components["values"].tolist(), [1.5, 3.25, 8.0, -2.0])
+        again = self.again(made)
+        self.assertEqual((again.tolist(), again.components["indices"].tolist(),
+                          again.components["values"].tolist()),
+                         (made.tolist(), [2, 0, 3, 4], [1.5, 3.25, 8.0, -2.0]))
 
     def test_bad_components(self):
         for shape, keys in ((None, ("values", "coords")), ((1,), ("values",)), ((1,), "abc")):
@@ -2843,25 +2843,27 @@ class SparseTest(TestCase):
         for name, shape, parts, words in SPARSE_ERRORS:
             with self.subTest(name=name):
                 self.refuses([words], tensor, shape=shape, components=parts)
-                values = b"".join([struct.pack("<f", x) for x in parts["values"]])
                 inline = dict((key, sum(value, []) if isinstance(value[0], list) else value)
                               for key, value in parts.items() if key != "values")
-                data = make_entry(values, dtype="float32", layout="sparse", shape=list(shape),
-                                  sparse_format="coo" if "coords" in parts else "csr", **inline)
+                data = make_entry(
+                    struct.pack("<%df" % len(parts["values"]), *parts["values"]), shape=list(shape),
+                    sparse_format="coo" if "coords" in parts else "csr", **inline)
                 error_of(FormatError, load(data)["s"].tobytes)
                 self.assertFalse(tensorfmt.verify(data))
 
     def test_rot_is_found_and_not_copied(self):
-        data = bytearray(dumps({"s": self.make(CSR)}, format="ztensor", checksum="crc32c"))
-        data[load(data)["s"].components["indices"].offset] ^= 1
-        self.assertFalse(tensorfmt.verify(data))
-        error_of(FormatError, dumps, load(data), format="ztensor")
-        data = bytearray(dumps({"s": self.tiny()}, format="ztensor", checksum="crc32c"))
-        data[load(data)["s"].components["values"].offset + 7] ^= 64
-        for options in ({"format": "ztensor", "cast": {"float64": "float32"}},
-                        {"format": "burnpack", "dense": True, "cast": {"float64": "float32"}},
-                        {"format": "burnpack", "dense": True}):  # behind casts too
-            error_of(FormatError, tensorfmt.convert, bytes(data), io.BytesIO(), **options)
+        cast = {"cast": {"float64": "float32"}}
+        for made, part, at, calls in (
+                (self.make(CSR), "indices", 0, []),
+                (self.tiny(), "values", 7, [  # behind casts too
+                    dict(cast, format="ztensor"), dict(cast, format="burnpack", dense=True),
+                    {"format": "burnpack", "dense": True}])):
+            data = bytearray(dumps({"s": made}, format="ztensor", checksum="crc32c"))
+            data[load(data)["s"].components[part].offset + at] ^= 1 if at == 0 else 64
+            self.assertFalse(tensorfmt.verify(data))
+            error_of(FormatError, dumps, load(data), format="ztensor")
+            for options in calls:
+                error_of(FormatError, tensorfmt.convert, bytes(data), io.BytesIO(), **options)
 
     def test_layouts_of_the_real_library(self):
         values = [struct.pack("<f", x) for x in CSR["values"]]
@@ -2875,46 +2877,39 @@ class SparseTest(TestCase):
                 (coo, "sparsecoo", {}, "coords", COO, COO_DENSE),
                 (b"".join(values), "sparse", {"sparse_format": "coo", "coords": sum(
                     COO["coords"], [])}, "coords", COO, COO_DENSE)):  # without nnz
-            item = load(make_entry(data, dtype="float32", layout=layout, shape=[3, 5],
-                                   **fields))["s"]
+            item = load(make_entry(data, layout=layout, **fields))["s"]
             self.assertEqual((item.tolist(), item.components[key].tolist()), (dense, parts[key]))
-            self.assertEqual(load(dumps({"s": item}, format="ztensor"))["s"].tolist(), dense)
-        short = make_entry(coo[:-1], dtype="float32", layout="sparsecoo", shape=[3, 5])
-        error_of(FormatError, load(short)["s"].tobytes)
+            self.assertEqual(self.again(item).tolist(), dense)
+        error_of(FormatError, load(make_entry(coo[:-1], layout="sparsecoo"))["s"].tobytes)
         if ZSTD:  # decoded it has as many bytes as a dense one: so demands the real library
             row = tensor(struct.pack("<3Qf", 0, 1, 2, 5.0), "uint8", (28,))
-            data = bytes(load(dumps({"c": row}, format="ztensor", encoding="zstd"))["c"].raw)
-            item = load(make_entry(data, dtype="float32", layout="sparsecsr", shape=[1, 7],
-                                   encoding="zstd"))["s"]
+            item = load(make_entry(bytes(self.again(row, encoding="zstd").raw), encoding="zstd",
+                                   layout="sparsecsr", shape=[1, 7]))["s"]
             self.assertEqual(item.tolist(), [[0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0]])
 
     @full
-    @unittest.skipUnless(ZSTD, "no zstd")
     def test_a_huge_dense_form_is_refused(self):
         made = self.make({"values": [1.0], "coords": [[1 << 20], [5]]}, "float64",
                          (1 << 30, 1 << 30))
         error_of(Unsupported, made.tobytes)
+        self.assertEqual(self.again(made).components["coords"].tolist(), [[1 << 20], [5]])
         for shape in ((1 << 33, 1 << 33), (1 << 60,), (1 << 62,)):  # offsets beyond 2**64
             wide = {"values": [1.0], "coords": [[0]] * len(shape)}
             pair = [(name, self.make(wide, "float32", shape)) for name in "abcd"]
             self.refuses(["2**64"], tensorfmt.convert, dumps(pair, format="ztensor"), io.BytesIO(),
                          format="mag", dense=True)
-        again = load(dumps({"s": made}, format="ztensor"))["s"]
-        self.assertEqual(again.components["coords"].tolist(), [[1 << 20], [5]])
 
     def test_attrs_of_sparse_tensors(self):
-        again = load(dumps({"s": self.tiny(values="mine")}, format="ztensor"))["s"]
-        self.assertEqual(again.custom["values"], "mine")  # a custom field of this name is kept
-        data = dumps({"s": self.tiny()}, format="ztensor")
-        item = load(data)["s"]
+        item = self.again(self.tiny(values="mine"))  # a custom field of this name is kept
+        self.assertEqual(item.custom, {"values": "mine"})
         for dense in (item.todense(), item.contiguous(), item.astype("float32")):
-            self.assertEqual(dense.attrs, item.attrs if dense.encoding == "sparse" else {})
-            again = load(dumps({"s": dense}, format="ztensor"))["s"]
-            self.assertEqual(again.tolist(), [[0.0, 1.0], [0.0, 0.0]])
-        out = io.BytesIO()
-        tensorfmt.convert(data, out, format="ztensor", cast={"float64": "float16"})
-        again = load(out.getvalue())["s"]
-        self.assertEqual((again.dtype, again.components["values"].dtype), ("float16", "float16"))
+            self.assertEqual((dense.custom, dense.attrs if dense.components is None else {}),
+                             ({"values": "mine"}, {}))
+            self.assertEqual(self.again(dense).tolist(), [[0.0, 1.0], [0.0, 0.0]])
+        data = dumps({"s": item}, format="ztensor")
+        again, _ = converted(data, "ztensor", cast={"float64": "float16"})
+        self.assertEqual((again["s"].dtype, again["s"].components["values"].dtype),
+                         ("float16", "float16"))
 
     def test_an_encoding_called_sparse_is_not_known(self):
         for word in ("", "sparse"):
@@ -2925,8 +2920,19 @@ class SparseTest(TestCase):
             self.assertEqual((bytes(again.raw), again.attrs["encoding"]), (bytes(item.raw), word))
             self.refuses(["copied as it is stored"], dumps, load(data), format="ztensor",
                          data_endianness="little")
-        self.assertFalse("todense" in self.refuses(["'a'"], dumps, load(data), format="mag"))
-        self.assertTrue(tensorfmt.verify(data))
+            self.assertFalse("todense" in self.refuses(["'a'"], dumps, load(data), format="mag"))
+            self.assertTrue(tensorfmt.verify(data))
+
+    def test_a_checksum_goes_with_its_bytes(self):
+        for options in [{"data_endianness": "big"}] + [{"encoding": "zstd"}] * ZSTD:
+            item = self.again([1.0, 2.0], checksum="crc32c", **options)
+            stored = item.attrs["checksum"]
+            self.assertEqual(calls_of(tensorfmt, "crc32c", self.again, item), 1)  # to compare it
+            self.assertEqual(self.again(item).attrs["checksum"], stored)
+            for copied in (item.contiguous(), item.astype("float32")):  # they are other bytes
+                self.assertEqual(self.again(copied).tolist(), [1.0, 2.0])
+        turned = tensorfmt.transpose(tensor([[1.0, 2.0], [3.0, 4.0]]))
+        self.assertEqual(self.again(turned, checksum="sha256").tolist(), [[1.0, 3.0], [2.0, 4.0]])
 
 
 # From the table of worked examples of burn-store 0.21.0: name, shape, scheme, bytes, values,
