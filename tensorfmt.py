@@ -6220,7 +6220,7 @@ class BurnRecord(Format):
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     FIELDS = dict(name="", size="bytes", place="bytes")
-    OLD = tuple([f"0.{minor}." for minor in range(14)])  # releases that wrote lists of numbers
+    OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
                       additional=(TEXT, "of the record"))
@@ -6229,6 +6229,7 @@ class BurnRecord(Format):
                   ("shape", ANY, False, "dimensions"),
                   ("dtype", ANY, False, "type of the elements"), doc="one map")
     ITEM.rows["param"] = ANY, "the tensor", ITEM
+    ITEM.rows["value"] = ANY, "the elements", ITEM
     ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
 
     def read(self, reading: Reading) -> Any:
@@ -6239,10 +6240,8 @@ class BurnRecord(Format):
         reading.note(0, PackedTree, reading.source, self.ITEM)
         metadata = MessagePack(reading.source, 10, lazy=True).read()
         reading.check_schema(self.METADATA, metadata, ("metadata",))
-        if metadata["version"].startswith(self.OLD):
-            what = (f"a .mpk of Burn {metadata['version']}: tensors that are lists of numbers, as "
-                    "before 0.14, are not read; Burn 0.13 reads them")
-            raise reading.error(what, "metadata", "version", error_class=Unsupported)
+        if metadata["version"].split(".")[:2] in self.OLD:
+            raise self.too_old(reading, metadata["version"], "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
         top = MessagePack(reading.source, lazy=True).read()
         if "item" not in top:
@@ -6250,11 +6249,17 @@ class BurnRecord(Format):
         # 3 the tensors in it, and what else it holds
         scalars: Facts = Map()
         reading.entries(self.each_tensor(reading, top["item"], scalars),
-                        lambda path, entry: self.open_entry(reading, path, *entry),
+                        lambda path, entry: self.open_entry(reading, metadata, path, *entry),
                         0, reading.end, self.FIELDS)
         if scalars:
             metadata["scalars"] = scalars
         return metadata, Map()
+
+    @staticmethod
+    def too_old(reading: Reading, version: str, *path: Any) -> FormatError:
+        what = (f"a .mpk of Burn {version}: tensors that are lists of numbers, as before 0.14, are "
+                "not read; Burn 0.13 reads them")
+        return reading.error(what, *path, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
         """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
@@ -6285,10 +6290,17 @@ class BurnRecord(Format):
 
     @staticmethod
     def is_tensor(entry: Any) -> bool:
-        return (type(entry) is Map and "shape" in entry and "dtype" in entry and "bytes" in entry
-                and (len(entry) == 3 or type(entry["bytes"]) is range))
+        if type(entry) is not Map or "shape" not in entry:
+            return False
+        if len(entry) == 2:  # of an old record
+            return type(entry["shape"]) is type(entry.get("value")) is list
+        return "bytes" in entry and "dtype" in entry and (
+            len(entry) == 3 or type(entry["bytes"]) is range)
 
-    def open_entry(self, reading: Reading, path: Any, name: str, attrs: Any, entry: Any) -> Tensor:
+    def open_entry(self, reading: Reading, metadata: Any, path: Any, name: str, attrs: Any,
+                   entry: Any) -> Tensor:
+        if len(entry) == 2:
+            raise self.too_old(reading, metadata["version"], *path + ("value",))
         data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
         for key, kind in ("shape", UINT64_LIST), ("dtype", Burnpack.ENTRY.rows["dtype"][0]):
             reading.check_schema(kind, entry[key], path + (key,), name)

@@ -800,9 +800,9 @@ CBOR_BAD = """
     a18001 a1a000 a2f60001f600 5f58 7f7801 5f5803aabb 1c00000000000000000000000000000000
     df00000000000000000000000000000000 df00 5f5c00ff a1f97e0001f97e0002""".split()
 
-SMALL_GOLDENS = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv param_3x2x2_stat.primitiv
-    model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk head_quant.bpk head_scalars.bpk
-    sorted_model.tbs up_head_ops.tbs"""
+SMALL_GOLDENS = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv
+    param_3x2x2_stat.primitiv model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk
+    head_quant.bpk head_scalars.bpk sorted_model.tbs up_head_ops.tbs"""
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -4233,11 +4233,13 @@ class RecordTest(TestCase):
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
     def test_what_is_refused(self):
-        """Lists of numbers by the version, before they are read."""
+        """Lists of numbers by the version, before they are read, or where the first tensor is."""
         old = record("dd7fffffff").replace(b"\xa60.21.0", b"\xa60.13.2")
+        lists = record(Map([("value", [1.5, -2.0]), ("shape", [2])]))
         bins = record(Map([("bytes", b"abcd"), ("shape", [1]), ("dtype", {"QFloat": {"a": b""}})]))
         for data, kind, field, words in (
                 (old, Unsupported, "metadata.version", "Burn 0.13"),
+                (lists, Unsupported, "item.value", "Burn 0.13"),
                 (bins, FormatError, "item.dtype", "holds bytes")):
             error = error_of(kind, load, data)
             self.assertEqual(error.field, field)
