@@ -6690,11 +6690,7 @@ FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "flo
                 "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3,
                 "float8_e8m0fnu": 1}  # significant bits
 LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
-HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
-                     for exponent in [0] + list(range(113, 143)) + [255]])
+HALVES: "List[int]" = []  # the bits of each float16 as float32, made when they are needed
 
 
 def narrow_float32(data: Any) -> bytearray:
@@ -6711,22 +6707,16 @@ def narrow_float32(data: Any) -> bytearray:
     return out
 
 
-def widen_float16(data: Any) -> Any:
-    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
-    data, out = bytes(data), bytearray(2 * len(data))
-    low, high, count = data[0::2], data[1::2], len(data) // 2
-    first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
-    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
-    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
-    out[3::4] = high.translate(HALF_TOP)
-    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
-    if small:  # subnormal numbers: float32 has them with another exponent
-        flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-        i = flags.find(1)
-        while i >= 0:
-            out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
-            i = flags.find(1, i + 1)
-    return out
+def widen_float16(data: Any) -> bytes:
+    """Return float16 bytes as float32 bytes; NaN keeps its bits on every Python."""
+    if not HALVES:
+        every = unpack_values("float16", pack("<65536H", *range(65536)))
+        made = list(unpack_values("uint32", pack_values("float32", every)))
+        for code in list(range(0x7C01, 0x8000)) + list(range(0xFC01, 0x10000)):  # NaN
+            made[code] = (code & 0x8000) << 16 | 0x7F800000 | (code & 0x3FF) << 13
+        HALVES[:] = made
+    words = [HALVES[code] for code in unpack_values("uint16", data)]
+    return pack(f"<{len(words)}I", *words)
 
 
 def cast_block(data: Any, old: str, new: str) -> Any:
