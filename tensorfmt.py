@@ -6806,10 +6806,10 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 # -- [9b] arrays -----------------------------------------------------------------------------------
 
 
-REMEDIES = {"O": '; .astype("float64") if these are numbers', "c": "; take .real and .imag",
-            "m": '; .astype("int64") counts their units'}  # by the kind of a dtype of numpy
-REMEDIES["M"] = REMEDIES["m"]
-TEXT_REMEDY = "; text goes to metadata=, or as bytes: tensor(text.encode())"
+REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
+    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
+    ("O", '; .astype("float64") if these are numbers'), ("c", "; take .real and .imag"),
+    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
 
 
 def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
@@ -6841,9 +6841,9 @@ def unfit_message(data: Any, name: str) -> str:
     if hasattr(data, "items"):
         names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
         return f"{what}; flatten it: {{{', '.join(names)}}}"
-    kind = "c" if name[:7] == "complex" else getattr(dtype, "kind", "")
-    is_text = isinstance(data, str) or kind in ("U", "S", "T")
-    return what + (TEXT_REMEDY if is_text else REMEDIES.get(kind, ""))
+    kind = "U" if isinstance(data, str) else "c" if name[:7] == "complex" else getattr(
+        dtype, "kind", "")
+    return what + REMEDIES.get(kind, "")
 
 
 def dtype_of_bits(code: str, wanted: Any) -> str:
@@ -6957,7 +6957,7 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
         values = [item.item() if hasattr(item, "item") else item for item in level]
         types = set([type(item) for item in values])
     for one in types - {int, float, bool}:
-        raise ValueError(f"{one.__name__} among the numbers{TEXT_REMEDY if one is str else ''}")
+        raise ValueError(f"{one.__name__} among the numbers{REMEDIES['U'] if one is str else ''}")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
