@@ -85,7 +85,8 @@ class PeerTest(PeerCase):
                 ("shorter", sized.compress(values[:-4]), False),
                 ("bomb", sized.compress(bytes(1 << 24)), False),
                 ("changed", checked[:-9] + b"\0" + checked[-8:], False)):
-            file = make_entry(blob, dtype="uint8", shape=[len(values)], encoding="zstd")
+            file = make_entry(blob, dtype="uint8", shape=[len(values)], encoding="zstd",
+                              layout="dense")
             with self.subTest(blob=name):
                 self.assertEqual(bool(tensorfmt.verify(file)), fine)
                 item = load(file)["s"]
