@@ -5939,7 +5939,7 @@ class TensorBuffers(Format):
 
     DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
                        uint32=9, uint64=10)
-    NAMES = dict([(number, dtype) for dtype, number in DTYPES.items()])
+    NAMES = dict([(code, dtype) for dtype, code in DTYPES.items()])
     OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
                "operations": "list of dicts; True: the field, empty; False: no field"}
     FILE_ATTRS, TENSOR_ATTRS = ("version", "operations"), ("id",)
