@@ -48,6 +48,7 @@ Contents (the banners of the sections below; search for a number)
     [6f] XXH3                  XXH3-64, also by numpy
     [6g] zstd                  through whichever module is there
     [6h] strided blocks        elements with gaps between them, large ones quickly
+    [6i] repr and previews     repr(), the notebook's table, did you mean
     [7a] Tensor, File          strided views, values, the mapping of names to tensors
     [7b] Schema                what a map of an index holds
     [7c] Reading, regions      Layout, Reading: what a format asks for; regions of a file
@@ -69,7 +70,6 @@ Contents (the banners of the sections below; search for a number)
     [9a] casts                 other dtypes
     [9b] arrays                what numpy, torch and jax ask for
     [9c] values: tensor()      lists, numbers, buffers
-    [9d] repr and previews     repr(), the notebook's table, did you mean
     [10a] save                 what writes files
     [10b] work                 how much a file may make us do
     [11a] explain              every byte of a file, named
@@ -2651,6 +2651,156 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
     return out
 
 
+# -- [6i] repr and previews ------------------------------------------------------------------------
+
+SHOWN = 200  # values that repr() of a tensor and `get` show whole
+
+
+def preview(item: "Tensor", edge: int = SHOWN) -> str:
+    """Return the values for a person as numpy does: of over SHOWN those at the edges."""
+    if item.ndim > 64:
+        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
+    if not 0 < item.size <= SHOWN:
+        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
+    base = item.decoded() if item.shape else item.item()
+    widths = [0]
+    preview_part(base, item.ndim, item.ndim, edge, widths)
+    return preview_part(base, item.ndim, item.ndim, edge, widths)
+
+
+def preview_part(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
+    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not depth:
+        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+        widths[0] = max(widths[0], len(text))
+        return " " * (widths[0] - len(text)) + text
+    n = part.shape[0]
+    rows = list(range(n)) if n <= 2 * edge else (
+        list(range(edge)) + [-n] + list(range(n - edge, n)))
+    texts = ["..." if i < 0 else preview_part(part[i], depth - 1, rank, edge, widths)
+             for i in rows]
+    if depth == 1:  # in lines of 78 columns
+        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
+
+
+def json_ready(value: Any) -> Any:
+    """Return a value as JSON has it: bytes as hex digits, maps of odd keys as pairs."""
+    if isinstance(value, dict):
+        if all(isinstance(key, str) for key in value):
+            return {key: json_ready(item) for key, item in value.items()}
+        return [[json_ready(key), json_ready(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, int) and abs(value) >> 128:
+        return short_repr(value)
+    if isinstance(value, float) and not abs(value) < INFINITY:
+        return repr(value)
+    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+
+
+def to_json(value: Any) -> str:
+    """Return any value as one line of JSON."""
+    from json import dumps
+    return dumps(json_ready(value))
+
+
+class Result:
+    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
+
+    def facts(self) -> Facts:
+        """Return what to_json() writes."""
+        return vars(self)
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON, as `--json` prints it."""
+        return to_json(self.facts())
+
+
+def is_equal(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors are the same, but for their names and attrs."""
+    facts = [(item.dtype, item.shape, item.nbytes, item.scheme,
+              item.dtype or stored_dtype(item),
+              item.unreadable and (item.byteorder, item.encoding), item.custom,
+              item.components if item.dtype is None else None) for item in (a, b)]
+    if a.unreadable and a.source is not b.source and places_other_bytes(a):
+        return False  # their other bytes are not known here
+    return facts[0] == facts[1] and has_same_bytes(a, b)
+
+
+def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    if a.source is b.source and (a.start, a.stored_nbytes, a._strides, a.byteorder, a.encoding) == (
+            b.start, b.stored_nbytes, b._strides, b.byteorder, b.encoding):
+        return True
+    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
+            for item in (a, b)]
+    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
+                                                    iter_parts(b.iter_bytes(), PART)))
+
+
+def describe_tensor(item: "Tensor") -> str:
+    """Return repr() of a tensor: its facts, and its values where there is room."""
+    text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
+    text += f" of {item.format}" if item.format else ""
+    if item.encoding == "raw" or item.size <= SHOWN:
+        try:
+            for edge in (SHOWN, 3, 1, 0):
+                whole = f"{text}:\n{preview(item, edge)}>"
+                if len(whole) <= MAX_LINE:
+                    return whole
+        except (ValueError, OSError):  # damaged, closed, no values
+            pass
+    return text + ">"
+
+
+def stored_dtype(item: "Tensor") -> Any:
+    """Return what the file calls a dtype that is not known here, or None."""
+    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
+             if item.attrs.get(key) is not None]
+    return words[0] if words else None
+
+
+def dtype_words(item: "Tensor") -> str:
+    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    word = stored_dtype(item) if item.dtype is None else None
+    return item.dtype or ("?" if word is None else short_repr(word))
+
+
+def missing_message(file: "File", name: Any) -> str:
+    """Return that a File has no tensor of this name, and which name is most like it."""
+    if name in file.attrs.get("missing", ()):
+        return f"{safe_repr(name)} {file.WHY_MISSING}"
+    near = isinstance(name, str) and len(file) <= 20000
+    text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
+    return text + (did_you_mean(name, file) if near else "")
+
+
+def did_you_mean(name: str, names: Any) -> str:
+    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    def likeness(other: str) -> float:
+        """Return how much is a beginning and an end of both, from 0 to 1."""
+        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
+        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+    near = max(names, key=likeness, default="")
+    return f"; did you mean {safe_repr(near)}?" if near and likeness(near) >= 0.5 else ""
+
+
+def html_table(file: "File") -> str:
+    """Return the first SHOWN tensors of a File, and their sum, as a table of HTML."""
+    rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
+            for name, item in list(file.items())[:SHOWN]]
+    total = sum([item.nbytes for item in file.values()])
+    more = f", {len(file) - SHOWN:,} more than are shown" if len(file) > SHOWN else ""
+    text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+    for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
+        text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
+    return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
+
+
 # -- [7a] Tensor, File -----------------------------------------------------------------------------
 
 
@@ -3099,6 +3249,10 @@ class File(TensorMap):
 
     def __exit__(self, *error: Any) -> None:
         self.close()
+
+
+if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 # -- [7b] Schema -----------------------------------------------------------------------------------
@@ -6987,160 +7141,6 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
                          f'bits, tensor(x).astype("{dtype}") if they are the values')
     byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
-
-
-# -- [9d] repr and previews ------------------------------------------------------------------------
-
-SHOWN = 200  # values that repr() of a tensor and `get` show whole
-
-
-def preview(item: Tensor, edge: int = SHOWN) -> str:
-    """Return the values for a person as numpy does: of over SHOWN those at the edges."""
-    if item.ndim > 64:
-        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
-    if not 0 < item.size <= SHOWN:
-        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
-    base = item.decoded() if item.shape else item.item()
-    widths = [0]
-    preview_part(base, item.ndim, item.ndim, edge, widths)
-    return preview_part(base, item.ndim, item.ndim, edge, widths)
-
-
-def preview_part(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
-    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
-    if not depth:
-        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
-        widths[0] = max(widths[0], len(text))
-        return " " * (widths[0] - len(text)) + text
-    n = part.shape[0]
-    rows = list(range(n)) if n <= 2 * edge else (
-        list(range(edge)) + [-n] + list(range(n - edge, n)))
-    texts = ["..." if i < 0 else preview_part(part[i], depth - 1, rank, edge, widths)
-             for i in rows]
-    if depth == 1:  # in lines of 78 columns
-        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
-        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
-
-
-def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it: bytes as hex digits, maps of odd keys as pairs."""
-    if isinstance(value, dict):
-        if all(isinstance(key, str) for key in value):
-            return {key: json_ready(item) for key, item in value.items()}
-        return [[json_ready(key), json_ready(item)] for key, item in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [json_ready(item) for item in value]
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).hex()
-    if isinstance(value, int) and abs(value) >> 128:
-        return short_repr(value)
-    if isinstance(value, float) and not abs(value) < INFINITY:
-        return repr(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
-
-
-def to_json(value: Any) -> str:
-    """Return any value as one line of JSON."""
-    from json import dumps
-    return dumps(json_ready(value))
-
-
-class Result:
-    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
-
-    def facts(self) -> Facts:
-        """Return what to_json() writes."""
-        return vars(self)
-
-    def to_json(self) -> str:
-        """Return it as one line of JSON, as `--json` prints it."""
-        return to_json(self.facts())
-
-
-def is_equal(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors are the same, but for their names and attrs."""
-    facts = [(item.dtype, item.shape, item.nbytes, item.scheme,
-              item.dtype or stored_dtype(item),
-              item.unreadable and (item.byteorder, item.encoding), item.custom,
-              item.components if item.dtype is None else None) for item in (a, b)]
-    if a.unreadable and a.source is not b.source and places_other_bytes(a):
-        return False  # their other bytes are not known here
-    return facts[0] == facts[1] and has_same_bytes(a, b)
-
-
-def has_same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
-    if a.source is b.source and (a.start, a.stored_nbytes, a._strides, a.byteorder, a.encoding) == (
-            b.start, b.stored_nbytes, b._strides, b.byteorder, b.encoding):
-        return True
-    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
-            for item in (a, b)]
-    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
-                                                    iter_parts(b.iter_bytes(), PART)))
-
-
-def describe_tensor(item: Tensor) -> str:
-    """Return repr() of a tensor: its facts, and its values where there is room."""
-    text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
-    text += f" of {item.format}" if item.format else ""
-    if item.encoding == "raw" or item.size <= SHOWN:
-        try:
-            for edge in (SHOWN, 3, 1, 0):
-                whole = f"{text}:\n{preview(item, edge)}>"
-                if len(whole) <= MAX_LINE:
-                    return whole
-        except (ValueError, OSError):  # damaged, closed, no values
-            pass
-    return text + ">"
-
-
-def stored_dtype(item: Tensor) -> Any:
-    """Return what the file calls a dtype that is not known here, or None."""
-    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
-             if item.attrs.get(key) is not None]
-    return words[0] if words else None
-
-
-def dtype_words(item: Tensor) -> str:
-    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
-    word = stored_dtype(item) if item.dtype is None else None
-    return item.dtype or ("?" if word is None else short_repr(word))
-
-
-def missing_message(file: File, name: Any) -> str:
-    """Return that a File has no tensor of this name, and which name is most like it."""
-    if name in file.attrs.get("missing", ()):
-        return f"{safe_repr(name)} {file.WHY_MISSING}"
-    near = isinstance(name, str) and len(file) <= 20000
-    text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
-    return text + (did_you_mean(name, file) if near else "")
-
-
-def did_you_mean(name: str, names: Any) -> str:
-    """Return the end of a message: which name is most like a wrong one, if one is like it."""
-    def likeness(other: str) -> float:
-        """Return how much is a beginning and an end of both, from 0 to 1."""
-        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
-        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
-    near = max(names, key=likeness, default="")
-    return f"; did you mean {safe_repr(near)}?" if near and likeness(near) >= 0.5 else ""
-
-
-def html_table(file: File) -> str:
-    """Return the first SHOWN tensors of a File, and their sum, as a table of HTML."""
-    rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
-            for name, item in list(file.items())[:SHOWN]]
-    total = sum([item.nbytes for item in file.values()])
-    more = f", {len(file) - SHOWN:,} more than are shown" if len(file) > SHOWN else ""
-    text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-    for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
-        text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
-    return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
-
-
-if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
-    sys.modules["_collections_abc"].Mapping.register(File)
 
 
 # -- [10a] save ------------------------------------------------------------------------------------
