@@ -576,7 +576,8 @@ class Float8:
     """A dtype of 8-bit floats; the tables of values and codes are made when they are needed."""
 
     def __init__(self, kind: str) -> None:
-        self.kind, self.values, self.codes = kind, [], b""  # type: str, List[float], bytes
+        self.kind, self.codes = kind, b""
+        self.values: "List[float]" = []
 
     def unpack(self, data: Any) -> "List[float]":
         self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
@@ -729,7 +730,8 @@ class Stream(AnySource):
 
     def __init__(self, stream: Any, path: Any = None, file_id: Any = None) -> None:
         self.path, self.file_id = path, file_id  # the latter only if it was opened here
-        self._stream, self._lock, self._window = stream, RLock(), (0, b"")
+        self._stream: Any = stream
+        self._lock, self._window = RLock(), (0, b"")
         here = stream.tell()
         self.nbytes: int = stream.seek(0, 2) or stream.tell()
         stream.seek(here)
@@ -1510,7 +1512,8 @@ class MessagePack:
         Types are uint32, float, str (its bytes), bin (the range where its bytes lie), map (its
         length); "[uint32" and "[str" are arrays. Usual forms are read here, others by take().
         """
-        out, value = [], None  # type: List[Any], Any
+        out: "List[Any]" = []
+        value: Any = None
         window, base = self.window, self.window_at
         place, near = at - base, len(window) - 40 if at >= base else 0
         for row in rows:
@@ -1602,7 +1605,9 @@ class MessagePack:
     def walk_items(self, kind: str, count: int, schema: Any, path: Any, at: int, doc: str) -> Any:
         """Yield the fields of the items of an array or a map; return their end."""
         for i in range(count):
-            begin, key, about = at, i, (None, doc)  # type: int, Any, Any
+            key: Any = i
+            about: Any = (None, doc)
+            begin = at
             if kind == "map":
                 self.at = at
                 key = self.item(len(path) + 1, True)
@@ -1640,7 +1645,8 @@ class Values:
         reader = MessagePack(self.source, self.at)
         for name, kind, doc, *items in self.rows:
             path = self.path + (name,)
-            begin, value = reader.at, self.take(reader, kind, path)  # type: int, Any
+            begin = reader.at
+            value: Any = self.take(reader, kind, path)
             end = reader.at
             if kind == "bin":  # its head is the field, and says how many bytes follow
                 value, end = len(value), value.start
@@ -1734,10 +1740,11 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
         return msgpack_head("str" if isinstance(value, str) else "bin", len(data)) + data
     if depth >= MAX_DEPTH:
         raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-    kind = "array" if isinstance(value, (list, tuple)) else "map"
-    if kind == "map" and not hasattr(value, "items"):
-        raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
-    items = value if kind == "array" else [item for pair in value.items() for item in pair]
+    kind, items = "array", value
+    if not isinstance(value, (list, tuple)):
+        if not hasattr(value, "items"):
+            raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
+        kind, items = "map", [item for pair in value.items() for item in pair]
     return msgpack_head(kind, len(value)) + b"".join(
         [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
 
@@ -1810,7 +1817,8 @@ class Flat:
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
         self.data, self.rows, self.base, self.size = data, rows, base, len(data)
-        self.at, self.path = base, ()  # type: int, Path
+        self.at = base
+        self.path: Path = ()
         self.start()
 
     def start(self) -> None:
@@ -2147,7 +2155,8 @@ class Json:
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects that are nested deeper than `depth`."""
-        level, left = [value], self.depth  # type: List[Any], int
+        level: "List[Any]" = [value]
+        left = self.depth
         while level:
             boxes: Any = [box if type(box) is list else box.values() for box in level
                           if type(box) in (list, Map)]
@@ -2224,7 +2233,8 @@ class Json:
 
     def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
         """Yield the fields of what is in an array or an object; return where the last one ends."""
-        count, is_open, keys = 0, True, set()  # type: int, bool, Any
+        count, is_open = 0, True
+        keys: Any = set()
         while is_open:
             key, key_at, inner, about = count, None, None, doc
             if mark == b"{":
@@ -2347,7 +2357,8 @@ class Digest:
     """A running checksum, "crc32c" or "sha256"."""
 
     def __init__(self, algorithm: str) -> None:
-        self._crc, self._sha = 0, None  # type: Any, Any
+        self._crc: Any = 0
+        self._sha: Any = None
         if algorithm == "sha256":
             try:
                 self._sha = __import__("hashlib").sha256()
@@ -3405,7 +3416,7 @@ class Layout:
         """Yield (begin, end, values) of each code; values None: the source ends before."""
         values: Any = ()
         for code in codes:
-            code = "<" + code(values) if callable(code) else code
+            code = f"<{code(values)}" if callable(code) else code
             nbytes = values[-1] if code == "text" else calcsize(code)
             data = source.read(at, nbytes)
             if len(data) < nbytes:
@@ -3935,7 +3946,7 @@ class Sparse(Tensor):
                          format=format)
         self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
         self.sorted_columns = sorted_columns
-        self._components: "Optional[Dict[str, Tensor]]" = None  # when they have been checked
+        self._components: Any = None  # when they have been checked
 
     @property
     def components(self) -> "Dict[str, Tensor]":
@@ -5378,7 +5389,9 @@ class Primitiv(Format):
 
     def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
         """Yield (path, (name, dims, batch, range of the data)) of each tensor of a file."""
-        count, path, name = 1, (), kind if kind == "tensor" else "value"  # type: int, Path, Any
+        count = 1
+        path: Path = ()
+        name: Any = kind if kind == "tensor" else "value"
         if kind == "model":
             (count,), at = reading.messagepack(at, self.PARAMETERS)
         i = statistics = 0
@@ -5541,7 +5554,8 @@ class Primitiv(Format):
     @staticmethod
     def find_clashes(rows: "List[Any]") -> Any:
         """Yield (name, why) of keys that cannot be beside the others."""
-        outer = last = (None,)  # type: Any  # outer: the last key that is not inside another
+        outer: Any = (None,)  # the last key that is not inside another
+        last: Any = outer
         for key, statistic, name, _, _ in rows:
             inside = key[:len(outer)] == outer
             if key != last and inside:
@@ -5710,7 +5724,7 @@ class Quantized(Tensor):
     @property
     def scheme(self) -> Any:
         """How it is stored, in the words of Burn."""
-        code = (self.attrs or self.custom).get("burn_dtype")
+        code: Any = (self.attrs or self.custom).get("burn_dtype")
         if type(code) is not Map or type(code.get("QFloat")) is not Map:
             raise self.error("no quantization scheme is known for it", Unsupported)
         return code["QFloat"]
@@ -5797,7 +5811,7 @@ class Quantized(Tensor):
 
 def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
     """Return a quantized tensor of stored bytes, for tensor(); `custom` holds the scheme."""
-    code = custom.get("burn_dtype")
+    code: Any = custom.get("burn_dtype")
     if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
         raise ValueError('qfloat needs bytes, shape= and burn_dtype={"QFloat": {...}}')
     raw = bytes(memoryview(data))
@@ -5946,7 +5960,8 @@ class Burnpack(Format):
 
     def native_attrs(self, item: Tensor) -> Facts:
         if item.format == "burnrecord":  # it has the same attrs, but for ids that are text
-            return Map([(key, item.attrs[key]) for key in self.TENSOR_ATTRS if key in item.attrs])
+            return Map([(key, item.attrs[key]) for key in self.TENSOR_ATTRS or ()
+                        if key in item.attrs])
         return super().native_attrs(item)
 
     def check_scalars(self, scalars: Any) -> Facts:
@@ -7180,7 +7195,7 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
     """Return the generation to write: version=, else that of what is saved, or the first."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
-    known = {one.VERSION: one for one in (fmt,) + GENERATIONS
+    known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
              if one.FAMILY == fmt.FAMILY and one.VERSION}
     version = options.get("version")
     if known and version is not None:
@@ -7476,7 +7491,9 @@ def explain(source: Source, *, format: "Optional[str]" = None,
 def read_fields(fmt: "Format", reading: Reading) -> "Tuple[Iterator[Field], Any, Any]":
     """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
     from heapq import merge
-    source, error, file = reading.source, None, None  # type: Any, Any, Any
+    source = reading.source
+    error: Any = None
+    file: Any = None
     try:
         attrs, metadata = fmt.read(reading)
         file = File(fmt, source, attrs, metadata, reading.tensors)
@@ -7501,7 +7518,9 @@ def structure_fields(reading: Reading, data: "Sequence[Field]" = ()) -> "Iterato
 
     `data`: where tensors are, for offsets that lead there.
     """
-    at, entry, owner = 0, (), None  # type: int, Path, Optional[str]
+    at = 0
+    entry: Path = ()
+    owner: "Optional[str]" = None
     starts: "Dict[Any, List[int]]" = {}  # of the data of each tensor
     for field in data:
         if field.nbytes:
@@ -7806,10 +7825,11 @@ def note_places(report: Report, file: File) -> None:
     stored = [item for item in file.values() if item.stored_nbytes]
     odd = [item for item in stored if item.start % align]
     overlaps = []
-    owner, end = None, 0  # type: Any, int  # the tensor that reaches furthest, and where it ends
+    owner: Any = MISSING  # the tensor that reaches furthest
+    end = 0  # and where it ends
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
-        twice = owner is not None and (item.start, stop) == (owner.start, end)  # tied weights
+        twice = owner is not MISSING and (item.start, stop) == (owner.start, end)  # tied weights
         if item.start < end and not twice:
             overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
@@ -8140,7 +8160,8 @@ class Conversion:
 
     def cast_one(self, name: str, item: Any, new: str) -> Any:
         """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
-        values, exact = item, item.dtype != "qfloat"
+        values: Any = item
+        exact = item.dtype != "qfloat"
         if isinstance(item, Quantized):
             values = cast_tensor(item, "float32")
             values.iter_bytes()  # raises where its scheme is not known
@@ -8152,7 +8173,7 @@ class Conversion:
             same, infinite, nan = find_losses(values, values.dtype, new)
             exact = exact and same
             self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
-        self.summary.cast.append((name, item.dtype, new, exact))
+        self.summary.cast.append((name, str(item.dtype), new, exact))
         return item.astype(new) if isinstance(item, Sparse) else cast_tensor(item, new)
 
     def fit_metadata(self, found: "Dict[Any, List[Any]]", options: Facts, as_text: bool) -> Facts:
@@ -8734,7 +8755,7 @@ class Piece:
             self.members = [Piece(one, lines, title, True) for one in node.body]
         self.names: Any = set()
         self.attributes: Any = set()
-        for one in node.bases if self.members else [node]:
+        for one in getattr(node, "bases", ()) if self.members else [node]:
             find_names(one, self.names, self.attributes)
 
     def lacks(self, absent: "List[str]") -> str:
