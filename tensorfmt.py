@@ -791,13 +791,11 @@ class PickledFile(AnySource):
     def __init__(self, path: str, mmap: bool, mtime: Any, nbytes: int) -> None:
         self.path, self.nbytes, self.file_id = path, nbytes, (path, mmap, mtime)
         self._lock = RLock()
-        self._source: Any = None  # None: not opened yet; False: closed
+        self._source: Any = None  # not opened yet
 
     def open(self) -> Any:
         """Return its source, opened once."""
         with self._lock:
-            if self._source is False:
-                raise ValueError(f"{safe_str(self.path)}: the File is closed")
             if self._source is None:
                 source = open_path(self.path, self.file_id[1])
                 if (source.nbytes, source.file_id) != (self.nbytes, self.file_id):
@@ -812,12 +810,6 @@ class PickledFile(AnySource):
 
     def view(self, offset: int, nbytes: int) -> Any:
         return (self._source or self.open()).view(offset, nbytes)
-
-    def close(self) -> None:
-        with self._lock:
-            source, self._source = self._source, False
-        if source:
-            source.close()
 
 
 def open_pickled(*args: Any) -> PickledFile:
