@@ -7087,7 +7087,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
             raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
         made = made.contiguous().copy(shape=shape)
     if custom:  # instead of the attributes of a file
-        made = made.copy(attrs=None, custom=Map(made.custom, **custom), format=None)
+        made = made.copy(attrs=None, format=None)
+        made.custom.update(custom)
     return made
 
 

@@ -6848,6 +6848,9 @@ class TrustTest(FolderCase):
         item = tensor([1.0], attrs=given, note="n")
         self.assertSame(dict(item.custom), dict(given, note="n"))
         self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].custom)["data"], 1)
+        odd = tensor(item, attrs={5: 6})  # which no format can hold
+        self.assertEqual((odd.custom[5], odd.custom["note"], 5 in item.custom), (6, "n", False))
+        self.refuses(["attribute 5"], dumps, {"w": odd}, format="ztensor")
 
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_quantized_tensors_are_cast_in_blocks(self):
