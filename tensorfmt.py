@@ -891,10 +891,11 @@ class Codec:
 
     NAME = ""
     base, end, data, text_keys, strict = 0, 0, b"", False, False
+    path: Path = ()
     read_end: "Optional[int]" = None  # of what read() gave
 
     def __init__(self, errors: str, key_error: Any) -> None:
-        self.errors, self.key_error, self.path = errors, key_error, ()  # type: str, Any, Path
+        self.errors, self.key_error = errors, key_error
         self.texts: "Dict[bytes, str]" = {}  # short ones come again and again
         self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
 
@@ -1005,7 +1006,8 @@ class Codec:
         """Yield the fields of the items of an array or a map; return the end."""
         count = 0
         while self.goes_on(count, size, at):
-            start, key, about = at, count, (None, doc)  # type: int, Any, Any
+            start, about = at, (None, doc)
+            key: Any = count
             if kind == "map":
                 self.path = path
                 key, at = self.item(at, depth)
@@ -1262,7 +1264,8 @@ def cbor_scalar(value: Any) -> bytes:
         return cbor_float(value)
     if isinstance(value, Simple):
         return cbor_head(7, value[0])
-    raise TypeError(f"CBOR cannot hold {type(value).__name__} here")
+    what = " as a map key" if isinstance(value, tuple) else ""
+    raise TypeError(f"CBOR cannot hold {type(value).__name__}{what}")
 
 
 def cbor_dumps(value: Any, *, sort: Any = False) -> bytes:
@@ -1304,7 +1307,8 @@ class CborWriter:
             raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
         elif hasattr(value, "items"):
             self.out.append(cbor_head(5, len(value)))
-            pairs = [(self.scalar(key), item) for key, item in value.items()]
+            items: Any = value.items()  # pyright: ignore
+            pairs = [(self.scalar(key), item) for key, item in items]
             if self.sort:
                 pairs.sort(key=lambda pair: (self.sort != "bytes" and len(pair[0]), pair[0]))
             for data, item in pairs:
@@ -1434,8 +1438,8 @@ class MessagePack(Codec):
             return self.texts.get(data) or self.text(data, self.start)
         return self.binary(kind, value) if kind == "bin" or kind == "ext" else value
 
-    def map(self, count: int, depth: int) -> Facts:
-        pairs: Facts = Map()
+    def map(self, count: int, depth: int) -> Any:
+        pairs: Any = Map()
         for _ in range(count):
             start, key = self.at, self.value(depth)
             if type(key) is not str or key in pairs:
@@ -1465,7 +1469,9 @@ class MessagePack(Codec):
         Types are uint32, float, str (its bytes), bin (the range where its bytes lie), map (its
         length); "[uint32" and "[str" are arrays. Usual forms are read here, others by take().
         """
-        out, value, window, base = [], None, self.window, self.window_at  # type: Any, Any, Any, Any
+        out: "List[Any]" = []
+        value: Any = None
+        window, base = self.window, self.window_at
         place, near = at - base, len(window) - 40 if at >= base else 0  # no value is cut before
         for row in rows:
             items, kind, left = out, row[1], 1
@@ -1531,7 +1537,7 @@ class Values:
         try:
             for name, kind, doc, *items in self.rows:
                 begin, path = reader.at, self.path + (name,)
-                value = reader.take(kind)
+                value: Any = reader.take(kind)
                 if kind == "bin":  # its head is the field, and says how many bytes follow
                     yield begin, value.start, path, len(value), begin, doc
                     continue
@@ -1614,7 +1620,8 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     kind = "array" if isinstance(value, (list, tuple)) else "map"
     if kind == "map" and not hasattr(value, "items"):
         raise ValueError(f"MessagePack cannot hold {type(value).__name__}")
-    items = value if kind == "array" else [item for pair in value.items() for item in pair]
+    pairs: Any = () if kind == "array" else value.items()  # pyright: ignore
+    items = value if kind == "array" else [item for pair in pairs for item in pair]
     return msgpack_head(kind, len(value)) + b"".join(
         [msgpack_dumps(item, typed=typed, depth=depth + 1) for item in items])
 
@@ -1675,9 +1682,11 @@ class Flat:
     `base`. A region: see [7c]; `path` is that of the field which walk() reads.
     """
 
+    path: Path = ()
+
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
         self.data, self.rows, self.base, self.size = data, rows, base, len(data)
-        self.at, self.path = base, ()  # type: int, Path
+        self.at = base
         self.left = 500 + 2 * self.size  # bytes that may be read
         self.vtables: "Dict[Any, Any]" = {}  # (place, rows) -> slots
         self.layouts: "Dict[Any, TableLayout]" = {}  # (slots, rows) -> TableLayout
@@ -2011,7 +2020,8 @@ class Json:
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects that are nested deeper than `depth`."""
-        level, left = [value], self.depth  # type: List[Any], int
+        level: Any = [value]
+        left = self.depth
         while level:
             boxes: Any = [box if type(box) is list else box.values() for box in level
                           if type(box) in (list, Map)]
@@ -2082,9 +2092,11 @@ class Json:
 
     def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
         """Yield the fields of what is in an array or an object; return its end."""
-        count, keys, comma = 0, set(), b","  # type: int, Any, bytes
+        keys: "Any" = set()
+        count, comma = 0, b","
         while comma == b",":
-            key, begin, about = count, None, (None, doc)  # type: Any, Any, Any
+            key: Any = count
+            begin, about = None, (None, doc)
             if mark == b"{":
                 begin, end = self.token(end)
                 key, _ = Json(self.data[begin:end], self.base + begin, self.nan).read()
