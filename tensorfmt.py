@@ -874,9 +874,146 @@ def map_file(file: Any) -> Any:
 
 
 # -- [6a] CBOR -------------------------------------------------------------------------------------
-#
-# Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
-# 1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
+
+
+class Codec:
+    """What the readers of CBOR and MessagePack share: limits, texts, and the walk over fields.
+
+    item(at, depth) of a codec gives (value, end), container(at, depth) what walk() needs to know.
+    Errors count from `base`; `path` is that of the field which walk() reads.
+    """
+
+    NAME = ""
+    base, end, data, text_keys, strict = 0, 0, b"", False, False
+    path: Path = ()
+    read_end: "Optional[int]" = None  # of what read() gave
+
+    def __init__(self, errors: str, key_error: Any) -> None:
+        self.errors, self.key_error = errors, key_error
+        self.texts: "Dict[bytes, str]" = {}  # short ones come again and again
+        self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
+
+    def error(self, what: str, at: int, error_class: Any = FormatError,
+              check: str = "index") -> Any:
+        what = f"{self.NAME}: {what}{' (cut short?)' if check == 'bounds' else ''}"
+        return error_class(what, self.base + at, check=check)
+
+    def not_strict(self, at: int) -> Any:
+        what = "not deterministic (no tags; 32 levels; shortest heads; sorted keys)"
+        return self.error(what, at)
+
+    def read(self, at: int = 0) -> "Tuple[Any, int]":
+        """Return (value, where it ends)."""
+        try:
+            return self.item(at, 0)
+        except RuntimeError:  # RecursionError
+            raise self.error("nested deeper than this Python can read", at)
+
+    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+        """Return (value, end) of an item with `depth` arrays, maps and tags around it."""
+        raise NotImplementedError
+
+    def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+        """Return ("array", "map" or "", size or -1, where its items begin, its depth)."""
+        raise NotImplementedError
+
+    def enter(self, start: int, depth: int, at: int = 0, nbytes: int = 0) -> None:
+        """Raise unless there can be one more array, map or tag, of so many bytes at least."""
+        self.items_left -= 1
+        if depth >= MAX_DEPTH:
+            raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
+        if nbytes and depth >= 32 and self.strict:  # what lies inside of it is too deep
+            raise self.not_strict(at)
+        if nbytes > self.end - at:
+            what = f"{nbytes} bytes at least, {self.end - at} left"
+            raise self.error("an array or a map of " + what, start)
+        if self.items_left < 0:
+            what = f"more arrays and maps than MAX_ITEMS = {MAX_ITEMS}"
+            raise self.error(what, start, Unsupported)
+
+    def check_key(self, pairs: Any, key: Any, start: int) -> None:
+        """Raise for a key that is an array or a map, is there, or is one more that is no text."""
+        if type(key) in (list, Map) or self.text_keys and type(key) is not str:
+            what = "no text" if self.text_keys else "an array or a map"
+            raise self.error("a map key is " + what, start, self.key_error)
+        if key in pairs or key != key and [old for old in pairs if old != old]:
+            raise self.error(f"key {short_repr(key)} twice", start)
+        self.other_keys_left -= 1
+        if self.other_keys_left < 0:
+            what = f"more map keys are no text than MAX_OTHER_KEYS = {MAX_OTHER_KEYS}"
+            raise self.error(what, start, Unsupported)
+
+    def text(self, data: bytes, start: int) -> str:
+        """Return bytes as text; short ones are kept."""
+        try:
+            text = data.decode("utf-8", self.errors)
+        except UnicodeError:
+            raise self.error("text is not UTF-8", start)
+        if len(data) < 64 and len(self.texts) < 4096:
+            self.texts[data] = text
+        return text
+
+    def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
+             doc: str = "", depth: int = 0) -> Any:
+        """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
+
+        A key and its value are one field, as is a list of plain values; of an array or a map, its
+        head is one, of bytes that stay in the file theirs. `schema` and `doc` explain them; an
+        error is that of read().
+        """
+        self.path, begin, plain = path, at if begin is None else begin, None
+        kind, size, inside, inner_depth = self.container(at, depth)
+        if not kind:
+            plain = self.item(at, depth)
+        elif kind == "array" and schema is None:
+            plain = self.plain_list(size, inside, inner_depth)
+        if plain is None:
+            value: Any = [] if kind == "array" else Map()
+            yield begin, inside, path, None if size < 0 else size or value, at, doc
+            return (yield from self.walk_items(schema, path, kind, size, inside, doc, inner_depth))
+        value, end = plain
+        if type(value) is range:
+            yield begin, value.start, path, len(value), at, doc
+        else:
+            yield begin, end, path, value, at, doc
+        return end
+
+    def goes_on(self, count: int, size: int, at: int) -> bool:
+        """Return whether an array or a map has more items than so many."""
+        return count != size and not (size < 0 and self.data[at:at + 1] == b"\xff")
+
+    def plain_list(self, size: int, at: int, depth: int) -> Any:
+        """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
+        values: "List[Any]" = []
+        try:
+            while self.goes_on(len(values), size, at):
+                if self.container(at, depth)[0]:
+                    return None
+                value, at = self.item(at, depth)
+                values.append(value)
+        except FormatError:
+            return None  # the walk into it finds its broken item
+        return values, at + (size < 0)
+
+    def walk_items(self, schema: Any, path: Path, kind: str, size: int, at: int, doc: str,
+                   depth: int) -> Any:
+        """Yield the fields of the items of an array or a map; return the end."""
+        count = 0
+        while self.goes_on(count, size, at):
+            start, about = at, (None, doc)
+            key: Any = count
+            if kind == "map":
+                self.path = path
+                key, at = self.item(at, depth)
+                if type(key) is not str:
+                    self.check_key((), key, start)
+            if schema is not None:
+                about = schema.about(key)
+            at = yield from self.walk(about[0], path + (key,), at, start, about[1], depth)
+            count += 1
+        if size < 0:
+            yield at, at + 1, path, None, at, "break: the end of it"
+        return at + (size < 0)
 
 
 class Simple(tuple):  # type: ignore[type-arg]
@@ -887,42 +1024,27 @@ class Simple(tuple):  # type: ignore[type-arg]
 
 
 CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}  # 23 is "undefined"
-CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32, 31: 0}  # that needs a head of this code
+CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}  # that needs a head of this code
 
 
-class Cbor:
+class Cbor(Codec):
     """Reads an item of CBOR (RFC 8949): read() gives its value, walk() each of its fields.
+
+    Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
+    1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
 
     Tags are dropped. `bignums`: tags 2 and 3 make an int of bytes, and simple values without a
     meaning are values; without it they are errors, and tags mean nothing (serde_cbor). `strict`:
-    deterministic (RFC 8949, 4.2.1), without tags, at most 32 levels. Errors count from `base`;
-    `path` is that of the field which walk() reads.
+    deterministic (RFC 8949, 4.2.1), without tags, at most 32 levels.
     """
 
-    path: Path = ()
-    read_end: "Optional[int]" = None  # of what read() gave
+    NAME = "CBOR"
 
     def __init__(self, data: bytes, base: int = 0, bignums: bool = True,
                  strict: bool = False) -> None:
-        self.data, self.base, self.end = data, base, len(data)
         self.bignums, self.strict = bignums and not strict, strict
-        self.deepest = 32 if strict else MAX_DEPTH
-        self.texts: "Dict[bytes, str]" = {}  # field names and dtypes come again and again
-        self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
-
-    def read(self, at: int = 0) -> "Tuple[Any, int]":
-        """Return (value, where it ends)."""
-        try:
-            return self.item(at, 0)
-        except RuntimeError:  # RecursionError
-            raise self.error("nested deeper than this Python can read", at)
-
-    def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
-        return error_class("CBOR: " + what, self.base + at)
-
-    def not_strict(self, at: int) -> Any:
-        what = "not deterministic (no tags; 32 levels; shortest heads; sorted keys)"
-        return self.error(what, at)
+        super().__init__("strict", FormatError if self.bignums else Unsupported)
+        self.data, self.base, self.end = data, base, len(data)
 
     def head(self, at: int) -> "Tuple[int, int, int]":
         """Return (major type, argument or -1 for an indefinite length, where that ends)."""
@@ -930,56 +1052,45 @@ class Cbor:
             raise self.error("the data end inside an item", at)
         major, code = self.data[at] >> 5, self.data[at] & 31
         if code < 24:
-            return major, code, at + 1
-        if code == 31 and major not in (0, 1, 6):
-            if self.strict and major < 7:
-                raise self.not_strict(at)
-            return major, -1, at + 1
-        if code > 27:
+            size, stop = code, at + 1
+        elif code == 31 and major not in (0, 1, 6):
+            size, stop = -1, at + 1
+        elif code > 27:
             raise self.error(f"reserved head {self.data[at]:02x}", at)
-        stop = at + 1 + (1 << code - 24)
-        if stop > self.end:
-            raise self.error("the data end inside a head", at)
-        size = int.from_bytes(self.data[at + 1:stop], "big")
-        if self.strict and major < 7 and size < CBOR_LEAST[code]:
+        else:
+            stop = at + 1 + (1 << code - 24)
+            if stop > self.end:
+                raise self.error("the data end inside a head", at)
+            size = int.from_bytes(self.data[at + 1:stop], "big")
+        if self.strict and major < 7 and (major == 6 or size < CBOR_LEAST.get(code, 0)):
             raise self.not_strict(at)
         return major, size, stop
 
-    def item(self, at: int, depth: int, is_key: bool = False) -> "Tuple[Any, int]":
-        """Return (value, end) of an item with `depth` arrays, maps and tags around it."""
+    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
         start, (major, size, at) = at, self.head(at)
         if major < 2:
             return (size if major == 0 else -1 - size), at
         if major < 4:
             data, at = self.string(start, major, size, at)
             return data if major == 2 else self.texts.get(data) or self.text(data, start), at
-        if major == 7:
-            return self.simple(start, size, at)
-        if major == 6:
-            return self.tagged(start, size, at, depth, is_key)
-        if is_key:
-            error_class = FormatError if self.bignums else Unsupported
-            raise self.error("a map key is an array or a map", start, error_class)
-        return (self.array if major == 4 else self.map)(start, size, at, depth)
+        if major < 6:
+            return (self.array if major == 4 else self.map)(start, size, at, depth)
+        return self.simple(start, size, at) if major == 7 else self.tagged(start, size, at, depth)
 
-    def enter(self, start: int, nbytes: int, at: int, depth: int) -> None:
-        """Raise unless there can be one more array, map or tag, of so many bytes at least."""
-        self.items_left -= 1
-        if depth >= self.deepest:
-            if not self.strict:
-                raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}", start)
-            if nbytes:  # what lies inside of it is too deep
-                raise self.not_strict(at)
-        if nbytes > self.end - at:
-            what = f"{nbytes} bytes at least, {self.end - at} left"
-            raise self.error("an array or a map of " + what, start)
-        if self.items_left < 0:
-            what = f"more arrays and maps than MAX_ITEMS = {MAX_ITEMS}"
-            raise self.error(what, start, Unsupported)
+    def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+        major, size, inside = self.head(at)
+        while major == 6:
+            self.enter(at, depth)
+            at, depth = inside, depth + 1
+            major, size, inside = self.head(at)
+        if major not in (4, 5):
+            return "", 0, inside, depth
+        self.enter(at, depth, inside, size * (major - 3))
+        return "array" if major == 4 else "map", size, inside, depth + 1
 
     def array(self, start: int, size: int, at: int, depth: int) -> "Tuple[Any, int]":
         """Return the items of an array, and its end; most are small numbers."""
-        self.enter(start, size, at, depth)
+        self.enter(start, depth, at, size)
         data, strict, out = self.data, self.strict, []
         try:
             while size:
@@ -997,11 +1108,13 @@ class Cbor:
                 size -= 1
         except IndexError:
             raise self.cut(start, at)
-        return out, self.checked_end(start, at + (size < 0))
+        if at > self.end:
+            raise self.cut(start, at)
+        return out, at + (size < 0)
 
     def map(self, start: int, size: int, at: int, depth: int) -> "Tuple[Any, int]":
         """Return the pairs of a map, and its end; most keys and many values are short texts."""
-        self.enter(start, 2 * size, at, depth)
+        self.enter(start, depth, at, 2 * size)
         data, texts, strict, out, last = self.data, self.texts, self.strict, Map(), b""
         try:
             while size:
@@ -1013,8 +1126,8 @@ class Cbor:
                 elif head == 0xFF and size < 0:
                     break
                 else:
-                    key, at = self.item(at, depth + 1, True)
-                if key in out or type(key) is not str:
+                    key, at = self.item(at, depth + 1)
+                if type(key) is not str or key in out:
                     self.check_key(out, key, start)
                 if strict:
                     raw = data[start:at]
@@ -1028,9 +1141,6 @@ class Cbor:
                     at += head - 0x5F
                     raw = data[start + 1:at]
                     out[key] = texts.get(raw) or self.text(raw, start)
-                elif head < 28 and not strict:
-                    at += 1 + (1 << head - 24)
-                    out[key] = int.from_bytes(data[start + 1:at], "big")
                 elif 0x80 <= head < 0x98:
                     out[key], at = self.array(at, head - 0x80, at + 1, depth + 1)
                 else:
@@ -1038,34 +1148,18 @@ class Cbor:
                 size -= 1
         except IndexError:
             raise self.cut(start, at)
-        return out, self.checked_end(start, at + (size < 0))
-
-    def checked_end(self, start: int, at: int) -> int:
-        """Return where an array or a map ends; the last item inside of it begins at `start`."""
         if at > self.end:
             raise self.cut(start, at)
-        return at
+        return out, at + (size < 0)
 
     def cut(self, start: int, at: int) -> Any:
         """Return the error of data that end: in the item at `start`, or after it."""
         return self.error("the data end inside an item", start if at > self.end else at)
 
-    def check_key(self, out: Any, key: Any, start: int) -> None:
-        """Raise for a key that is in the map, or one more that is no text."""
-        if key in out or key != key and [k for k in out if k != k]:
-            raise self.error(f"key {short_repr(key)} twice", start)
-        self.other_keys_left -= 1
-        if self.other_keys_left < 0:
-            what = f"more map keys are no text than MAX_OTHER_KEYS = {MAX_OTHER_KEYS}"
-            raise self.error(what, start, Unsupported)
-
-    def tagged(self, start: int, tag: int, at: int, depth: int,
-               is_key: bool) -> "Tuple[Any, int]":
+    def tagged(self, start: int, tag: int, at: int, depth: int) -> "Tuple[Any, int]":
         """Return what a tag is put before; with `bignums` an integer of bytes."""
-        if self.strict:
-            raise self.not_strict(start)
-        self.enter(start, 0, at, depth)
-        value, end = self.item(at, depth + 1, is_key)
+        self.enter(start, depth)
+        value, end = self.item(at, depth + 1)
         if self.bignums and tag in (2, 3) and type(value) is bytes and self.data[at] >> 5 == 2:
             number = int.from_bytes(value, "big")
             value = number if tag == 2 else -1 - number
@@ -1089,16 +1183,6 @@ class Cbor:
             chunks.append(data)
         return b"".join(chunks), at + 1
 
-    def text(self, data: bytes, start: int) -> str:
-        """Return bytes as text; short ones are kept."""
-        try:
-            text = data.decode()
-        except UnicodeError:
-            raise self.error("text is not UTF-8", start)
-        if len(data) < 64 and len(self.texts) < 4096:
-            self.texts[data] = text
-        return text
-
     def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
         """Return false, true, null, a float, or a simple value without a meaning."""
         code = self.data[start] & 31
@@ -1116,65 +1200,6 @@ class Cbor:
         if self.strict and size == 23:
             raise self.not_strict(start)
         return CBOR_SIMPLE[size] if size in CBOR_SIMPLE else Simple((size,)), at
-
-    def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
-             doc: str = "", depth: int = 0) -> Any:
-        """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
-
-        A key and its value are one field, as is a list of plain values; of an array or a map, its
-        head is one. `schema` and `doc` explain them; `depth` arrays, maps and tags are around. An
-        error is that of read().
-        """
-        self.path, begin, plain = path, at if begin is None else begin, None
-        value_at, (major, size, inside) = at, self.head(at)
-        while major == 6:
-            self.enter(at, 0, inside, depth)
-            at, depth = inside, depth + 1
-            major, size, inside = self.head(at)
-        if major not in (4, 5):
-            plain = self.item(at, depth)
-        else:
-            self.enter(at, size != 0, inside, depth)
-            if major == 4 and schema is None:
-                plain = self.plain_list(size, inside, depth)
-        if plain is not None:
-            yield begin, plain[1], path, plain[0], value_at, doc
-            return plain[1]
-        empty: Any = [] if major == 4 else Map()
-        yield begin, inside, path, None if size < 0 else size or empty, value_at, doc
-        return (yield from self.walk_items(schema, path, major, size, inside, doc, depth + 1))
-
-    def plain_list(self, size: int, at: int, depth: int) -> Any:
-        """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
-        values: "List[Any]" = []
-        try:
-            while len(values) != size and not (size < 0 and self.data[at:at + 1] == b"\xff"):
-                if b"\x80" <= self.data[at:at + 1] < b"\xc0":
-                    return None
-                value, at = self.item(at, depth + 1)
-                if isinstance(value, (list, Map)):  # after a tag
-                    return None
-                values.append(value)
-        except FormatError:
-            return None  # the walk into it finds its broken item
-        return values, at + (size < 0)
-
-    def walk_items(self, schema: Any, path: Path, major: int, size: int, at: int, doc: str,
-                   depth: int) -> Any:
-        """Yield the fields of the items of an array or a map; return the end."""
-        count = 0
-        while count != size and not (size < 0 and self.data[at:at + 1] == b"\xff"):
-            start, key, about = at, count, (None, doc)
-            if major == 5:
-                self.path = path
-                key, at = self.item(at, depth, True)
-            if schema is not None:
-                about = schema.about(key)
-            at = yield from self.walk(about[0], path + (key,), at, start, about[1], depth)
-            count += 1
-        if size < 0:
-            yield at, at + 1, path, None, at, "break: the end of it"
-        return at + (size < 0)
 
 
 def cbor_loads(data: Any) -> Any:
@@ -1233,10 +1258,8 @@ def cbor_scalar(value: Any) -> bytes:
         return cbor_float(value)
     if isinstance(value, Simple):
         return cbor_head(7, value[0])
-    raise TypeError(f"CBOR cannot hold {type(value).__name__}")
-
-
-SMALL = [bytes([n]) for n in range(24)]  # numbers, in CBOR
+    what = " as a map key" if isinstance(value, tuple) else ""
+    raise TypeError(f"CBOR cannot hold {type(value).__name__}{what}")
 
 
 def cbor_dumps(value: Any, *, sort: Any = False) -> bytes:
@@ -1255,52 +1278,40 @@ def cbor_dumps(value: Any, *, sort: Any = False) -> bytes:
 
 
 class CborWriter:
-    """Collects what cbor_dumps() returns; texts, which come again, are made once."""
+    """Collects what cbor_dumps() returns; texts and integers, which come again, are made once."""
 
     def __init__(self, sort: Any) -> None:
         self.sort = sort
         self.out: "List[bytes]" = []
-        self.texts: "Dict[str, bytes]" = {}
+        self.made: "Dict[Any, bytes]" = {}
+
+    def scalar(self, value: Any) -> bytes:
+        if type(value) is not str and type(value) is not int:
+            return cbor_scalar(value)
+        if value not in self.made:
+            self.made[value] = cbor_scalar(value)
+        return self.made[value]
 
     def put(self, value: Any, depth: int) -> None:
         """Add a value, which has so many arrays and maps around it."""
-        python = type(value)
-        if python is int and 0 <= value < 24:
-            self.out.append(SMALL[value])
-        elif python is str:
-            self.out.append(self.texts.get(value) or self.text(value))
-        elif python is Simple or not (
+        if type(value) in (str, int, Simple) or not (
                 isinstance(value, (list, tuple)) or hasattr(value, "items")):
-            self.out.append(cbor_scalar(value))
+            self.out.append(self.scalar(value))
         elif depth >= MAX_DEPTH:
             raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
         elif hasattr(value, "items"):
-            self.put_map(value, depth + 1)
+            self.out.append(cbor_head(5, len(value)))
+            items: Any = value.items()  # pyright: ignore
+            pairs = [(self.scalar(key), item) for key, item in items]
+            if self.sort:
+                pairs.sort(key=lambda pair: (self.sort != "bytes" and len(pair[0]), pair[0]))
+            for data, item in pairs:
+                self.out.append(data)
+                self.put(item, depth + 1)
         else:
             self.out.append(cbor_head(4, len(value)))
             for item in value:
                 self.put(item, depth + 1)
-
-    def text(self, value: str) -> bytes:
-        self.texts[value] = data = cbor_scalar(value)
-        return data
-
-    def put_map(self, items: Any, depth: int) -> None:
-        self.out.append(cbor_head(5, len(items)))
-        pairs = [(self.key(key), item) for key, item in items.items()]
-        if self.sort:
-            by_length = self.sort != "bytes"
-            pairs.sort(key=lambda pair: (by_length and len(pair[0]), pair[0]))
-        for key, item in pairs:
-            self.out.append(key)
-            self.put(item, depth)
-
-    def key(self, key: Any) -> bytes:
-        if type(key) is str:
-            return self.texts.get(key) or self.text(key)
-        if isinstance(key, (list, tuple, dict)) and type(key) is not Simple:
-            raise TypeError("a CBOR map key cannot be an array or a map")
-        return cbor_scalar(key)
 
 
 # -- [6b] MessagePack ------------------------------------------------------------------------------
@@ -1340,25 +1351,21 @@ LEAST_BYTES = {"str": 1, "array": 1, "map": 2}  # for each that is counted
 ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of its head
 
 
-class MessagePack:
-    """Reads MessagePack of a source: `at` is where the next value begins.
+class MessagePack(Codec):
+    """Reads MessagePack of a source: `at` is where the next value begins, `start` the last head.
 
     read() gives a value of any type, read_rows() a run of values that are known, walk() the fields
     of a value. `lazy`: bytes stay in the file, as their range; keys are text, text is UTF-8. The
     source is read through a window: what lies in the bytes of tensors is not read.
     """
 
-    def __init__(self, source: Any, at: int = 0, lazy: bool = False) -> None:
-        self.source, self.end, self.at, self.start, self.lazy = source, source.nbytes, at, at, lazy
-        self.window, self.window_at, self.window_size = b"", at, WINDOW // 2
-        self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
-        self.texts: "Dict[bytes, str]" = {}  # short texts come again
+    NAME = "MessagePack"
 
-    def error(self, what: str, start: "Optional[int]" = None, error_class: Any = FormatError,
-              check: str = "index") -> FormatError:
-        what += " (cut short?)" if check == "bounds" else ""
-        return error_class("MessagePack: " + what, self.start if start is None else start, None,
-                           None, self.source.path, check)
+    def __init__(self, source: Any, lazy: bool = False) -> None:
+        super().__init__("strict" if lazy else TEXT_ERRORS, FormatError if lazy else Unsupported)
+        self.source, self.end, self.text_keys, self.lazy = source, source.nbytes, lazy, lazy
+        self.at = self.start = self.window_at = 0
+        self.window, self.window_size = b"", WINDOW // 2
 
     def look(self, nbytes: int) -> int:
         """Return where `at` is in the window, which has so many bytes from there, or all left."""
@@ -1376,18 +1383,19 @@ class MessagePack:
         place, self.start = self.look(9), self.at
         left = len(self.window) - place - 1
         if left < 0:
-            raise self.error("the data end where a value should begin", check="bounds")
+            what = "the data end where a value should begin"
+            raise self.error(what, self.start, check="bounds")
         first = self.window[place]
         kind, value, code = HEADS[first] or head_row(first)
         self.at += 1
         if code is not None:
             if calcsize(code) > left:
                 what = f"{kind} needs {calcsize(code)} bytes, {left} left"
-                raise self.error(what, check="bounds")
+                raise self.error(what, self.start, check="bounds")
             value, = unpack_from(code, self.window, place + 1)
             self.at += calcsize(code)
         elif kind == "unused":
-            raise self.error("byte c1 is never used in MessagePack")
+            raise self.error("byte c1 is never used in MessagePack", self.start)
         if kind in LEAST_BYTES:
             self.check_left(kind, value, LEAST_BYTES[kind] * value)
         return kind, value
@@ -1396,86 +1404,49 @@ class MessagePack:
         """Raise unless so many bytes are left."""
         if nbytes > self.end - self.at:
             what = f"{kind} of {count}, {plural(self.end - self.at, 'byte')} left"
-            raise self.error(what, check="bounds")
+            raise self.error(what, self.start, check="bounds")
 
-    def read(self) -> Any:
-        """Return the next value."""
-        try:
-            return self.item(0)
-        except RuntimeError:  # RecursionError
-            pass
-        raise self.error("nested deeper than this Python can read")
+    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+        self.at = at
+        return self.value(depth), self.at
 
-    def item(self, depth: int, is_key: bool = False) -> Any:
+    def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+        self.at = at
+        kind, size = self.head()
+        if kind != "array" and kind != "map":
+            return "", 0, self.at, depth
+        self.enter(at, depth)
+        return kind, size, self.at, depth + 1
+
+    def value(self, depth: int) -> Any:
         """Return the next value, which has so many arrays and maps around it."""
         kind, value = self.head()
+        if kind == "array":
+            self.enter(self.start, depth)
+            return [self.value(depth + 1) for _ in range(value)]
+        if kind == "map":
+            self.enter(self.start, depth)
+            return self.map(value, depth + 1)
         if kind == "str":
-            return self.text(value)
-        if is_key and (kind == "array" or kind == "map" or self.lazy):
-            raise self.error(f"a map key has the type {kind}", None,
-                             FormatError if self.lazy else Unsupported)
-        if kind == "array" or kind == "map":
-            self.enter(depth)
-            return (self.array if kind == "array" else self.map)(value, depth + 1)
+            data = self.read_bytes(value)
+            return self.texts.get(data) or self.text(data, self.start)
         return self.binary(kind, value) if kind == "bin" or kind == "ext" else value
 
-    def enter(self, depth: int) -> None:
-        """Raise unless there can be one more array or map."""
-        self.items_left -= 1
-        if depth >= MAX_DEPTH:
-            raise self.error(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
-        if self.items_left < 0:
-            what = f"more arrays and maps than MAX_ITEMS = {MAX_ITEMS}"
-            raise self.error(what, None, Unsupported)
-
-    def array(self, count: int, depth: int) -> "List[Any]":
-        items = []
+    def map(self, count: int, depth: int) -> Any:
+        pairs: Any = Map()
         for _ in range(count):
-            items.append(self.item(depth))
-        return items
-
-    def map(self, count: int, depth: int) -> Facts:
-        pairs: Facts = Map()
-        for _ in range(count):
-            start, key = self.at, self.item(depth, True)
+            start, key = self.at, self.value(depth)
             if type(key) is not str or key in pairs:
-                key = self.check_key(pairs, key, start)
-            pairs[key] = self.item(depth)
+                key = bytes(key) if type(key) is memoryview else key
+                self.check_key(pairs, key, start)
+            pairs[key] = self.value(depth)
         return pairs
-
-    def check_key(self, pairs: Facts, key: Any, start: int) -> Any:
-        """Return a key of a map; raise for one that is there, or one more that is not text."""
-        key = bytes(key) if type(key) is memoryview else key
-        if key in pairs or key != key and [old for old in pairs if old != old]:
-            raise self.error(f"key {short_repr(key)} twice", start)
-        self.other_keys_left -= 1
-        if self.other_keys_left < 0:
-            what = f"more keys that are not text than MAX_OTHER_KEYS = {MAX_OTHER_KEYS}"
-            raise self.error(what, start, Unsupported)
-        return key
-
-    def text(self, nbytes: int) -> str:
-        """Return the text of so many bytes, and move after it."""
-        data = self.read_bytes(nbytes)
-        text = self.texts.get(data)
-        if text is None:
-            try:
-                text = str(data, "utf-8", "strict" if self.lazy else TEXT_ERRORS)
-            except UnicodeError:
-                raise self.error("text is not UTF-8")
-            if nbytes < 32 and len(self.texts) < 4096:
-                self.texts[data] = text
-        return text
 
     def read_bytes(self, nbytes: int) -> bytes:
         """Return so many bytes, and move after them."""
-        if nbytes > 2 * WINDOW:
-            data = self.source.read(self.at, nbytes)
-        else:
-            place = self.look(nbytes)
-            data = self.window[place:place + nbytes]
+        place = self.look(nbytes)
         self.at += nbytes
-        return data
+        return self.window[place:place + nbytes]
 
     def binary(self, kind: str, nbytes: int) -> Any:
         """Return the value of bytes or of an extension, and move after it."""
@@ -1484,19 +1455,7 @@ class MessagePack:
         if self.lazy:
             return range(start, self.at)
         data = self.source.view(start, self.at - start)
-        if kind == "bin":
-            return data
-        code, data = unpack_from(">b", data)[0], bytes(data[1:])
-        if code != -1 or nbytes not in (4, 8, 12):
-            return code, data
-        seconds, nanoseconds = int.from_bytes(data[-8:], "big"), 0  # a timestamp
-        if nbytes == 8:
-            seconds, nanoseconds = seconds & (1 << 34) - 1, seconds >> 34
-        elif nbytes == 12:
-            nanoseconds, seconds = unpack_from(">Iq", data)
-        if nanoseconds > 999999999:
-            raise self.error(f"timestamp with {nanoseconds} nanoseconds")
-        return seconds, nanoseconds
+        return data if kind == "bin" else (unpack_from(">b", data)[0], bytes(data[1:]))
 
     def read_rows(self, at: int, rows: Any) -> "Tuple[List[Any], int]":
         """Return (the value of each row (name, type, doc[, doc of items, most items]), end).
@@ -1507,9 +1466,9 @@ class MessagePack:
         out: "List[Any]" = []
         value: Any = None
         window, base = self.window, self.window_at
-        place, near = at - base, len(window) - 40 if at >= base else 0
+        place, near = at - base, len(window) - 40 if at >= base else 0  # no value is cut before
         for row in rows:
-            kind, items, left = row[1], out, 1
+            items, kind, left = out, row[1], 1
             while left:
                 first = window[place] if place < near else 0xC1
                 if 0xA0 <= first < 0xC0 and kind == "str":
@@ -1529,9 +1488,12 @@ class MessagePack:
                 else:
                     self.at = base + place
                     value = self.take(kind)
-                    window, base, place, near = self.locate()
+                    window, base, place = self.window, self.window_at, self.at - self.window_at
+                    near = len(window) - 40 if place >= 0 else 0
                     if kind[0] == "[":
-                        self.check_count(value, row)
+                        if value > row[4]:
+                            what = f"{value} {row[2]}, {row[4]} is the limit"
+                            raise self.error(what, self.start, Unsupported)
                         items, kind, left = [], kind[1:], value
                         out.append(items)
                         continue
@@ -1539,23 +1501,15 @@ class MessagePack:
                 left -= 1
         return out, base + place
 
-    def locate(self) -> Any:
-        """Return (window, where it begins, where `at` is in it, up to where no value is cut)."""
-        place = self.at - self.window_at
-        return self.window, self.window_at, place, len(self.window) - 40 if place >= 0 else 0
-
-    def check_count(self, count: int, row: Any) -> None:
-        if count > row[4]:
-            raise self.error(f"{count} {row[2]}, {row[4]} is the limit", None, Unsupported)
-
     def take(self, wanted: str) -> Any:
         """Return the next value, which has the type of a row; of an array its length."""
         kind, value = self.head()
         kinds = ROW_TYPES.get(wanted) or ("array" if wanted[0] == "[" else wanted,)
         if kind not in kinds:
-            raise self.error(f"it has the type {kind}, not {kinds[0]}")
+            raise self.error(f"it has the type {kind}, not {kinds[0]}", self.start)
         if wanted == "uint32" and not 0 <= value < 1 << 32:
-            raise self.error(f"it is {value}, expected 0 to {(1 << 32) - 1}")
+            what = f"it is {value}, expected 0 to {(1 << 32) - 1}"
+            raise self.error(what, self.start)
         if kind == "str":
             return self.read_bytes(value)
         if kind == "bin":
@@ -1563,109 +1517,34 @@ class MessagePack:
             return range(self.at - value, self.at)
         return value
 
-    def walk(self, schema: Any = None, path: Any = (), at: int = 0, begin: "Optional[int]" = None,
-             doc: str = "") -> Any:
-        """Yield (begin, end, path, value, where that begins, doc) of each field of a value.
-
-        A key and its value are one field, as is a list of plain values; of bytes it is their head.
-        Returns the end. An error has the path of its field as .steps.
-        """
-        self.at = at
-        try:
-            kind, value = self.head()
-            inside, begin = self.at, at if begin is None else begin
-            if kind == "array" or kind == "map":
-                self.enter(len(path))
-            items = None if schema and value or kind != "array" else self.plain_items(value, path)
-            if items is not None:
-                inside, value = self.at, items
-            elif kind == "str":
-                value = self.text(value)
-                inside = self.at
-            elif kind == "bin" or kind == "ext":
-                self.check_left(kind, value, value + (kind == "ext"))
-                self.at += value + (kind == "ext")
-            elif kind == "array" or kind == "map":
-                yield begin, inside, path, value or {}, at, doc
-                return (yield from self.walk_items(kind, value, schema, path, inside, doc))
-        except FormatError as error:
-            error.steps = error.steps or path
-            raise
-        yield begin, inside, path, value, at, doc
-        return self.at
-
-    def walk_items(self, kind: str, count: int, schema: Any, path: Any, at: int, doc: str) -> Any:
-        """Yield the fields of the items of an array or a map; return their end."""
-        for i in range(count):
-            key: Any = i
-            about: Any = (None, doc)
-            begin = at
-            if kind == "map":
-                self.at = at
-                key = self.item(len(path) + 1, True)
-                key, at = bytes(key) if type(key) is memoryview else key, self.at
-            if schema is not None:
-                about = schema.about(key)
-            at = yield from self.walk(about[0], path + (key,), at, begin, about[1])
-        return at
-
-    def plain_items(self, count: int, path: Any) -> "Optional[List[Any]]":
-        """Return the items of an array; None if there is an array or a map among them."""
-        items: "List[Any]" = []
-        try:
-            for _ in range(count):
-                kind = head_row(self.window[self.look(1)])[0] if self.at < self.end else ""
-                if kind == "array" or kind == "map":
-                    return None
-                items.append(self.item(len(path) + 1))
-        except FormatError as error:
-            error.steps = path + (len(items),)
-            raise
-        return items
-
 
 class Values:
     """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
 
-    __slots__ = ("source", "at", "rows", "path")
-
     def __init__(self, source: Any, at: int, rows: Any, path: Any) -> None:
         self.source, self.at, self.rows, self.path = source, at, rows, path
 
-    def fields(self) -> Any:
+    def fields(self) -> Fields:
         """Yield (begin, end, path, value, where that begins, doc) of each field."""
-        reader = MessagePack(self.source, self.at)
-        for name, kind, doc, *items in self.rows:
-            path = self.path + (name,)
-            begin = reader.at
-            value: Any = self.take(reader, kind, path)
-            end = reader.at
-            if kind == "bin":  # its head is the field, and says how many bytes follow
-                value, end = len(value), value.start
-            yield begin, end, path, value, begin, doc
-            for i in range(min(value, items[1]) if items else 0):
-                begin, inner = reader.at, self.take(reader, kind[1:], path + (i,))
-                yield begin, reader.at, path + (i,), inner, begin, items[0]
-
-    @staticmethod
-    def take(reader: MessagePack, kind: str, path: Any) -> Any:
-        """Return the value of a field; an error has the path of the field as .steps."""
+        reader, path = MessagePack(self.source), self.path
+        reader.at = self.at
         try:
-            value = reader.take(kind)
+            for name, kind, doc, *items in self.rows:
+                begin, path = reader.at, self.path + (name,)
+                value: Any = reader.take(kind)
+                if kind == "bin":  # its head is the field, and says how many bytes follow
+                    yield begin, value.start, path, len(value), begin, doc
+                    continue
+                value = str_of_bytes(value) if kind == "str" else value
+                yield begin, reader.at, path, value, begin, doc
+                for i in range(min(value, items[1]) if items else 0):
+                    begin, path = reader.at, self.path + (name, i)
+                    value = reader.take(kind[1:])
+                    value = str_of_bytes(value) if kind == "[str" else value
+                    yield begin, reader.at, path, value, begin, items[0]
         except FormatError as error:
             error.steps = path
             raise
-        return str_of_bytes(value) if kind == "str" else value
-
-
-class PackedTree:
-    """A region: a MessagePack value, which a Schema explains; bytes in it are not read."""
-
-    def __init__(self, source: Any, schema: Any) -> None:
-        self.source, self.schema, self.path, self.at = source, schema, (), 0
-
-    def fields(self) -> Any:
-        return MessagePack(self.source, lazy=True).walk(self.schema, doc=self.schema.doc)
 
 
 def str_of_bytes(data: bytes) -> str:
@@ -1679,17 +1558,17 @@ def str_of_bytes(data: bytes) -> str:
 def msgpack_loads(data: "ReadableBuffer") -> Any:
     """Return one MessagePack value; bytes after it are a FormatError.
 
-    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds);
-    an array or map as a map key is Unsupported, a key twice a FormatError.
+    str is text, bin a view of the bytes, ext (type, bytes); an array or map as a map key is
+    Unsupported, a key twice a FormatError.
 
     >>> msgpack_loads(b"\\x92\\x01\\xa1a")
     [1, 'a']
     """
-    reader = MessagePack(Buffer(data))
-    value = reader.read()
-    if reader.at != reader.end:
-        what = f"MessagePack: {plural(reader.end - reader.at, 'byte')} after the value"
-        raise FormatError(what, reader.at)
+    source = Buffer(data)
+    value, end = MessagePack(source).read()
+    if end != source.nbytes:
+        what = f"MessagePack: {plural(source.nbytes - end, 'byte')} after the value"
+        raise FormatError(what, end)
     return value
 
 
@@ -1751,16 +1630,6 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # "string", rows (a table), or a list of one of these (a vector); None is not read. The default
 # MISSING: it must be there.
 
-def unpacker(code: str) -> Any:
-    """Return a function of (data, offset) that unpacks a struct code, without looking it up."""
-    if BOARD:
-        return lambda data, offset: unpack_from(code, data, offset)
-    from struct import Struct
-    return Struct(code).unpack_from
-
-
-READ_UINT32, READ_INT32 = unpacker("<I"), unpacker("<i")
-
 
 def struct_code(kind: Any) -> str:
     """Return the code of what lies in a table or a vector: a number, or else an offset."""
@@ -1782,21 +1651,21 @@ class TableLayout:
         self.missing = [row[0] for row in absent if row[2] is MISSING]
         self.empty = [row[0] for row in absent if row[2] == []]
         self.offsets: "List[Any]" = []  # (name, where, its kind)
-        self.runs: "List[Any]" = []  # (names, unpack) of fields, one after the other
-        names, code, end = [], "<", 0
+        self.runs: "List[Any]" = []  # [names, struct code] of fields, one after the other
+        end = 1 << 16
         fields = [(step, row[0], row[1]) for step, row in zip(slots, rows)
                   if step and row[1] is not None]
         for step, name, kind in sorted(fields, key=lambda field: field[0]):
-            if step < end:  # it overlaps the one before, which no writer makes
-                self.runs.append((names, unpacker(code)))
-                names, code, end = [], "<", 0
-            names.append(name)
-            code += f"{step - end}x{struct_code(kind)}"
-            end = step + WIDTH[struct_code(kind)]
+            code = struct_code(kind)
+            if step < end:  # the first one, or it overlaps the one before, which no writer makes
+                self.runs.append([[], "<"])
+                end = 0
+            self.runs[-1][0].append(name)
+            self.runs[-1][1] += f"{step - end}x{code}"
+            end = step + WIDTH[code]
             self.nbytes = max(end, self.nbytes)
-            if struct_code(kind) != kind:
+            if code != kind:
                 self.offsets.append((name, step, kind))
-        self.runs.append((names, unpacker(code)))
 
 
 class Flat:
@@ -1807,16 +1676,14 @@ class Flat:
     `base`. A region: see [7c]; `path` is that of the field which walk() reads.
     """
 
+    path: Path = ()
+
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
         self.data, self.rows, self.base, self.size = data, rows, base, len(data)
         self.at = base
-        self.path: Path = ()
-        self.start()
-
-    def start(self) -> None:
+        self.left = 500 + 2 * self.size  # bytes that may be read
         self.vtables: "Dict[Any, Any]" = {}  # (place, rows) -> slots
         self.layouts: "Dict[Any, TableLayout]" = {}  # (slots, rows) -> TableLayout
-        self.left = 500 + 2 * self.size
 
     def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
         return error_class("FlatBuffers: " + what, self.base + at)
@@ -1828,6 +1695,11 @@ class Flat:
             what = f"objects overlap: more than twice the {self.size} bytes are read"
             raise self.error(what, at, Unsupported)
 
+    def number(self, code: str, at: int) -> int:
+        """Return the integer at a position."""
+        value: int = unpack_from(code, self.data, at)[0]
+        return value
+
     def read(self) -> Facts:
         """Return the root table."""
         return self.table(self.rows, self.root())
@@ -1835,7 +1707,7 @@ class Flat:
     def root(self) -> int:
         if self.size < 4:
             raise self.error("the data end inside an offset", 0)
-        return self.follow(0, READ_UINT32(self.data, 0)[0])
+        return self.follow(0, self.number("<I", 0))
 
     def follow(self, at: int, step: int) -> int:
         """Return where the offset `step` at a position leads."""
@@ -1847,8 +1719,8 @@ class Flat:
         """Return the fields of a table by name; absent ones have their defaults."""
         layout = self.layout(rows, at)
         values: Facts = layout.defaults.copy()
-        for names, unpack in layout.runs:
-            values.update(zip(names, unpack(self.data, at)))
+        for names, code in layout.runs:
+            values.update(zip(names, unpack_from(code, self.data, at)))
         for name in layout.empty:
             values[name] = []
         for name, step, kind in layout.offsets:
@@ -1877,7 +1749,7 @@ class Flat:
 
     def layout(self, rows: Any, at: int) -> TableLayout:
         """Return how the table at a position is laid out."""
-        vtable = at - READ_INT32(self.data, at)[0]
+        vtable = at - self.number("<i", at)
         slots = self.vtables.get((vtable, id(rows)))
         if slots is None:
             slots = self.vtables[vtable, id(rows)] = self.read_slots(rows, vtable, at)
@@ -1897,7 +1769,7 @@ class Flat:
         """Return where the fields of a table are, by its vtable."""
         if vtable < 0 or vtable + 4 > self.size:
             raise self.error("vtable out of bounds", at)
-        nbytes, = unpack_from("<H", self.data, vtable)
+        nbytes = self.number("<H", vtable)
         if nbytes < 4 or nbytes & 1 or vtable + nbytes > self.size:
             raise self.error(f"vtable of {nbytes} bytes", vtable)
         self.spend(nbytes, vtable)
@@ -1907,7 +1779,7 @@ class Flat:
 
     def string(self, at: int) -> str:
         """Return the text at a position: u32 length, UTF-8, NUL."""
-        size, = READ_UINT32(self.data, at)
+        size = self.number("<I", at)
         stop = at + 4 + size
         if stop >= self.size:
             raise self.error(f"string of {size} bytes, {self.size - at - 4} left", at)
@@ -1921,7 +1793,7 @@ class Flat:
 
     def numbers(self, code: str, at: int) -> "List[Any]":
         """Return the vector at a position: u32 count, elements."""
-        count, = READ_UINT32(self.data, at)
+        count = self.number("<I", at)
         nbytes = count * WIDTH[code]
         if nbytes > self.size - at - 4:
             what = f"vector of {count} elements, {self.size - at - 4} bytes left"
@@ -1931,9 +1803,9 @@ class Flat:
 
     def fields(self) -> Fields:
         """Yield the fields of all that the rows name, as a region."""
-        self.start()
-        self.path = ("root",)
-        base, root = self.base, self.root()
+        self.vtables.clear()
+        self.left, self.path, base = 500 + 2 * self.size, ("root",), self.base
+        root = self.root()
         yield base, base + 4, ("root",), root, base + root, "root table"
         for begin, end, path, value, value_at, doc in self.walk(self.rows, root, ()):
             yield base + begin, base + end, path, value, base + value_at, doc
@@ -1943,7 +1815,7 @@ class Flat:
 
         The value of an offset is where it leads. An absent field has no bytes.
         """
-        vtable, offsets = at - READ_INT32(self.data, at)[0], []
+        vtable, offsets = at - self.number("<i", at), []
         is_new = (vtable, id(rows)) not in self.vtables
         self.path = path + ("table",)
         slots = self.layout(rows, at).slots
@@ -1958,7 +1830,7 @@ class Flat:
                 yield at, at, path + (name,), None, at, doc
                 continue
             place, code = at + step, struct_code(kind)
-            value, = unpack_from("<" + code, self.data, place)
+            value = self.number("<" + code, place)
             leads = place if code == kind else place + value
             yield place, place + WIDTH[code], path + (name,), value, leads, doc
             if code != kind:
@@ -1973,7 +1845,7 @@ class Flat:
         if not isinstance(kind, list) and kind != "string":
             yield from self.walk(kind, at, path)
         elif kind == "string" or struct_code(inner) == inner:
-            value, (count,) = self.target(kind, at), READ_UINT32(self.data, at)
+            value, count = self.target(kind, at), self.number("<I", at)
             nbytes = count + 1 if kind == "string" else count * WIDTH[inner]
             yield at, at + 4 + nbytes, path, value, at, doc
         else:
@@ -2101,15 +1973,13 @@ class Json:
     `nan`: then numbers are as for Python. Errors count from `base`.
     """
 
+    path: Path = ()  # of the whole text
     read_end: "Optional[int]" = None  # of what read() gave
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
                  depth: int = MAX_DEPTH) -> None:
         self.data, self.base, self.nan, self.depth = data, base, nan, depth
         self.end = len(data.rstrip(b" \t\r\n"))
-        self.items_left: float = MAX_ITEMS
-        self.other_keys_left: float = 0
-        self.path: Path = ()  # of errors of walk(): the whole text
 
     def error(self, what: str, at: int = 0, error_class: Any = FormatError) -> Any:
         return error_class("JSON: " + what, self.base + at)
@@ -2121,33 +1991,30 @@ class Json:
             text = self.data.decode()
         except UnicodeError as error:
             raise self.error("text is not UTF-8", getattr(error, "start", 0))
+        if text.count("{") + text.count("[") > MAX_ITEMS:
+            what = f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects"
+            raise self.error(what, 0, Unsupported)
+        limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
         try:
-            if text.count("{") + text.count("[") > self.items_left:
-                what = f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects"
-                raise self.error(what, 0, Unsupported)
-            limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
             value = json.loads(text, object_pairs_hook=self.make_map, parse_float=self.make_float,
                                parse_constant=self.make_float,
                                parse_int=self.make_int if "-0" in text or not limit else None)
-            self.check_depth(value)
-            if "\\u" in text and not self.nan:  # an escape may be half a letter
-                json.dumps(value, ensure_ascii=False).encode()
-            return value, self.end
         except FormatError:
             raise
-        except UnicodeError:
-            wrong = self.error("a lone surrogate is not Unicode text")
         except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
             what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
             at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
-            wrong = self.error(what, len(text[:at].encode()))
-        except RecursionError:
-            wrong = self.error("nested deeper than this Python can read")
-        raise wrong
+            raise self.error(what, len(text[:at].encode()))
+        except RuntimeError:  # RecursionError
+            raise self.error("nested deeper than this Python can read")
+        self.check_depth(value)
+        if "\\u" in text and not self.nan and not is_text(json.dumps(value, ensure_ascii=False)):
+            raise self.error("a lone surrogate is not Unicode text")  # an escape is half a letter
+        return value, self.end
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects that are nested deeper than `depth`."""
-        level: "List[Any]" = [value]
+        level: Any = [value]
         left = self.depth
         while level:
             boxes: Any = [box if type(box) is list else box.values() for box in level
@@ -2193,18 +2060,12 @@ class Json:
         start, end = found.span(1)
         return start, end
 
-    def token_value(self, start: int, end: int) -> Any:
-        """Return the value of a token that is no bracket; raise what read() does, at its place."""
-        try:
-            return Json(self.data[start:end], nan=self.nan).read()[0]
-        except FormatError as error:
-            raise FormatError(error.what, self.base + start)
-
     def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
              doc: str = "") -> Any:
         """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
 
-        As that of Cbor; a field ends where a token begins that is no closing bracket.
+        As that of Codec; a field ends where a token begins that is no closing bracket. An error is
+        that of read(), where it is.
         """
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
@@ -2213,37 +2074,36 @@ class Json:
         plain = self.match("plain list", at) if mark == b"[" and schema is None else None
         if plain:
             end, mark = plain.end(), plain.group()
-        empty: Any = {b"{": Map(), b"[": []}.get(mark)
-        close = {b"{": b"}", b"[": b"]"}.get(mark)
-        is_open = empty is not None and self.data[slice(*self.token(end))] != close
-        value = self.token_value(at, at + len(mark)) if empty is None else empty
+        value: Any = {b"{": Map(), b"[": []}.get(mark)
+        is_open = value is not None and self.data[slice(*self.token(end))] not in (b"}", b"]")
         stop = min(self.match("after", end).end(), self.end)
+        if value is None:
+            value, _ = Json(mark, self.base + at, self.nan).read()
+        elif not is_open:
+            end = self.token(end)[1]
         yield begin, stop, path, None if is_open else value, at, doc
-        if is_open:
-            end = yield from self.walk_items(schema, path, mark, end, doc)
-        return self.token(end)[1] if empty is not None else end
+        return (yield from self.walk_items(schema, path, mark, end, doc)) if is_open else end
 
     def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
-        """Yield the fields of what is in an array or an object; return where the last one ends."""
-        count, is_open = 0, True
-        keys: Any = set()
-        while is_open:
-            key, key_at, inner, about = count, None, None, doc
+        """Yield the fields of what is in an array or an object; return its end."""
+        keys: "Any" = set()
+        count, comma = 0, b","
+        while comma == b",":
+            key: Any = count
+            begin, about = None, (None, doc)
             if mark == b"{":
-                key_at, end = self.token(end)
-                if self.data[key_at:key_at + 1] != b'"':
-                    raise self.error("broken here", key_at)
-                key, end = self.token_value(key_at, end), self.token(end)[1]
-                if key in keys:
-                    raise self.error(f"key {short_repr(key)} twice", key_at)
+                begin, end = self.token(end)
+                key, _ = Json(self.data[begin:end], self.base + begin, self.nan).read()
+                if type(key) is not str or key in keys:
+                    raise self.error(f"key {short_repr(key)} twice", begin)
                 keys.add(key)
+                end = self.token(end)[1]
             if schema is not None:
-                inner, about = schema.about(key)
-            end = yield from self.walk(inner, path + (key,), end, key_at, about)
+                about = schema.about(key)
+            end = yield from self.walk(about[0], path + (key,), end, begin, about[1])
             count += 1
-            start, stop = self.token(end)
-            is_open = self.data[start:stop] == b","
-            end = stop if is_open else end
+            start, end = self.token(end)
+            comma = self.data[start:end]
         return end
 
 
@@ -2257,23 +2117,17 @@ def json_problem(value: Any, depth: int) -> "Optional[str]":
     """Return why JSON cannot hold a value and give it back, or None."""
     if depth < 0:
         return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
-    if isinstance(value, int):
-        try:
-            str(value)
-        except ValueError:
-            return "an integer of more digits than Python writes"
-    if value is None or isinstance(value, (int, float)) or is_text(value):
-        return None
-    if isinstance(value, str):
-        return "a lone surrogate is not Unicode text"
-    if isinstance(value, (list, tuple, dict)):
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in pairs:
-            if isinstance(value, dict) and not is_text(key):
+    if isinstance(value, dict):
+        for key in value:
+            if not is_text(key):
                 return f"the key {short_repr(key)} is not text"
-            problem = json_problem(item, depth - 1)
-            if problem:
-                return problem
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        problems = [json_problem(item, depth - 1) for item in value]
+        return ([text for text in problems if text] + [None])[0]
+    if isinstance(value, str) and not is_text(value):
+        return "a lone surrogate is not Unicode text"
+    if value is None or isinstance(value, (int, float, str)):
         return None
     return f"JSON cannot hold {type(value).__name__}"
 
@@ -3444,7 +3298,7 @@ class Record:
 
 
 class Tree:
-    """A region: one item of CBOR or JSON, which a Schema explains."""
+    """A region: one item of CBOR, JSON or MessagePack, which a Schema explains."""
 
     def __init__(self, codec: Any, schema: Schema, path: Path) -> None:
         self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
@@ -3453,7 +3307,7 @@ class Tree:
         base, codec = self.codec.base, self.codec
         codec.path = self.path
         codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
-        codec.strict, codec.deepest = False, MAX_DEPTH  # it raised, and knows where
+        codec.strict = False  # it raised, and knows where
         try:
             for begin, end, path, value, value_at, doc in codec.walk(
                     self.schema, self.path, doc=self.schema.doc):
@@ -6398,13 +6252,13 @@ class BurnRecord(Format):
         # 1 the metadata come first: those of an old release are refused before all its numbers
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
-        reading.note(0, PackedTree, reading.source, self.ITEM)
-        metadata = MessagePack(reading.source, 10, lazy=True).read()
+        reading.note(0, Tree, MessagePack(reading.source, lazy=True), self.ITEM, ())
+        metadata, _ = MessagePack(reading.source, lazy=True).read(10)
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
             raise self.too_old(reading, metadata["version"], "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
-        top = MessagePack(reading.source, lazy=True).read()
+        top, _ = MessagePack(reading.source, lazy=True).read()
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
@@ -7553,7 +7407,7 @@ def region_fields(region: Any) -> Fields:
 
 def depth_of(region: Any, path: Path) -> int:
     """Return how deep a field lies in others: in those of an index; records are no fields."""
-    if isinstance(region, (Tree, PackedTree)):
+    if isinstance(region, Tree):
         return len(path) - len(region.path)
     count = len([key for key in path if isinstance(key, str)])
     if isinstance(region, Flat):
@@ -8707,7 +8561,7 @@ COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.
     "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
     "pickles": r".*\.(__reduce__|__(deep)?copy__)",
     "shards": r"shards\..*",
-    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.(Values|PackedTree)|CBOR\.cbor_float|"
+    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.Values|CBOR\.cbor_float|"
              r".*\.(COMPONENT|QUANT_SCHEME)|(other files|repr and previews|places|explain|verify|"
              r"convert|diff|page|vendor|command line)\..*",
     "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*|CBOR\.cbor_float"}
