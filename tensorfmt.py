@@ -2814,7 +2814,7 @@ class Tensor:
     def iter_stored(self) -> Blocks:
         """Yield the stored bytes: in one view if there is one, or in blocks."""
         size = self.stored_nbytes if self.source.mapping else BLOCK
-        for start in range(0, self.stored_nbytes, size or 1) if self.stored_nbytes else [0]:
+        for start in range(0, self.stored_nbytes, size or 1) or [0]:
             yield self.source.view(self.start + start, min(size, self.stored_nbytes - start))
 
     def iter_decoded(self) -> Blocks:
@@ -3067,9 +3067,6 @@ class File(TensorMap):
         """Return what a notebook shows: a table of the tensors."""
         return html_table(self)
 
-    def _ipython_key_completions_(self) -> "List[str]":
-        return list(self)
-
     def __reduce__(self) -> Any:
         if self.source.file_id is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
@@ -3237,15 +3234,6 @@ class Layout:
         """Return the bytes of a record whose fields have a fixed size."""
         return pack(self.parts[0], *values)
 
-    def unpack(self, source: Any, at: int) -> "Tuple[Any, int]":
-        """Return (values, end); StructError where the source ends before."""
-        values: Any = ()
-        for part in self.iter_values(self.parts, source, at):
-            if part[2] is None:
-                raise StructError
-            values, at = values + part[2], part[1]
-        return values, at
-
     @staticmethod
     def iter_values(codes: Any, source: Any, at: int) -> Any:
         """Yield (begin, end, values) of each code; values None: the source ends before."""
@@ -3354,12 +3342,14 @@ class Reading:
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
         self.note(at, Record, self.source, at, layout, path)
-        try:
-            return layout.unpack(self.source, at)
-        except StructError:
-            what = "cut short: the file ends in this record"
-        raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
-            self, Record(self.source, at, layout, path))
+        values, end = (), at  # type: Any, int
+        for part in layout.iter_values(layout.parts, self.source, at):
+            if part[2] is None:
+                what = "cut short: the file ends in this record"
+                raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
+                    self, Record(self.source, at, layout, path))
+            values, end = values + part[2], part[1]
+        return values, end
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
              **rules: Any) -> Any:
@@ -3582,7 +3572,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
             offsets[path] = begin
         for at in found:
             inside = type(value) is list and value_at < at < end
-            if at == value_at or at == begin or inside:
+            if inside or at in (begin, value_at):
                 paths[at] = path if at >= value_at else path[:-1]  # a key: in the map around it
         broken = begin if doc == BROKEN else None
     for error in errors:

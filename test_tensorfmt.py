@@ -2424,7 +2424,6 @@ class TensorTest(TestCase):
         closed.close()
         self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
-        self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
         self.assertTrue(html.endswith("<tr><td>int64<td>[1]<td>8<td>w"
                                       "<tr><td>total<td><td>16<td>2 tensors</table>"))
