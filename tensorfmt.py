@@ -3166,14 +3166,11 @@ class Schema:
         self.required = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
         self.checks = dict([(key, row[0].fits) for key, row in self.rows.items()])
-        self.free = not rows and key_type is additional[0] is ANY  # anything is right in it
 
     def fits(self, value: Any) -> bool:
         """Return whether nothing is wrong in a map; iter_errors() says what is."""
         if type(value) is not self.container:
             return False
-        if self.free:
-            return True
         checks, key_fits, other_fits = self.checks, self.key_type.fits, self.additional[0].fits
         for key, item in value.items() if self.container is Map else enumerate(value):
             if key in checks:
