@@ -2585,6 +2585,31 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
     yield compressor.flush()
 
 
+def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
+    """Yield the bytes of zstd frames of one size, but the last, then a skippable frame.
+
+    5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
+    frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
+
+    FormatError where the table does not agree with the `need` bytes.
+    """
+    end = offset + nbytes
+    tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
+    count, flags, magic = unpack_from("<IB4s", tail)
+    step = 12 if flags & 128 else 8
+    start = end - 17 - count * step
+    table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
+    rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
+    total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
+    largest = max(sizes + [0])
+    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
+            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
+            or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
+    if total:
+        yield from zstd_decode(source, offset, total, need)
+
+
 # -- [6h] strided blocks ---------------------------------------------------------------------------
 
 
@@ -5096,31 +5121,6 @@ def same_bytes(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors of as many bytes have the same row-major ones."""
     parts = zip(iter_parts(a.iter_bytes(), BLOCK), iter_parts(b.iter_bytes(), BLOCK))
     return all(bytes(x) == bytes(y) for x, y in parts)
-
-
-def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
-    """Yield the bytes of zstd frames of one size, but the last, then a skippable frame.
-
-    5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
-    frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
-
-    FormatError where the table does not agree with the `need` bytes.
-    """
-    end = offset + nbytes
-    tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
-    count, flags, magic = unpack_from("<IB4s", tail)
-    step = 12 if flags & 128 else 8
-    start = end - 17 - count * step
-    table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
-    rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
-    total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
-    largest = max(sizes + [0])
-    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
-            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
-            or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
-        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
-    if total:
-        yield from zstd_decode(source, offset, total, need)
 
 
 # -- [8c] primitiv ---------------------------------------------------------------------------------
