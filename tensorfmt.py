@@ -2141,7 +2141,7 @@ class Json:
             what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
             at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
             wrong = self.error(what, len(text[:at].encode()))
-        except RecursionError:
+        except RuntimeError:  # RecursionError
             wrong = self.error("nested deeper than this Python can read")
         raise wrong
 
@@ -2933,8 +2933,8 @@ class Tensor:
         keys = key if isinstance(key, tuple) else (key,)
         start, shape, strides = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
-            if isinstance(k, slice):
-                places = range(n)[k]
+            if k is Ellipsis or isinstance(k, slice):
+                places = range(n) if k is Ellipsis else range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
                 strides.append(stride * (places.step if shape[-1] > 1 else 1))
                 start += places.start * stride if shape[-1] else 0
@@ -2953,12 +2953,12 @@ class Tensor:
                       self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return an index or a slice for each axis, for those given and one `...`."""
+        """Return a key for each axis; `...` is the whole of one, for boards cannot make slices."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
             raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        return keys[:at] + (slice(None),) * (self.ndim - count) + keys[at + 1:]
+        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]
 
     def __len__(self) -> int:
         if not self.shape:
