@@ -6643,19 +6643,19 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 @without_gc
 def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
-    """Return the File that a format reads; of one that is broken, raise the error with its place.
-    """
+    """Return the File that a format reads; of a broken one, raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
         what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
         raise Unsupported("partial=True: " + what)
-    reading = Reading(source, partial=partial)
+    reading: Any = Reading(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
         if "tools" in WITHOUT:
             reading.place(error)
             raise
-        error.__traceback__, reading.tensors = None, Map()  # what was parsed is let go
+        reading = None
+    if reading is None:  # and what was parsed is let go
         reading, attrs, metadata = read_again(source, fmt, partial)
     if reading.missing or reading.unnamed:
         attrs["missing"] = list(reading.missing) + reading.unnamed
