@@ -25,7 +25,7 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [10c] hostile bytes    small files that ask for much memory or time
     [10d] fuzzing          mutants of good files; the corpus for others
     [11] explain, verify   fields, their meanings, the checks and what they say
-    [12] the file itself   contents, imports, rooms that can be cut out, docstrings
+    [12] the file itself   contents, imports, sections that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
     [14] README            every example is run; the tiny reader's functions stand there
     [15] parsers           FlatBuffers, parts of tensors, arrays
@@ -5892,7 +5892,7 @@ def uses_of_later_layers(text):
 @about()
 @full
 @once
-class FloorsTest(TestCase):
+class LayersTest(TestCase):
     """What loads knows nothing of what saves, what saves nothing of the tools; lengths, flags."""
 
     def setUp(self):
