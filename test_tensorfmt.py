@@ -5781,7 +5781,7 @@ class ModuleTest(TestCase):
         self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
 
     @once
-    def test_generic_rooms_know_no_format_by_name(self):
+    def test_generic_sections_know_no_format_by_name(self):
         import ast
         import re
         text = text_of("tensorfmt.py")
