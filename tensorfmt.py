@@ -53,8 +53,8 @@ Contents (the banners of the sections below; search for a number)
     [7b] Schema                what a map of an index holds
     [7c] Reading, regions      Layout, Reading: what a format asks for; regions of a file
     [7c2] places               where the fields of errors are
-    [7d] Format                what every format says
-    [7e] sparse                stored elements and where they are
+    [7d] sparse                stored elements and where they are
+    [7e] Format                what every format says
     [8a] mag                   two layouts, header + records + data
     [8a2] mag300               snapshot 300: header + JSON + data
     [8b] ztensor               data + CBOR index + its size
@@ -2821,7 +2821,7 @@ class Tensor:
     def iter_stored(self) -> Blocks:
         """Yield the stored bytes: in one view if there is one, or in blocks."""
         size = self.stored_nbytes if self.source.mapping else BLOCK
-        for start in range(0, self.stored_nbytes, size or 1) if self.stored_nbytes else [0]:
+        for start in range(0, self.stored_nbytes, size or 1) or [0]:
             yield self.source.view(self.start + start, min(size, self.stored_nbytes - start))
 
     def iter_decoded(self) -> Blocks:
@@ -2915,7 +2915,7 @@ class Tensor:
         keys = key if isinstance(key, tuple) else (key,)
         start, shape, strides = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
-            if k is Ellipsis or isinstance(k, slice):  # boards can make no slice(None)
+            if k is Ellipsis or isinstance(k, slice):
                 places = range(n) if k is Ellipsis else range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
                 strides.append(stride * (places.step if shape[-1] > 1 else 1))
@@ -2935,7 +2935,7 @@ class Tensor:
                       self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return an index, a slice or `...` for each axis, for those given and one `...`."""
+        """Return a key for each axis; `...` is the whole of one, for boards cannot make slices."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
@@ -3074,9 +3074,6 @@ class File(TensorMap):
         """Return what a notebook shows: a table of the tensors."""
         return html_table(self)
 
-    def _ipython_key_completions_(self) -> "List[str]":
-        return list(self)
-
     def __reduce__(self) -> Any:
         if self.source.file_id is None:
             raise TypeError("a File pickles by path; this one comes from a buffer or a stream")
@@ -3180,14 +3177,11 @@ class Schema:
         self.required = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
         self.checks = dict([(key, row[0].fits) for key, row in self.rows.items()])
-        self.free = not rows and key_type is additional[0] is ANY  # anything is right in it
 
     def fits(self, value: Any) -> bool:
         """Return whether nothing is wrong in a map; iter_errors() says what is."""
         if type(value) is not self.container:
             return False
-        if self.free:
-            return True
         checks, key_fits, other_fits = self.checks, self.key_type.fits, self.additional[0].fits
         for key, item in value.items() if self.container is Map else enumerate(value):
             if key in checks:
@@ -3247,15 +3241,6 @@ class Layout:
     def pack(self, *values: Any) -> bytes:
         """Return the bytes of a record whose fields have a fixed size."""
         return pack(self.parts[0], *values)
-
-    def unpack(self, source: Any, at: int) -> "Tuple[Any, int]":
-        """Return (values, end); StructError where the source ends before."""
-        values: Any = ()
-        for part in self.iter_values(self.parts, source, at):
-            if part[2] is None:
-                raise StructError
-            values, at = values + part[2], part[1]
-        return values, at
 
     @staticmethod
     def iter_values(codes: Any, source: Any, at: int) -> Any:
@@ -3365,12 +3350,14 @@ class Reading:
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
         self.note(at, Record, self.source, at, layout, path)
-        try:
-            return layout.unpack(self.source, at)
-        except StructError:
-            what = "cut short: the file ends in this record"
-        raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
-            self, Record(self.source, at, layout, path))
+        values, end = (), at  # type: Any, int
+        for part in layout.iter_values(layout.parts, self.source, at):
+            if part[2] is None:
+                what = "cut short: the file ends in this record"
+                raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
+                    self, Record(self.source, at, layout, path))
+            values, end = values + part[2], part[1]
+        return values, end
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
              **rules: Any) -> Any:
@@ -3593,7 +3580,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
             offsets[path] = begin
         for at in found:
             inside = type(value) is list and value_at < at < end
-            if at == value_at or at == begin or inside:
+            if inside or at in (begin, value_at):
                 paths[at] = path if at >= value_at else path[:-1]  # a key: in the map around it
         broken = begin if doc == BROKEN else None
     for error in errors:
@@ -3608,7 +3595,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
             error.offset = ([0] + [begin for begin in places if begin is not None])[-1]
 
 
-# -- [7d] Format -----------------------------------------------------------------------------------
+# -- [7e] Format -----------------------------------------------------------------------------------
 
 
 class Format:
@@ -3769,7 +3756,7 @@ class Format:
         yield bytes(end - at) + tail
 
 
-# -- [7e] sparse -----------------------------------------------------------------------------------
+# -- [7d] sparse -----------------------------------------------------------------------------------
 
 INDEX_TYPES = ("uint64", "uint32")
 
@@ -6671,19 +6658,19 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 @without_gc
 def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
-    """Return the File that a format reads; of one that is broken, raise the error with its place.
-    """
+    """Return the File that a format reads; of a broken one, raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
         what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
         raise Unsupported("partial=True: " + what)
-    reading = Reading(source, partial=partial)
+    reading: Any = Reading(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
         if "tools" in WITHOUT:
             reading.place(error)
             raise
-        error.__traceback__, reading.tensors = None, Map()  # what was parsed is let go
+        reading = None
+    if reading is None:  # and what was parsed is let go
         reading, attrs, metadata = read_again(source, fmt, partial)
     if reading.missing or reading.unnamed:
         attrs["missing"] = list(reading.missing) + reading.unnamed

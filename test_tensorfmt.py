@@ -25,7 +25,7 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [10c] hostile bytes    small files that ask for much memory or time
     [10d] fuzzing          mutants of good files; the corpus for others
     [11] explain, verify   fields, their meanings, the checks and what they say
-    [12] the file itself   contents, imports, rooms that can be cut out, docstrings
+    [12] the file itself   contents, imports, sections that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
     [14] README            every example is run; the tiny reader's functions stand there
     [15] parsers           FlatBuffers, parts of tensors, arrays
@@ -1559,7 +1559,9 @@ class TinyTest(TestCase):
 
     def test_values(self):
         tiny, read = script(self, "tiny.py"), set()
-        for kind, title, data, _ in [row for row in FILES if row[1] not in self.OTHER]:
+        for kind, title, data in [row[:3] for row in FILES if row[1] not in self.OTHER] + [
+                (one.name, "written", dumps(part, format=one.name)) for one in WRITES
+                for part in files_of(one.name, every_tensor(one.name))]:
             read.add(kind)
             file, rows = load(data), tiny["load"](data)
             coded = [name for name, item in file.items() if item.attrs.get("encoding") == "zstd"]
@@ -1568,13 +1570,6 @@ class TinyTest(TestCase):
                 for name, row in rows.items():
                     self.compare(file[name], *row)
         self.assertEqual(read, set(READ))
-        for row, made in [(one, part) for one in WRITES for part in files_of(
-                one.name, every_tensor(one.name))]:
-            data = dumps(made, format=row.name)
-            file, rows = load(data), tiny["load"](data)
-            self.assertEqual(list(rows), list(file))
-            for name, item in file.items():
-                self.compare(item, *rows[name])
 
     def compare(self, item, dtype, shape, strides, data):
         self.assertEqual((item.dtype, item.shape), (dtype or "qfloat", tuple(shape)))
@@ -2192,7 +2187,7 @@ class TensorTest(TestCase):
         for kind, keys in ((IndexError, (2, -3, (0, 3), (0, 0, 0), (..., ...), (0, ..., 0, 0))),
                            (TypeError, ("a", 1.0, None, True, [0]))):
             for key in keys:
-                error_of(kind, lambda key=key: item[key])
+                error_of(kind, item.__getitem__, key)
         part = item[1]
         self.assertSame((part.name, part.attrs, len(item), len(part)), ("", {}, 2, 3))
         error_of(TypeError, lambda: len(tensor(1.0)))
@@ -2420,7 +2415,6 @@ class TensorTest(TestCase):
         closed.close()
         self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
         file = load(dumps({"<b>": [1.0], "w": [2]}, format="ztensor"))
-        self.assertEqual(list(file._ipython_key_completions_()), ["<b>", "w"])
         html = file._repr_html_()
         self.assertTrue(html.endswith("<tr><td>int64<td>[1]<td>8<td>w"
                                       "<tr><td>total<td><td>16<td>2 tensors</table>"))
@@ -2441,9 +2435,7 @@ class TensorTest(TestCase):
             for one in (item, again, tensor(again)):
                 self.assertEqual([bytes(one.raw), one.tobytes()], [make_bytes(nbytes)] * 2)
                 self.assertIn(" '%s' %s of" % (code, list(shape)), repr(one))
-                for call in (one.tolist, lambda one=one: one.data, lambda one=one: list(one.flat),
-                             lambda one=one: one.astype("uint8")):
-                    self.assertTrue(error_of(Unsupported, call).what)
+                error_of(Unsupported, one.tolist)
                 self.assertEqual(dumps({"w": one}, format="safetensors"), data)
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": again}, format="mag")
 
@@ -4969,13 +4961,6 @@ def many_statistics(key, count=6000):
         [b"\xa4%04d" % i + stat for i in range(count)])
 
 
-UNREAD = (  # words of errors of bytes that make no field; a field that was read has its own row
-    "CBOR: ", "JSON: ", "MessagePack: ", "FlatBuffers: ", " needs ", "it has the type",
-    "the data end", "bytes left", "trailing bytes", "not a ", "not read", "another ", "at least",
-    "too short", "the shortest", "after the end", "a NUL byte in the JSON",
-    "the header begins", "has no item", "tensors are whole")
-
-
 def regions_of(data):
     """Return the Reading of a file, which noted regions; and why it was refused, or None."""
     source = tensorfmt.open_source(data, True)
@@ -5002,11 +4987,6 @@ def check_refused(data, wanted):
                      [(error.field, error.offset, error.what)] if tensorfmt.detect(data) else [])
     whole = [field for field in fields if field.kind == "data"]  # of a file that was cut short
     test.assertTiles(fields, len(data) if fields else 0, bool(whole))
-    if not faults:
-        return []
-    reading, _ = regions_of(data)
-    known = [(field.name, field.offset) for field in tensorfmt.structure_fields(reading)]
-    return [field.doc for field in faults if (field.name, field.offset) not in known]
 
 
 class BadFileTest(TestCase):
@@ -5034,20 +5014,17 @@ class BadFileTest(TestCase):
             with self.subTest(file=name, begins=data[:40]):
                 try:
                     load(data)
-                    continue
-                except FormatError as caught:
-                    wanted = caught
-                refused += self.check_fields(data, wanted, tensorfmt.verify(data).errors)
-        self.assertGreater(refused, 0 if ONLY else 300)
+                except FormatError as error:
+                    refused += 1
+                    self.check_fields(data, error, tensorfmt.verify(data).errors)
+        self.assertGreater(refused, 0 if ONLY else 200)
 
     def check_fields(self, data, wanted, errors):
-        """Assert that errors name fields, the first one that was traced; return how many."""
+        """Assert that errors have a field and an offset, which explain() marks."""
         for error in [wanted] + errors:
             self.assertTrue(error.field and error.offset is not None, str(error))
-        docs = check_refused(data, wanted) if tensorfmt.detect(data) else []
-        if docs:
-            self.assertTrue([1 for words in UNREAD if words in wanted.what], str(wanted))
-        return 1 + len(errors)
+        if tensorfmt.detect(data):
+            check_refused(data, wanted)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -5127,13 +5104,13 @@ class BadFileTest(TestCase):
         report = tensorfmt.verify(cut)
         self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
                          [(error.what, error.field, error.offset)])
-        if found:  # a file of its own
-            self.assertEqual(list(load(dumps(file, format=file.format))), found)
+        options = {"format": "ztensor", "partial": True}
         if not found:
             self.refuses(["none of the tensors is whole"], tensorfmt.convert, cut, io.BytesIO(),
-                         format="ztensor", partial=True)
+                         **options)
             return
-        summary = tensorfmt.convert(cut, io.BytesIO(), format="ztensor", partial=True)
+        self.assertEqual(list(load(dumps(file, format=file.format))), found)  # a file of its own
+        summary = tensorfmt.convert(cut, io.BytesIO(), **options)
         self.assertEqual(summary.missing, file.attrs["missing"])
         self.assertIn("missing: " + ", ".join(summary.missing), str(summary))
         self.assertNotIn("missing", summary.left_behind)
@@ -5800,7 +5777,7 @@ class ModuleTest(TestCase):
         self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
 
     @once
-    def test_generic_rooms_know_no_format_by_name(self):
+    def test_generic_sections_know_no_format_by_name(self):
         import ast
         import re
         text = text_of("tensorfmt.py")
@@ -5911,7 +5888,7 @@ def uses_of_later_layers(text):
 @about()
 @full
 @once
-class FloorsTest(TestCase):
+class LayersTest(TestCase):
     """What loads knows nothing of what saves, what saves nothing of the tools; lengths, flags."""
 
     def setUp(self):
@@ -6484,33 +6461,22 @@ class PartsTest(TestCase):
     def copies(self, data, name):
         """Yield a tensor, its copies, and what pickling makes of it."""
         item = load(data)[name]
-        yield item
-        yield item.copy()
-        yield item.copy(name="again").copy(name=name)
+        yield from (item, item.copy(), item.copy(name="again").copy(name=name))
         if CPYTHON:
             import pickle
             path = folder_for(self) + "/x.zt"
             write_file(path, data)
-            for source in (data, path):
-                for made in (load(source)[name], load(source)[name].copy()):
+            for file in load(data), load(path):
+                for made in file[name], file[name].copy():
                     yield pickle.loads(pickle.dumps(made))
-            with open(path, "rb") as stream:
-                yield pickle.loads(pickle.dumps(load(stream)["x"])) if name == "x" else item
 
     def test_copies_of_sparse_tensors(self):
         for item in self.copies(self.zt2_parts(), "coo"):
             self.assertEqual(item.tolist(), [[0.0, 1.0], [2.0, 0.0]])
             self.assertEqual(item.components["coords"].tolist(), [[0, 1], [1, 0]])
-            for version in ("0.1", "2"):
-                made = item if version == "0.1" else item.todense()
+            for made, version in (item, "0.1"), (item.todense(), "2"):
                 data = dumps({"x": made}, format="ztensor", version=version)
                 self.assertEqual(load(data)["x"].tolist(), [[0.0, 1.0], [2.0, 0.0]])
-
-    def test_a_part_without_bytes_of_an_unknown_layout(self):
-        blob = struct.pack("<2f", 1, 2)
-        parts = {"a": {"dtype": "f32", "blob": [4096, 8]}, "b": {"dtype": "f32", "blob": [4096, 0]}}
-        data = zt2_objects({"w": {"layout": "group", "shape": [2], "parts": parts}}, (blob,))
-        self.assertEqual(load(data)["w"].shape, (2,))
 
     def test_copies_of_unknown_layouts(self):
         for item in self.copies(self.zt2_parts(), "x"):
@@ -6518,26 +6484,26 @@ class PartsTest(TestCase):
             self.assertIs(item.components, None)
             self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
             error_of(tensorfmt.Unsupported, item.tolist)
+        parts = {"a": part2("f32", 1, 8), "b": part2("f32", 1, 0)}  # one without bytes
+        data = zt2_objects({"w": {"layout": "group", "shape": [2], "parts": parts}}, (bytes(8),))
+        self.assertEqual(load(data)["w"].shape, (2,))
 
     @full
     def test_ranges_name_the_parts(self):
-        file = load(self.zt2_parts())
-        self.assertEqual([load(data)[name].components for data, name in (
-            (self.entry(), "t"), (zt2(), "w"))], [None, None])
-        self.assertEqual(file["coo"].ranges(), [(4096, 32, "coords"), (8192, 8, "")])
-        self.assertEqual(file["x"].ranges(), [(8192, 8, "")])  # of an unknown layout: one part
+        file, dense = load(self.zt2_parts()), load(self.entry())["t"]
+        for item, ranges in (
+                (file["coo"], [(4096, 32, "coords"), (8192, 8, "")]), (dense, [(64, 8, "")]),
+                (file["x"], [(8192, 8, "")])):  # of an unknown layout: one part
+            self.assertEqual(item.ranges(), ranges)
+        self.assertIs(dense.components, None)
 
     @full
     def test_what_zt2_cannot_hold_is_refused_together(self):
-        part = {"dtype": "u8", "type": "f4_e2m1", "blob": [4096, 2]}
-        objects = dict([(name, {"shape": [4], "layout": "dense", "parts": {"data": part}})
-                        for name in "ab"])
-        file = load(zt2_objects(objects, (b"xy",)))
-        self.assertEqual([item.dtype for item in file.values()], [None, None])
-        error = error_of(ValueError, dumps, file, format="ztensor")
-        for text in ("zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f4_e2m1"):
-            self.assertTrue(text in str(error), text)
-        self.assertTrue(tensorfmt.verify(zt2_objects(objects, (b"xy",))))
+        data = zt2_objects({name: one2("u8", 1, 2, 4, type="f4_e2m1") for name in "ab"}, (b"xy",))
+        self.assertEqual([item.dtype for item in load(data).values()], [None, None])
+        self.refuses(["zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f4_e2m1"],
+                     dumps, load(data), format="ztensor")
+        self.assertTrue(tensorfmt.verify(data))
 
     def test_unknown_dtypes(self):
         for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
