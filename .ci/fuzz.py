@@ -412,6 +412,8 @@ def child(args, seconds, seed):
 
 def run(args, seconds, seed):
     """Run a child for each job, tell what was found."""
+    if os.path.exists(args.out):
+        sys.exit("%s is there; --out names another folder" % args.out)
     os.makedirs(args.out)
     words = [sys.executable, os.path.abspath(__file__), "--child", "--jobs", str(args.jobs),
              "--out", args.out]
