@@ -5437,9 +5437,9 @@ class Primitiv(Format):
 
 def iter_columns(item: Tensor) -> Any:
     """Return the column-major little-endian bytes of a tensor in blocks."""
-    if item.ndim == 2 and item.nbytes <= 1 << 12 and not BOARD and item._strides is None and (
-            item.is_contiguous("<")):
-        from array import array  # small matrices take half of the time that gather() needs
+    is_small = len(item.shape) == 2 and item.stored_nbytes <= 1 << 12 and not BOARD
+    if is_small and item.encoding == "raw" and item.byteorder == "<" and item._strides is None:
+        from array import array  # half of the time that gather() takes
         values, n = array(BITS_CODE[4], bytes(item.raw)), item.shape[1]
         return [b"".join([values[i::n] for i in range(n)])]
     return transpose(item).iter_bytes()

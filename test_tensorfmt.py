@@ -3682,9 +3682,10 @@ class Mag300Test(TestCase):
                 ({"r": tensor([1], "int8", (1,) * 17)}, {}, ("'r'", "16 is the limit")),
                 (one, {"metadata": {"a": [{"b": b""}], "c": {1: 2}, "d": "\ud800", "e": [deep]}},
                  ("'a'", "bytes", "'c'", "not text", "'d'", "surrogate", "'e'", "deeper")),
-                (one, {"metadata": {"n": 10 ** 4300}}, ("'n'",)),
                 (one, {"timestamp": 5}, ("timestamp", "text")),
-                (one, {"version": 200}, ("200", "1, 300"))):
+                (one, {"version": 200}, ("200", "1, 300"))) + (
+                    (one, {"metadata": {"n": 10 ** 4300}}, ("'n'",)),) * (
+                        hasattr(sys, "get_int_max_str_digits")):
             self.refuses(words, dumps, tensors, format="mag", **dict({"version": 300}, **options))
         error_of(TypeError, dumps, one, format="mag", timestamp="now")
         fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": deep}

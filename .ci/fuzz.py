@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Change good files at random, use each in every way, and tell what breaks a promise.
 
-    python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--module FILE] [--out FOLDER]
+    python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--out FOLDER]
     python3 test_tensorfmt.py fuzz FILE ...         check such files again
 
 What must hold for each is check_mutant(). A seed makes 20,000 mutants, always the same ones for the
@@ -10,7 +10,6 @@ where the system can do it; if a mutant ends it, that is the file seedN.bin. Fin
 a new folder once of each kind (exception and lines). Exit code 1: there are some.
 """
 import argparse
-import importlib
 import io
 import itertools
 import json
@@ -125,15 +124,6 @@ def check_commands(tests, test, data, lines):
                 json.loads(out)
             elif "--html" in words and out:
                 tests.check_page(test, out)
-            elif words[0] == "explain" and not error and "--html" not in words:
-                check_sum(test, out)
-
-
-def check_sum(test, out):
-    """Assert that the last line of explain adds up: 260 bytes: 57 structure, 4 data, 199 padding"""
-    total, *parts = re.findall(r"([\d,]+) [a-z]", out.rstrip().split("\n")[-1].replace(":", " :"))
-    test.assertEqual(int(total.replace(",", "")),
-                     sum([int(part.replace(",", "")) for part in parts]), out[-200:])
 
 
 def check_text(test, text, bounded=False):
@@ -210,13 +200,12 @@ def check_converted(tests, test, file, facts, crc):
 
 EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64)
                                for i in (-1, 0, 1)]
-HEADS = {  # what a first byte says of the bytes of a number after it, or of a length
-    "primitiv": dict([(code, size) for first, sizes in (
-        (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
-        (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])}
-HEADS["burnrecord"] = HEADS["primitiv"]
-HEADS["ztensor"] = HEADS["ztensor2"] = HEADS["burnpack"] = dict([
-    (byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
+MSGPACK = dict([(code, size) for first, sizes in (  # first bytes -> bytes of the number after them
+    (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
+    (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])
+CBOR = dict([(byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
+HEADS = {"primitiv": MSGPACK, "burnrecord": MSGPACK, "ztensor": CBOR, "ztensor2": CBOR,
+         "burnpack": CBOR}
 SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
     "ztensor": (-8, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
     "burnpack": (6, 4), "safetensors": (0, 8), "mag300": (20, 8)}
@@ -367,15 +356,6 @@ def low_bytes(value, nbytes, order):
 # -- processes -------------------------------------------------------------------------------------
 
 
-def find_tests(module):
-    """Return test_tensorfmt, with the tensorfmt.py that is asked for."""
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if module:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
-    importlib.import_module("tensorfmt")
-    return importlib.import_module("test_tensorfmt")
-
-
 def peak():
     """Return the most bytes of memory that this process ever used, or 0."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
@@ -409,7 +389,7 @@ def check(tests, data):
 
 def child(args, seconds, seed):
     """Check the mutants of a seed, then others. The one at hand lies in a file: it may end us."""
-    tests, end, kinds = find_tests(args.module), time() + seconds, set()
+    end, kinds = time() + seconds, set()
     path = os.path.join(args.out, "seed%d.bin" % seed)
     seeds = itertools.count(seed, args.jobs)
     for n, data in enumerate(itertools.chain.from_iterable(mutants(tests, one) for one in seeds)):
@@ -432,9 +412,11 @@ def child(args, seconds, seed):
 
 def run(args, seconds, seed):
     """Run a child for each job, tell what was found."""
+    if os.path.exists(args.out):
+        sys.exit("%s is there; --out names another folder" % args.out)
     os.makedirs(args.out)
     words = [sys.executable, os.path.abspath(__file__), "--child", "--jobs", str(args.jobs),
-             "--out", args.out] + (["--module", args.module] if args.module else [])
+             "--out", args.out]
     children = [subprocess.Popen(words + [str(seconds), str(seed + i)], stdout=subprocess.PIPE)
                 for i in range(args.jobs)]
     counts = [int(one.communicate()[0] or 0) for one in children]
@@ -448,7 +430,7 @@ def run(args, seconds, seed):
     return 1 if files or 0 in counts else 0
 
 
-def check_files(tests, paths):
+def check_files(paths):
     faults = [check(tests, tests.read_file(path)) for path in paths]
     for path, fault in zip(paths, faults):
         print("%s: %s" % (path, "\n".join(fault) if fault else "nothing found"))
@@ -460,15 +442,16 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("given", nargs="*", metavar="SECONDS SEED | FILE ...")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--module", help="another tensorfmt.py")
     parser.add_argument("--out", default="fuzz-findings", help="folder for what is found")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if [text for text in args.given if not text.isdigit()]:
-        return check_files(find_tests(args.module), args.given)
+        return check_files(args.given)
     seconds, seed = [int(text) for text in args.given] + [60, 1][len(args.given):]
     return (child if args.child else run)(args, seconds, seed)
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    import test_tensorfmt as tests
     sys.exit(main())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Does what a file asks for grow with the file only? Something long beside something numerous.
 
-    python3 .ci/growth.py [SECONDS] [SEED] [--only TEXT] [--jobs N] [--module FILE]
+    python3 .ci/growth.py [SECONDS] [SEED] [--only TEXT] [--jobs N]
 
 documents() has a small file of each format as a tree that shows all rows of its Schemas. In a pair,
 half of the bytes of a file are one text, key or list of the tree, half are copies of an item of one
@@ -471,9 +471,8 @@ def main():
     parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="pairs whose line holds this text")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--module", default=os.path.join(HERE, "..", "tensorfmt.py"))
     args = parser.parse_args()
-    find_module(args.module)
+    find_module(os.path.join(HERE, "..", "tensorfmt.py"))
     multiprocessing.set_start_method("fork")
     rows, end, count, findings = drawn(args.seed, args.only), time.time() + args.seconds, 0, 0
 
