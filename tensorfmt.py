@@ -3706,7 +3706,7 @@ class Format:
 
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        if isinstance(item, Sparse) and not self.SPARSE:
+        if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
             yield "sparse; .todense() or convert(dense=True)"
         if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
             held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"

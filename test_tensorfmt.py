@@ -3909,6 +3909,40 @@ class ZTensor2Test(TestCase):
             rows = [row[:2] for row in tensorfmt.verify(file).rows]
             self.assertIn((status if ZSTD else "-", "checksums"), rows)
 
+    def test_modules_for_zstd(self):
+        """They differ: pyzstd before 0.15.4 puts the size into a frame in one call only."""
+        from types import SimpleNamespace as Module
+
+        class Compressor:
+            def __init__(self, level):
+                self.out = [b"%d" % level]
+
+            def compress(self, block):
+                return b"".join(self.out + [block])
+
+            def flush(self):
+                return b"."
+
+        class Pledging(Compressor):
+            def _set_pledged_input_size(self, nbytes):
+                self.out.append(b" of %d " % nbytes)
+
+        class Broken:
+            def __init__(self, stream):
+                self.read = lambda nbytes: stream.read(nbytes).decode("ascii")
+
+        def encode(module):
+            with Changed(tensorfmt, "zstd_module", lambda: module):
+                return b"".join(tensorfmt.zstd_encode([b"ab", b"c"], 3, 7))
+        self.assertEqual(encode(Module(ZstdCompressor=Pledging)), b"7 of 3 ab7 of 3 c.")
+        self.assertEqual(encode(Module(ZstdCompressor=Compressor, compress=lambda data, level: (
+            data + b" %d" % level))), b"abc 7")
+        frame = b"\x28\xb5\x2f\xfd\x20\x02\x11\x00\x00\xff\xff"
+        with Changed(tensorfmt, "zstd_module", lambda: Module(ZstdFile=Broken)):
+            error = error_of(FormatError, list, tensorfmt.zstd_decode(
+                tensorfmt.Buffer(frame), 0, len(frame), 2))
+        self.assertIn("damaged (UnicodeDecodeError", error.what)
+
     def test_what_is_only_listed(self):
         file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
         self.assertEqual((file["w"].components, bytes(file["w"].raw)),
