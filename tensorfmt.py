@@ -4639,13 +4639,8 @@ class ZTensor(Format):
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        if encoding == "raw":  # with a checksum, which goes with the bytes
-            same = (checksum != "none" and item._strides is None
-                    and item.is_contiguous(">" if order == "big" else "<"))
-        else:
-            same = item.encoding == encoding and not (
-                options.get("encoding") or options.get("level"))
-        copy = opaque or same
+        copy = opaque or item.encoding == encoding != "raw" and not (
+            options.get("encoding") or options.get("level"))
         if encoding == "zstd" and not copy:
             zstd_module()  # raises where there is none
         if checksum == "sha256":
@@ -4721,12 +4716,7 @@ class ZTensor(Format):
             blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
         elif facts.get("data_endianness") == "big" and not copy:
             blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
-        digest, at, algorithm = None, start, plan["checksum"]
-        known = str(part.attrs.get("checksum")) if copy and part.source.has_offsets else ""
-        if known.startswith(algorithm + ":"):  # save() has compared it
-            facts["checksum"] = known
-        elif algorithm != "none":
-            digest = Digest(algorithm)
+        digest, at = None if plan["checksum"] == "none" else Digest(plan["checksum"]), start
         for block in blocks:
             at += len(block)
             if digest is not None:

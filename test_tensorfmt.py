@@ -2926,9 +2926,7 @@ class SparseTest(TestCase):
     def test_a_checksum_goes_with_its_bytes(self):
         for options in [{"data_endianness": "big"}] + [{"encoding": "zstd"}] * ZSTD:
             item = self.again([1.0, 2.0], checksum="crc32c", **options)
-            stored = item.attrs["checksum"]
-            self.assertEqual(calls_of(tensorfmt, "crc32c", self.again, item), 1)  # to compare it
-            self.assertEqual(self.again(item).attrs["checksum"], stored)
+            self.assertEqual(self.again(item).attrs, item.attrs)
             for copied in (item.contiguous(), item.astype("float32")):  # they are other bytes
                 self.assertEqual(self.again(copied).tolist(), [1.0, 2.0])
         turned = tensorfmt.transpose(tensor([[1.0, 2.0], [3.0, 4.0]]))
