@@ -3873,12 +3873,10 @@ class Sparse(Tensor):
 
 
 def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the components by role; `nnz`: elements stored of a sparse tensor."""
+    """Return the shapes of the components, by role, where `nnz` elements are stored."""
     if layout == "csr":
         return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
-    if layout == "coo":
-        return {"values": (nnz,), "coords": (len(shape), nnz)}
-    return {"data": tuple(shape)}
+    return {"values": (nnz,), "coords": (len(shape), nnz)}
 
 
 def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
@@ -4907,7 +4905,7 @@ class ZTensor2(Format):
                     shape: Shape) -> "Dict[str, Shape]":
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
-            return component_shapes("dense", shape, 0)
+            return {"data": shape}
         layout = "coo" if "coords" in parts else "csr"
         index = parts["coords" if layout == "coo" else "indices"]
         for role in sorted(parts):
