@@ -3704,7 +3704,7 @@ class Format:
 
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        if isinstance(item, Sparse) and not self.SPARSE:
+        if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
             yield "sparse; .todense() or convert(dense=True)"
         if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
             held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
@@ -3871,12 +3871,10 @@ class Sparse(Tensor):
 
 
 def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the components by role; `nnz`: elements stored of a sparse tensor."""
+    """Return the shapes of the components, by role, where `nnz` elements are stored."""
     if layout == "csr":
         return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
-    if layout == "coo":
-        return {"values": (nnz,), "coords": (len(shape), nnz)}
-    return {"data": tuple(shape)}
+    return {"values": (nnz,), "coords": (len(shape), nnz)}
 
 
 def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
@@ -4637,13 +4635,8 @@ class ZTensor(Format):
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        if encoding == "raw":  # with a checksum, which goes with the bytes
-            same = (checksum != "none" and item._strides is None
-                    and item.is_contiguous(">" if order == "big" else "<"))
-        else:
-            same = item.encoding == encoding and not (
-                options.get("encoding") or options.get("level"))
-        copy = opaque or same
+        copy = opaque or item.encoding == encoding != "raw" and not (
+            options.get("encoding") or options.get("level"))
         if encoding == "zstd" and not copy:
             zstd_module()  # raises where there is none
         if checksum == "sha256":
@@ -4719,12 +4712,7 @@ class ZTensor(Format):
             blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
         elif facts.get("data_endianness") == "big" and not copy:
             blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
-        digest, at, algorithm = None, start, plan["checksum"]
-        known = str(part.attrs.get("checksum")) if copy and part.source.has_offsets else ""
-        if known.startswith(algorithm + ":"):  # save() has compared it
-            facts["checksum"] = known
-        elif algorithm != "none":
-            digest = Digest(algorithm)
+        digest, at = None if plan["checksum"] == "none" else Digest(plan["checksum"]), start
         for block in blocks:
             at += len(block)
             if digest is not None:
@@ -4915,7 +4903,7 @@ class ZTensor2(Format):
                     shape: Shape) -> "Dict[str, Shape]":
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
-            return component_shapes("dense", shape, 0)
+            return {"data": shape}
         layout = "coo" if "coords" in parts else "csr"
         index = parts["coords" if layout == "coo" else "indices"]
         for role in sorted(parts):

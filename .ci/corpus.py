@@ -14,23 +14,20 @@ import re
 import sys
 
 
-def tell_files(tests):
-    """Yield (name, bytes, wanted error or None) of every file."""
-    for _, title, data, _ in tests.FILES:
-        yield title, data, None
-    for i, data in enumerate(tests.fuzz_files()[len(tests.FILES):]):
-        yield "made %02d" % i, data, None
-    for row in tests.bad_files():
-        yield row[:3]
-    for i, (data, kind, _) in enumerate(tests.wrong_files()):
-        yield "wrong %02d" % i, data, kind
+def list_files(tests):
+    """Return (name, bytes, wanted error or None) of every file."""
+    made, wrong = tests.fuzz_files()[len(tests.FILES):], tests.wrong_files()
+    return ([(row[1], row[2], None) for row in tests.FILES]
+            + [("made %02d" % i, data, None) for i, data in enumerate(made)]
+            + [row[:3] for row in tests.bad_files()]
+            + [("wrong %02d" % i, row[0], row[1]) for i, row in enumerate(wrong)])
 
 
 def write_corpus(tests, folder):
     """Write all files and the manifest; return its rows."""
     rows, verdicts = [], {tests.FormatError: "bad", tests.Unsupported: "unsupported"}
     os.makedirs(folder, exist_ok=True)
-    for name, data, kind in tell_files(tests):
+    for name, data, kind in list_files(tests):
         format = tests.tensorfmt.detect(data)
         if " " in name or "." not in name:
             end = tests.tensorfmt.find_format(format).SUFFIXES[0] if format else ".bin"

@@ -22,7 +22,7 @@ SHORT.update([("f8_" + name, "float8_" + name) for name in ("e5m2", "e4m3fnuz", 
 SHORT.update(f8_e4m3="float8_e4m3fn", f8_e8m0="float8_e8m0fnu")
 
 
-# -- codecs: (value, position behind it) --------------------------------------------------------
+# -- codecs: (value, position after it) ---------------------------------------------------------
 
 
 def cbor(d, i=0):
