@@ -70,8 +70,8 @@ Contents (the banners of the sections below; search for a number)
     [9a] casts                 other dtypes
     [9b] arrays                what numpy, torch and jax ask for
     [9c] values: tensor()      lists, numbers, buffers
-    [10a] save                 what writes files
-    [10b] work                 how much a file may make us do
+    [10a] work                 how much a file may make us do
+    [10b] save                 what writes files
     [11a] explain              every byte of a file, named
     [11b] verify               checksums, padding, canonical form
     [11c] convert              what changes is told; what would be lost is refused
@@ -6980,7 +6980,7 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
 
 
-# -- [10a] save ------------------------------------------------------------------------------------
+# -- [10a] work ------------------------------------------------------------------------------------
 
 
 def in_order(tensors: Any, names: Any = None) -> Items:
@@ -7206,48 +7206,6 @@ def close_synced(stream: Any, target: str) -> None:
     except OSError as error:
         error.filename = target
         raise
-
-
-# -- [10b] work ------------------------------------------------------------------------------------
-#
-# A small file can name the same bytes for many tensors: what it may make us do has a limit.
-
-MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
-
-
-def work_of(item: Any, cast: bool, dense: bool) -> int:
-    """Return the bytes that a tensor may be when it is read, hashed, decoded and written."""
-    nbytes: int = sum([stored for _, stored, _ in item.ranges()])
-    if dense or not isinstance(item, Sparse):
-        nbytes = max(item.nbytes, nbytes)
-    if cast and item.dtype == "qfloat":
-        nbytes += 4 * item.size
-    for role, part in item.stored_parts().items():
-        if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
-            nbytes += 8 * part.stored_nbytes + (part.nbytes if role else 0)
-    return nbytes
-
-
-def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
-    """Raise ValueError where a file makes us do far more than it is: bytes named many times.
-
-    `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
-    """
-    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
-    for item in [getattr(item, "_base", item) for _, item in items]:
-        if item.source.has_offsets:
-            files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
-    for nbytes, named in files.values():
-        tensors, work, reach = list(named.values()), {}, 0
-        for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
-                                      for start, size, _ in item.ranges()]):
-            if (start < reach or start == stop) and i not in work:  # bytes of another, or none
-                work[i] = work_of(tensors[i], cast, dense)
-            reach = max(reach, stop)
-        total = sum(work.values()) - max(work.values(), default=0)
-        if total > MAX_COPIES * nbytes:
-            raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, for "
-                             f"{total}; MAX_COPIES = {MAX_COPIES}")
 
 
 # -- [11a] explain ---------------------------------------------------------------------------------
@@ -8203,6 +8161,12 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
         row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
         if row:
             found.add("tensor", name, a, b, row)
+    add_facts(found, a, b)
+    return found
+
+
+def add_facts(found: Diff, a: File, b: File) -> None:
+    """Add what differs between the metadata and the scalars of two files."""
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     metadata = [{key: values if values[1:] else values[0] for key, values
                  in metadata_values(file).items()} for file in (a, b)]
@@ -8212,7 +8176,6 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
             idle = a.fmt is not b.fmt and (is_idle(a, key) or is_idle(b, key))  # convert leaves it
             if not idle if len(changes) == 1 else to_json(changes[0]) != to_json(changes[1]):
                 found.add(noun, key, x, y, {"changes": changes})
-    return found
 
 
 def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
