@@ -8607,31 +8607,24 @@ def link(offset: int) -> str:
 
 
 def page_layout(found: Explained) -> str:
-    """Return the drawn layout; in front of each row where it is in this file, if it is there."""
-    import re
-    lines = []
-    for line in doc_of(found.fmt).split("\n"):
-        label = re.match(r"(\S.{0,11}?)(?:  +| +(?==))", line)
-        at = place_of(label.group(1), found) if label else None
-        place = " " * 12 if at is None else link(at) + " " * (12 - len(f"0x{at:x}"))
-        lines.append(place + html_escape(line, MAX_LINE) if line else "")
-    return "\n".join(lines)
+    """Return the drawn layout; in front of each row where it is in this file, if it is there.
 
-
-def place_of(label: str, found: Explained) -> "Optional[int]":
-    """Return where a label of a drawn layout is in a file, or None.
-
-    It is an offset, `end-N`, or the name or the kind of a field: the first one is there, or, of
+    A row is an offset, `end-N`, or the name or the kind of a field: the first one is there, or, of
     an offset, its value says where.
     """
-    nbytes, at = found.source.nbytes, None
-    if label.isdigit():
-        at = int(label)
-    elif label[:4] == "end-" and label[4:].isdigit():
-        at = nbytes - int(label[4:])
-    for field in [field for field in found.fields if label in (field.name, field.kind)][:1]:
-        at = field.value if "offset" in label else field.offset
-    return at if at is not None and 0 <= at < nbytes else None
+    import re
+    lines, nbytes, places = [], found.source.nbytes, {}  # type: List[str], int, Facts
+    for field in reversed(found.fields):
+        places[field.kind] = field.offset
+        places[field.name] = field.value if "offset" in field.name else field.offset
+    for line in doc_of(found.fmt).split("\n"):
+        label = (re.findall(r"^(\S.{0,11}?)(?:  +| +(?==))", line) or [""])[0]
+        at = int(label) if label.isdigit() else places.get(label, -1)
+        if re.match(r"end-\d+$", label):
+            at = nbytes - int(label[4:])
+        place = link(at) + " " * (12 - len(f"0x{at:x}")) if 0 <= at < nbytes else " " * 12
+        lines.append(place + html_escape(line, MAX_LINE) if line else "")
+    return "\n".join(lines)
 
 
 def page_tensors(data: "List[Field]") -> str:
