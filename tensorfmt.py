@@ -346,7 +346,7 @@ def without_gc(function: Any) -> Any:
                 gc.enable()
         finally:
             gc.enable()  # again: Ctrl-C may have come before the other
-    return quick
+    return function if BOARD else quick  # a board collects when its memory is full
 
 
 # -- [2b] left out ---------------------------------------------------------------------------------
