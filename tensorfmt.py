@@ -8822,31 +8822,39 @@ def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any, others: Any) -> A
 
 
 def cut_text(text: str, pieces: "List[Piece]", kept: Any, documented: Any) -> str:
-    """Return the lines of what is kept; for each name that is left out and called, one line.
+    """Return the lines of what is kept; for what is left out and named, lines that stand for it.
 
     `documented`: the names whose docstrings stay, of functions; None: all do.
     """
     import re
     lines: Any = dict(enumerate(text.split("\n"), 1))
-    place, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
-    lines[place] += "\n\n"
-    for piece in [member for one in pieces for member in one.members] + pieces:
-        lacks = kept.get(piece, "")
-        gone = range(0)
-        if piece not in kept or lacks and piece.has_stub:
-            gone = range(piece.first, piece.last + 1)
-        elif documented is not None and not piece.is_called(documented):
-            gone = piece.doc
-        for at in gone:
-            lines.pop(at, None)
-        stub = f'{piece.indent}{"".join(piece.defines)} = left_out("{lacks}")'
-        if lacks and piece.has_stub and piece.indent:
-            lines[piece.last] = stub
-        elif lacks and piece.has_stub:
-            lines[place] += "\n" + stub
+    home, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
+    lines[home] += "\n\n"
+    for group in [pieces] + [piece.members for piece in pieces]:
+        stubs: "Dict[str, List[Piece]]" = {}  # by the part that they are of
+        for piece in group:
+            lacks, gone = kept.get(piece, ""), range(0)
+            if lacks and piece.has_stub:
+                stubs.setdefault(lacks, []).append(piece)
+            if piece not in kept or lacks and piece.has_stub:
+                gone = range(piece.first, piece.last + 1)
+            elif documented is not None and not piece.is_called(documented):
+                gone = piece.doc
+            for at in gone:
+                lines.pop(at, None)
+        for part, found in stubs.items():
+            at = home if group is pieces else found[0].first
+            lines[at] = (lines.get(at, "") + stub_lines(part, found)).lstrip("\n")
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
     return "".join([section for section in re.split(r"(?m)^(?=# -- \[)", text)
                     if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
+
+
+def stub_lines(part: str, pieces: "List[Piece]") -> str:
+    """Return what stands for the names of a part that is left out, four in a line."""
+    names = [name for piece in pieces for name in piece.defines]
+    rows = [" = ".join(names[i:i + 4]) for i in range(0, len(names), 4)]
+    return "".join([f'\n{pieces[0].indent}{row} = left_out("{part}")' for row in rows])
 
 
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
@@ -8892,7 +8900,6 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
                       r"^# (mypy|pyright): .*\n", r"\2", text)
     if not {"save", "tools"}.issubset(parts):  # examples ask for both
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
-    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     return text.rstrip("\n") + "\n"
 
