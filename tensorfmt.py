@@ -2908,8 +2908,8 @@ class Tensor:
         keys = key if isinstance(key, tuple) else (key,)
         start, shape, strides = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
-            if isinstance(k, slice):
-                places = range(n)[k]
+            if k is Ellipsis or isinstance(k, slice):
+                places = range(n) if k is Ellipsis else range(n)[k]
                 shape.append(max(0, -((places.start - places.stop) // places.step)))
                 strides.append(stride * (places.step if shape[-1] > 1 else 1))
                 start += places.start * stride if shape[-1] else 0
@@ -2928,12 +2928,12 @@ class Tensor:
                       self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return an index or a slice for each axis, for those given and one `...`."""
+        """Return an index, a slice or, where it is whole, `...` for each axis."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
             raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        return keys[:at] + (slice(None),) * (self.ndim - count) + keys[at + 1:]
+        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]  # no slice on boards
 
     def __len__(self) -> int:
         if not self.shape:
