@@ -8722,8 +8722,9 @@ class Piece:
                       if re.fullmatch(pattern, f"{title}.{name}")]
         self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        made_by = getattr(getattr(getattr(node, "value", None), "func", None), "id", "")
-        self.has_stub = self.is_code or made_by == "Schema"
+        value: Any = getattr(node, "value", None)
+        self.has_stub = self.is_code or (  # a Schema only explains
+            isinstance(value, ast.Call) and getattr(value.func, "id", "") == "Schema")
         outer = list(getattr(node, "decorator_list", ()))
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
