@@ -2928,12 +2928,12 @@ class Tensor:
                       self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return an index, a slice or, where it is whole, `...` for each axis."""
+        """Return a key for each axis; `...` is the whole of one, for boards cannot make slices."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
             raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
-        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]  # no slice on boards
+        return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]
 
     def __len__(self) -> int:
         if not self.shape:
