@@ -8902,6 +8902,7 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
     if not {"save", "tools"}.issubset(parts):  # examples ask for both
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
     return text.rstrip("\n") + "\n"
 
 
