@@ -346,7 +346,7 @@ def without_gc(function: Any) -> Any:
                 gc.enable()
         finally:
             gc.enable()  # again: Ctrl-C may have come before the other
-    return quick
+    return function if BOARD else quick  # a board collects when its memory is full
 
 
 # -- [2b] left out ---------------------------------------------------------------------------------
@@ -8403,31 +8403,24 @@ def link(offset: int) -> str:
 
 
 def page_layout(found: Explained) -> str:
-    """Return the drawn layout; in front of each row where it is in this file, if it is there."""
-    import re
-    lines = []
-    for line in doc_of(found.fmt).split("\n"):
-        label = re.match(r"(\S.{0,11}?)(?:  +| +(?==))", line)
-        at = place_of(label.group(1), found) if label else None
-        place = " " * 12 if at is None else link(at) + " " * (12 - len(f"0x{at:x}"))
-        lines.append(place + html_escape(line, MAX_LINE) if line else "")
-    return "\n".join(lines)
+    """Return the drawn layout; in front of each row where it is in this file, if it is there.
 
-
-def place_of(label: str, found: Explained) -> "Optional[int]":
-    """Return where a label of a drawn layout is in a file, or None.
-
-    It is an offset, `end-N`, or the name or the kind of a field: the first one is there, or, of
+    A row is an offset, `end-N`, or the name or the kind of a field: the first one is there, or, of
     an offset, its value says where.
     """
-    nbytes, at = found.source.nbytes, None
-    if label.isdigit():
-        at = int(label)
-    elif label[:4] == "end-" and label[4:].isdigit():
-        at = nbytes - int(label[4:])
-    for field in [field for field in found.fields if label in (field.name, field.kind)][:1]:
-        at = field.value if "offset" in label else field.offset
-    return at if at is not None and 0 <= at < nbytes else None
+    import re
+    lines, nbytes, places = [], found.source.nbytes, {}  # type: List[str], int, Facts
+    for field in reversed(found.fields):
+        places[field.kind] = field.offset
+        places[field.name] = field.value if "offset" in field.name else field.offset
+    for line in doc_of(found.fmt).split("\n"):
+        label = (re.findall(r"^(\S.{0,11}?)(?:  +| +(?==))", line) or [""])[0]
+        at = int(label) if label.isdigit() else places.get(label, -1)
+        if re.match(r"end-\d+$", label):
+            at = nbytes - int(label[4:])
+        place = link(at) + " " * (12 - len(f"0x{at:x}")) if 0 <= at < nbytes else " " * 12
+        lines.append(place + html_escape(line, MAX_LINE) if line else "")
+    return "\n".join(lines)
 
 
 def page_tensors(data: "List[Field]") -> str:
@@ -8525,8 +8518,9 @@ class Piece:
                       if re.fullmatch(pattern, f"{title}.{name}")]
         self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        made_by = getattr(getattr(getattr(node, "value", None), "func", None), "id", "")
-        self.has_stub = self.is_code or made_by == "Schema"
+        value: Any = getattr(node, "value", None)
+        self.has_stub = self.is_code or (  # a Schema only explains
+            isinstance(value, ast.Call) and getattr(value.func, "id", "") == "Schema")
         outer = list(getattr(node, "decorator_list", ()))
         self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
@@ -8625,31 +8619,39 @@ def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any, others: Any) -> A
 
 
 def cut_text(text: str, pieces: "List[Piece]", kept: Any, documented: Any) -> str:
-    """Return the lines of what is kept; for each name that is left out and called, one line.
+    """Return the lines of what is kept; for what is left out and named, lines that stand for it.
 
     `documented`: the names whose docstrings stay, of functions; None: all do.
     """
     import re
     lines: Any = dict(enumerate(text.split("\n"), 1))
-    place, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
-    lines[place] += "\n\n"
-    for piece in [member for one in pieces for member in one.members] + pieces:
-        lacks = kept.get(piece, "")
-        gone = range(0)
-        if piece not in kept or lacks and piece.has_stub:
-            gone = range(piece.first, piece.last + 1)
-        elif documented is not None and not piece.is_called(documented):
-            gone = piece.doc
-        for at in gone:
-            lines.pop(at, None)
-        stub = f'{piece.indent}{"".join(piece.defines)} = left_out("{lacks}")'
-        if lacks and piece.has_stub and piece.indent:
-            lines[piece.last] = stub
-        elif lacks and piece.has_stub:
-            lines[place] += "\n" + stub
+    home, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
+    lines[home] += "\n\n"
+    for group in [pieces] + [piece.members for piece in pieces]:
+        stubs: "Dict[str, List[Piece]]" = {}  # by the part that they are of
+        for piece in group:
+            lacks, gone = kept.get(piece, ""), range(0)
+            if lacks and piece.has_stub:
+                stubs.setdefault(lacks, []).append(piece)
+            if piece not in kept or lacks and piece.has_stub:
+                gone = range(piece.first, piece.last + 1)
+            elif documented is not None and not piece.is_called(documented):
+                gone = piece.doc
+            for at in gone:
+                lines.pop(at, None)
+        for part, found in stubs.items():
+            at = home if group is pieces else found[0].first
+            lines[at] = (lines.get(at, "") + stub_lines(part, found)).lstrip("\n")
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
     return "".join([section for section in re.split(r"(?m)^(?=# -- \[)", text)
                     if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
+
+
+def stub_lines(part: str, pieces: "List[Piece]") -> str:
+    """Return what stands for the names of a part that is left out, four in a line."""
+    names = [name for piece in pieces for name in piece.defines]
+    rows = [" = ".join(names[i:i + 4]) for i in range(0, len(names), 4)]
+    return "".join([f'\n{pieces[0].indent}{row} = left_out("{part}")' for row in rows])
 
 
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
@@ -8695,8 +8697,8 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
                       r"^# (mypy|pyright): .*\n", r"\2", text)
     if not {"save", "tools"}.issubset(parts):  # examples ask for both
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
-    text = re.sub(r"( = left_out\(.*\n)\n+(?= +\w+ = left_out)", r"\1", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
+    text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
     return text.rstrip("\n") + "\n"
 
 

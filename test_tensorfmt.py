@@ -6332,6 +6332,9 @@ class ReadmeTest(FolderCase):
         for name, number, unit in limits:
             wanted = int(number.replace(",", "")) << " KMG".index(unit or " ") * 10
             self.assertEqual(getattr(tensorfmt, name), wanted, name)
+        table = text[text.index("| part | "):text.index("| copy | ")]
+        parts = ", ".join(re.findall(r"(?m)^\| (`.*?) \| ", table)).split(", ")
+        self.assertEqual(sorted(parts), sorted(["`%s`" % part for part in tensorfmt.COPY_PARTS]))
 
     def test_readers(self):
         """Each reads the file of its format, and is that of the tiny reader."""

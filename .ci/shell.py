@@ -506,23 +506,13 @@ class CommandTest(Commands):
         self.assertNotIn("--cast", self.says(1, ": --exclude NAME\n", "convert", "c64", "c64.bpk"))
 
     def test_losses_of_casts_are_told_apart(self):
-        """(values, to, exact, how many became infinite, NaN)"""
-        for values, new, exact, infinite, nan in (
-                ([1e6, 1.0, 0.1], "float16", False, 1, 0),
-                ([1000.0, 1.0], "float8_e4m3fn", False, 0, 1),
-                ([1.5, INF, NAN], "float16", True, 0, 0),
-                ([INF, 0.1], "float8_e4m3fn", False, 0, 1), ([0.1], "float16", False, 0, 0),
-                ([3.4e38, 1.0], "bfloat16", False, 1, 0),
-                ([-1e6] * 5000 + [1.0], "float16", False, 5000, 0)):
-            tensorfmt.save("c.safetensors", {"w": tensor(values, "float32")})
-            found = self.json("convert", "c.safetensors", "d.safetensors", "--cast",
-                              "float32=" + new)
-            self.assertEqual((found["cast"], found["lost"]), (
-                [["w", "float32", new, exact]], [["w", infinite, nan]] * (infinite + nan > 0)))
         tensorfmt.save("c.zt", {"i": tensor([70000, 1]), "f": tensor([1e300, -1e300, 0.1, NAN])})
         self.expect(("convert c.zt d.zt --cast int64=float16,float64=float16", 0,
                      "cast: 'i' int64 -> float16 (rounded; 1 value became infinite)\n",
                      "cast: 'f' float64 -> float16 (rounded; 2 values became infinite)\n"))
+        found = self.json("convert", "c.zt", "d.zt", "--cast", "int64=float16,float64=float32")
+        self.assertEqual(found["cast"][0], ["i", "int64", "float16", False])
+        self.assertEqual(found["lost"], [["i", 1, 0], ["f", 2, 0]])
 
     def test_a_foreign_dtype_is_quoted(self):
         for name, size, notes in ("float32", 2, 1), ("C64", 1, 0), ("f32", 2, 1), ("FLOAT", 2, 1):
