@@ -2117,6 +2117,8 @@ def json_problem(value: Any, depth: int) -> "Optional[str]":
     """Return why JSON cannot hold a value and give it back, or None."""
     if depth < 0:
         return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
+    if isinstance(value, int) and value.bit_length() > 14000:
+        return "an integer of more digits than Python writes"
     if isinstance(value, dict):
         for key in value:
             if not is_text(key):
@@ -3595,167 +3597,6 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
             error.offset = ([0] + [begin for begin in places if begin is not None])[-1]
 
 
-# -- [7e] Format -----------------------------------------------------------------------------------
-
-
-class Format:
-    """What every format says; its docstring draws the layout. FORMATS has one object of each.
-
-    >>> [fmt.NAME for fmt in FORMATS if "bfloat16" not in fmt.DTYPES]
-    ['mag', 'primitiv', 'tensorbuffers']
-    """
-
-    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
-    TITLE = ""  # as a person calls it
-    SUFFIXES: "Tuple[str, ...]" = ()
-    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused by name -> what they are
-    DTYPES: Any = ()  # that it can hold
-    HOLDS = ""  # what besides tensors
-    OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save takes
-    TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # Tensor.attrs that save takes; None: any
-    DTYPE_ATTRS: "Tuple[str, ...]" = ()  # those of them that describe the dtype
-    VERSION = ""  # the option version= of save that asks for this generation
-    MAX_RANK = 1 << 31  # dimensions of a tensor
-    DIM_BITS = 64  # that a dimension may have
-    ALIGN = 1  # tensors begin at multiples of it, with padding between
-    PAD_END: "Tuple[str, ...]" = ()  # after what the file may end with padding: "structure", "data"
-    TEXT_METADATA = False  # its metadata are any text to text
-    INDEX_FIRST = False  # what says where a tensor is stands in front of it: load(partial=True)
-    SPARSE = False  # can it hold sparse tensors?
-    SORTED = False  # is the index sorted? then a File is saved in the order of its data
-    READ_ONLY = ""  # why it is never written
-
-    def detect(self, head: bytes) -> bool:
-        """Return whether a file that begins so is of this format, of any generation."""
-        return bool([magic for magic in self.MAGICS + tuple(self.REFUSED)
-                     if head[:len(magic)] == magic])
-
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        """Return (attrs, metadata) of a file, and add its tensors; no byte of them is read."""
-        raise NotImplementedError
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        """Return the bytes of a file in blocks; what it cannot hold is a ValueError before."""
-        raise NotImplementedError
-
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        """Return (nbytes, byte) of what is padding at the beginning of a gap.
-
-        `before`, `after`: what the gap lies between, "structure", "data" or "end" (of the file).
-        """
-        if after != "data" and not (after == "end" and before in self.PAD_END):
-            return 0, 0
-        return min(stop - start, -start % self.ALIGN), 0
-
-    def checksums(self, item: Tensor) -> Any:
-        """Yield (label, Tensor, digest) of each checksum of a tensor, or of its components."""
-        return iter(())
-
-    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
-        """Return (status, text): has this Tensor of checksums() its digest?"""
-        raise NotImplementedError
-
-    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
-        """Return (position, why) of a byte that no value has, or None."""
-        return None
-
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
-        """Yield which rules of the canonical form a file does not keep."""
-        return iter(())
-
-    # What write() needs
-
-    def native_attrs(self, item: Tensor) -> Facts:
-        """Return the attrs that count here: those of this format, or what a user gave."""
-        if item.format == self.NAME:
-            return item.attrs if item._attrs else {}
-        return item.custom if item.format is None and item._custom else {}
-
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether a tensor of a dtype unknown here can be written as it is stored."""
-        own = self.native_attrs(item)
-        return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
-
-    def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
-        """Return an option of save, else the attr of this name, else the default."""
-        value = attrs.get(key) if options.get(key) is None else options[key]
-        return default if value is None else value
-
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
-        """Return why the metadata cannot hold this, or None."""
-        if not self.TEXT_METADATA:
-            return "there is no place for metadata"
-        return None if is_text(key) and is_text(value) else f"{self.TITLE} holds text to text"
-
-    def no_metadata(self, options: Facts) -> "Optional[str]":
-        """Return why a file with these options and attrs has no place for metadata, or None."""
-        return None
-
-    def stored_number(self, value: Any) -> Any:
-        """Return a value of the metadata as it is read again."""
-        return value
-
-    def name_problem(self, name: str) -> "Optional[str]":
-        """Return why a tensor cannot have this name, or None."""
-        return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
-
-    def tensor_problems(self, item: Tensor) -> Any:
-        """Yield why a tensor cannot be written, but for its name and attrs."""
-        if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
-            yield "sparse; .todense() or convert(dense=True)"
-        if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
-            held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
-            way = "" if "casts" in WITHOUT else dtype_remedy(self, str(item.dtype))
-            yield item.unreadable or held + way
-        if item.ndim > self.MAX_RANK:
-            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
-        if [n for n in item.shape if n >> self.DIM_BITS]:
-            yield f"a dimension over 2**{self.DIM_BITS}-1"
-
-    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
-        """Return (tensor name, why) of what cannot be written, by the rules for all formats.
-
-        ValueError for metadata that cannot.
-        """
-        rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
-        texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
-                 for key, why in rows if why]
-        if texts:
-            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
-                             % (self.TITLE, ", ".join(texts)))
-        found = []
-        for name, item in items:
-            found += [(name, why) for why in self.tensor_problems(item)]
-            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
-                found += [(name, f"attribute {short_repr(key)} is not known here")
-                          for key in item.custom if key not in self.TENSOR_ATTRS]
-            why = self.name_problem(name)
-            found += [(name, why)] if why else []
-        return found
-
-    def raise_problems(self, problems: Any) -> None:
-        """Raise ValueError if there are problems; several: a line for each."""
-        lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
-        lines += [f"tensor {safe_repr(name)}: {text}" for name, text in problems]
-        if lines:
-            raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
-
-    @staticmethod
-    def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
-        """Yield a file: the head, each tensor at its start, zeros between, the tail."""
-        yield head
-        at = len(head)
-        for (_, item), start in zip(items, starts):
-            if start > at:
-                yield bytes(start - at)
-            yield from item.iter_stored() if item.unreadable else item.iter_bytes()
-            at = start + item.nbytes
-        yield bytes(end - at) + tail
-
-
 # -- [7d] sparse -----------------------------------------------------------------------------------
 
 INDEX_TYPES = ("uint64", "uint32")
@@ -3976,6 +3817,167 @@ def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
     indptr, indices = components["indptr"].data, components["indices"].data
     return [i * shape[1] + column for i in range(shape[0])
             for column in indices[indptr[i]:indptr[i + 1]]]
+
+
+# -- [7e] Format -----------------------------------------------------------------------------------
+
+
+class Format:
+    """What every format says; its docstring draws the layout. FORMATS has one object of each.
+
+    >>> [fmt.NAME for fmt in FORMATS if "bfloat16" not in fmt.DTYPES]
+    ['mag', 'primitiv', 'tensorbuffers']
+    """
+
+    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
+    TITLE = ""  # as a person calls it
+    SUFFIXES: "Tuple[str, ...]" = ()
+    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused by name -> what they are
+    DTYPES: Any = ()  # that it can hold
+    HOLDS = ""  # what besides tensors
+    OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
+    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save takes
+    TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # Tensor.attrs that save takes; None: any
+    DTYPE_ATTRS: "Tuple[str, ...]" = ()  # those of them that describe the dtype
+    VERSION = ""  # the option version= of save that asks for this generation
+    MAX_RANK = 1 << 31  # dimensions of a tensor
+    DIM_BITS = 64  # that a dimension may have
+    ALIGN = 1  # tensors begin at multiples of it, with padding between
+    PAD_END: "Tuple[str, ...]" = ()  # after what the file may end with padding: "structure", "data"
+    TEXT_METADATA = False  # its metadata are any text to text
+    INDEX_FIRST = False  # what says where a tensor is stands in front of it: load(partial=True)
+    SPARSE = False  # can it hold sparse tensors?
+    SORTED = False  # is the index sorted? then a File is saved in the order of its data
+    READ_ONLY = ""  # why it is never written
+
+    def detect(self, head: bytes) -> bool:
+        """Return whether a file that begins so is of this format, of any generation."""
+        return bool([magic for magic in self.MAGICS + tuple(self.REFUSED)
+                     if head[:len(magic)] == magic])
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        """Return (attrs, metadata) of a file, and add its tensors; no byte of them is read."""
+        raise NotImplementedError
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        """Return the bytes of a file in blocks; what it cannot hold is a ValueError before."""
+        raise NotImplementedError
+
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        """Return (nbytes, byte) of what is padding at the beginning of a gap.
+
+        `before`, `after`: what the gap lies between, "structure", "data" or "end" (of the file).
+        """
+        if after != "data" and not (after == "end" and before in self.PAD_END):
+            return 0, 0
+        return min(stop - start, -start % self.ALIGN), 0
+
+    def checksums(self, item: Tensor) -> Any:
+        """Yield (label, Tensor, digest) of each checksum of a tensor, or of its components."""
+        return iter(())
+
+    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
+        """Return (status, text): has this Tensor of checksums() its digest?"""
+        raise NotImplementedError
+
+    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
+        """Return (position, why) of a byte that no value has, or None."""
+        return None
+
+    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+        """Yield which rules of the canonical form a file does not keep."""
+        return iter(())
+
+    # What write() needs
+
+    def native_attrs(self, item: Tensor) -> Facts:
+        """Return the attrs that count here: those of this format, or what a user gave."""
+        if item.format == self.NAME:
+            return item.attrs if item._attrs else {}
+        return item.custom if item.format is None and item._custom else {}
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        """Return whether a tensor of a dtype unknown here can be written as it is stored."""
+        own = self.native_attrs(item)
+        return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
+
+    def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
+        """Return an option of save, else the attr of this name, else the default."""
+        value = attrs.get(key) if options.get(key) is None else options[key]
+        return default if value is None else value
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        """Return why the metadata cannot hold this, or None."""
+        if not self.TEXT_METADATA:
+            return "there is no place for metadata"
+        return None if is_text(key) and is_text(value) else f"{self.TITLE} holds text to text"
+
+    def no_metadata(self, options: Facts) -> "Optional[str]":
+        """Return why a file with these options and attrs has no place for metadata, or None."""
+        return None
+
+    def stored_number(self, value: Any) -> Any:
+        """Return a value of the metadata as it is read again."""
+        return value
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        """Return why a tensor cannot have this name, or None."""
+        return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        """Yield why a tensor cannot be written, but for its name and attrs."""
+        if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
+            yield "sparse; .todense() or convert(dense=True)"
+        if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
+            held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
+            way = "" if "casts" in WITHOUT else dtype_remedy(self, str(item.dtype))
+            yield item.unreadable or held + way
+        if item.ndim > self.MAX_RANK:
+            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
+        if [n for n in item.shape if n >> self.DIM_BITS]:
+            yield f"a dimension over 2**{self.DIM_BITS}-1"
+
+    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
+        """Return (tensor name, why) of what cannot be written, by the rules for all formats.
+
+        ValueError for metadata that cannot.
+        """
+        rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
+        texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
+                 for key, why in rows if why]
+        if texts:
+            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
+                             % (self.TITLE, ", ".join(texts)))
+        found = []
+        for name, item in items:
+            found += [(name, why) for why in self.tensor_problems(item)]
+            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
+                found += [(name, f"attribute {short_repr(key)} is not known here")
+                          for key in item.custom if key not in self.TENSOR_ATTRS]
+            why = self.name_problem(name)
+            found += [(name, why)] if why else []
+        return found
+
+    def raise_problems(self, problems: Any) -> None:
+        """Raise ValueError if there are problems; several: a line for each."""
+        lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
+        lines += [f"tensor {safe_repr(name)}: {text}" for name, text in problems]
+        if lines:
+            raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
+
+    @staticmethod
+    def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
+        """Yield a file: the head, each tensor at its start, zeros between, the tail."""
+        yield head
+        at = len(head)
+        for (_, item), start in zip(items, starts):
+            if start > at:
+                yield bytes(start - at)
+            yield from item.iter_stored() if item.unreadable else item.iter_bytes()
+            at = start + item.nbytes
+        yield bytes(end - at) + tail
 
 
 # -- [8a] mag --------------------------------------------------------------------------------------
@@ -6981,6 +6983,48 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 
 
 # -- [10a] work ------------------------------------------------------------------------------------
+#
+# A small file can name the same bytes for many tensors: what it may make us do has a limit.
+
+MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
+
+
+def work_of(item: Any, cast: bool, dense: bool) -> int:
+    """Return the bytes that a tensor may be when it is read, hashed, decoded and written."""
+    nbytes: int = sum([stored for _, stored, _ in item.ranges()])
+    if dense or not isinstance(item, Sparse):
+        nbytes = max(item.nbytes, nbytes)
+    if cast and item.dtype == "qfloat":
+        nbytes += 4 * item.size
+    for role, part in item.stored_parts().items():
+        if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
+            nbytes += 8 * part.stored_nbytes + (part.nbytes if role else 0)
+    return nbytes
+
+
+def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
+    """Raise ValueError where a file makes us do far more than it is: bytes named many times.
+
+    `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
+    """
+    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
+    for item in [getattr(item, "_base", item) for _, item in items]:
+        if item.source.has_offsets:
+            files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
+    for nbytes, named in files.values():
+        tensors, work, reach = list(named.values()), {}, 0
+        for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
+                                      for start, size, _ in item.ranges()]):
+            if (start < reach or start == stop) and i not in work:  # bytes of another, or none
+                work[i] = work_of(tensors[i], cast, dense)
+            reach = max(reach, stop)
+        total = sum(work.values()) - max(work.values(), default=0)
+        if total > MAX_COPIES * nbytes:
+            raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, for "
+                             f"{total}; MAX_COPIES = {MAX_COPIES}")
+
+
+# -- [10b] save ------------------------------------------------------------------------------------
 
 
 def in_order(tensors: Any, names: Any = None) -> Items:
@@ -8761,9 +8805,8 @@ def write_text(path: str, text: str, summary: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Print a value as JSON; of a list an item in each line."""
-    print("[" + ",\n ".join(map(to_json, value)) + "]" if isinstance(value, list)
-          else to_json(value))
+    """Print a value as JSON, in one line."""
+    print("[" + ", ".join(map(to_json, value)) + "]" if isinstance(value, list) else to_json(value))
 
 
 def table(rows: Any, kinds: Any = (), column: int = 0) -> None:

@@ -13,7 +13,7 @@ import tensorfmt
 from test_tensorfmt import (
     burnpack, COO, CSR, dumps, F32, flat_file, INF, mag300, make_burnpack, Map, NAN,
     odd_record, of_chosen, one2, one_burnpack, part2, primitiv, QUANTIZED, record,
-    safetensors, scheme, spans, spec_mag, tensor, tohex, U32, unhex,
+    safetensors, scheme, spans, spec_mag, tensor, tohex, unhex,
     zt2, zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor, ztensor_raw)
 
 # -- [1] generations ----------------------------------------------------------------------------
