@@ -12,7 +12,7 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [1] platform           what this Python has; helpers
     [1b] formats           one row for each: what it holds, options, limits
     [2] goldens            small files of the real writers, and what they hold
-    [3] codecs             CBOR, MessagePack, FlatBuffers, CRC-32C, zstd frames, the hash of names
+    [3] codecs             CBOR, MessagePack, FlatBuffers, JSON, CRC-32C, zstd frames
     [4] reading            goldens from every source; pickling; streams, pipes, workers
     [5] round trips        every format x dtype x shape x byte order, bit by bit
     [6] Tensor             indexing, casts, views, other libraries' protocols
@@ -28,7 +28,7 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [12] the file itself   contents, imports, sections that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
     [14] README            every example is run; the tiny reader's functions stand there
-    [15] parsers           FlatBuffers, parts of tensors, arrays
+    [15] parts             parts of tensors, arrays, digests
     [16] trust             what a file must not do to who looks at it
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
@@ -768,6 +768,8 @@ CBOR = (  # RFC 8949, appendix A: what is decoded and encoded
     ("f97e00", NAN), ("f9fc00", -INF), ("f4", False), ("f5", True), ("f6", None), ("40", b""),
     ("4401020304", b"\x01\x02\x03\x04"), ("60", ""), ("6161", "a"), ("6449455446", "IETF"),
     ("62225c", "\"\\"), ("62c3bc", "\u00fc"), ("63e6b0b4", "\u6c34"), ("64f0908591", "\U00010151"),
+    ("e0", tensorfmt.Simple((0,))), ("f820", tensorfmt.Simple((32,))),
+    ("a1f26161", {tensorfmt.Simple((18,)): "a"}), ("c249800000000000000000", 1 << 71),
     ("80", []), ("83010203", [1, 2, 3]), ("8301820203820405", [1, [2, 3], [4, 5]]),
     ("98190102030405060708090a0b0c0d0e0f101112131415161718181819", list(range(1, 26))),
     ("c249010000000000000000", 1 << 64), ("c349010000000000000000", -(1 << 64) - 1),
@@ -788,7 +790,8 @@ CBOR_READ = (  # what is only decoded: longer forms, tags, indefinite lengths
     ("83019f0203ff820405", [1, [2, 3], [4, 5]]),
     ("9f0102030405060708090a0b0c0d0e0f101112131415161718181819ff", list(range(1, 26))),
     ("bf61610161629f0203ffff", {"a": 1, "b": [2, 3]}), ("826161bf61626163ff", ["a", {"b": "c"}]),
-    ("bf6346756ef563416d7421ff", {"Fun": True, "Amt": -2}))
+    ("bf6346756ef563416d7421ff", {"Fun": True, "Amt": -2}),
+    ("7f606161ff", "a"), ("a30000f97e00010102", {0: 0, NAN: 1, 1: 2}))  # these are not of the RFC
 CBOR_BAD = """
     18 19 1a 1b 1901 1a0102 1b01020304050607 38 58 78 98 9a01ff00 b8 d8 f8 f900 fa0000 fb000000
     41 61 5affffffff00 5bffffffffffffffff010203 7affffffff00 7b7fffffffffffffff010203 81
@@ -798,7 +801,15 @@ CBOR_BAD = """
     5fe0ff 7f4100ff 5f5f4100ffff 7f7f6100ffff ff 81ff 8200ff a1ff a1ff00 a100ff a20000ff 9f81ff
     9f829f819f9fffffffff bf00ff bf000000ff 0000 62c328 63eda080 62c080 7f61c361a9ff a201020103
     a18001 a1a000 a2f60001f600 5f58 7f7801 5f5803aabb 1c00000000000000000000000000000000
-    df00000000000000000000000000000000 df00 5f5c00ff a1f97e0001f97e0002""".split()
+    df00000000000000000000000000000000 df00 5f5c00ff a1f97e0001f97e0002 8261616261""".split()
+REFUSED_VALUES = (  # what cannot be encoded
+    (tensorfmt.cbor_dumps, ["\ud800"], ValueError, "is not Unicode text"),
+    (tensorfmt.cbor_dumps, ["\udfff"], ValueError, "is not Unicode text"),
+    (tensorfmt.cbor_dumps, [object()], TypeError, "CBOR cannot hold object"),
+    (tensorfmt.cbor_dumps, {(1, 2): 3}, TypeError, "CBOR cannot hold tuple as a map key"),
+    (tensorfmt.msgpack_dumps, 1 << 64, ValueError, "does not fit 64 bits"),
+    (tensorfmt.msgpack_dumps, -(1 << 63) - 1, ValueError, "does not fit 64 bits"),
+    (tensorfmt.msgpack_dumps, object(), ValueError, "MessagePack cannot hold object"))
 
 SMALL_GOLDENS = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv
     param_3x2x2_stat.primitiv model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk
@@ -823,15 +834,11 @@ MSGPACK = (  # shortest forms, decoded and encoded
     ("8f" + "".join(["%02x00" % i for i in range(15)]), dict([(i, 0) for i in range(15)])),
     ("9190", [[]]), ("9180", [{}]), ("81a16180", {"a": {}}), ("81a16190", {"a": []}),
     ("9292010293c0a1789100", [[1, 2], [None, "x", [0]]]))
-MSGPACK_READ = (  # longer forms, float32 and ext: decoded only
-    ("cf7fffffffffffffff", (1 << 63) - 1), ("ca00000000", 0.0), ("ca3f000000", 0.5),
-    ("ca7f800000", INF), ("ca7fc00000", NAN), ("cabf800000", -1.0), ("cb7ff8000000000000", NAN),
-    ("d900", ""), ("da0000", ""), ("db00000000", ""), ("d90161", "a"), ("c50000", b""),
-    ("c600000000", b""), ("dc0000", []), ("dd00000000", []), ("dc0001c3", [True]),
-    ("dd0000000190", [[]]), ("dc0001dc0000", [[]]), ("dd00000001dd00000000", [[]]),
-    ("de0001a161de0000", {"a": {}}), ("de0000", {}), ("df00000000", {}), ("de0001a16101", {"a": 1}),
+MSGPACK_READ = (  # longer forms, which test_longer_forms makes, are not here: float32 and ext
+    ("ca00000000", 0.0), ("ca3f000000", 0.5), ("ca7f800000", INF), ("ca7fc00000", NAN),
+    ("cabf800000", -1.0), ("cb7ff8000000000000", NAN), ("dd00000001dd00000000", [[]]),
     ("df00000001a161df00000000", {"a": {}}),
-    ("de0010" + "".join(["cc%02x90" % i for i in range(16)]), dict([(i, []) for i in range(16)])),
+    ("830000cb7ff8000000000000010102", {0: 0, NAN: 1, 1: 2}),
     ("d40110", (1, b"\x10")), ("d4ff00", (-1, b"\0")), ("d5021112", (2, b"\x11\x12")),
     ("d603" + "21" * 4, (3, b"!" * 4)), ("d704" + "21" * 8, (4, b"!" * 8)),
     ("d880" + "21" * 16, (-128, b"!" * 16)), ("c70005", (5, b"")), ("c703062a2a2a", (6, b"***")),
@@ -844,25 +851,24 @@ UINT32S = (  # the typed form: what primitiv writes
     (0, "ce00000000"), (1, "ce00000001"), (0xFFFFFFFF, "ceffffffff"), (0.5, "ca3f000000"),
     (INF, "ca7f800000"), (0.1, "ca3dcccccd"), ([7], "91ce00000007"), ("a", "a161"))
 NANS = """f9fe00 f97e01 f97c01 fa7fc00001 faffe00001 fa7fa00001 fb7ff8000000000001
-    fbfff0000000000001""".split()  # in CBOR
-CODECS = (  # functions, what goes both ways, what is only decoded
-    (tensorfmt.cbor_loads, tensorfmt.cbor_dumps, CBOR, CBOR_READ),
-    (tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps, MSGPACK, MSGPACK_READ))
+    fbfff0000000000001""".split()  # in CBOR, which has one NaN when it is written
+CODECS = (  # functions, what goes both ways, what is only decoded, what is not well-formed
+    (tensorfmt.cbor_loads, tensorfmt.cbor_dumps, CBOR, CBOR_READ, CBOR_BAD),
+    (tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps, MSGPACK, MSGPACK_READ, MSGPACK_BAD))
+FORMS = (  # type, its name, its first code, how struct packs a length or number after each code
+    (bytes, "bin", 0xC4, "BHI"), (str, "str", 0xD9, "BHI"), (list, "array", 0xDC, "HI"),
+    (dict, "map", 0xDE, "HI"), ((int, float), "", 0xCA, "fdBHIQbhiq"))
 
-# The values of kawanet/msgpack-test-suite at 1b75b285 (without its times), which a test writes in
-# every form there is.
-SUITE = (
-    0, 1, 127, 128, 255, 256, 65535, 65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, -1, -32, -33,
-    -128, -256, -32768, -65536, -(1 << 31), 0.5, -0.5, 1 << 32, -(1 << 32), 1 << 48, -(1 << 48),
-    (1 << 63) - 1, 1 - (1 << 63), 1 << 63, -(1 << 63), (1 << 64) - 1, b"", b"\1", b"\0\xff", "",
-    "a", "1234567890" * 3 + "1", "1234567890" * 3 + "12", "\u3072\u3089\u304c\u306a", "\u2764",
-    "\u041a\u0438\u0440\u0438\u043b\u043b\u0438\u0446\u0430", "\u6c49\u5b57", "\u6f22\u5b57",
-    "\ud55c\uae00", "\U0001f37a", [], [1], ["a"], list(range(1, 16)), list(range(1, 17)), {},
-    {"a": 1}, {"a": "A"}, [[]], [{}], {"a": {}}, {"a": []})
-FORMS = (  # type, its first code, how struct packs a length or number behind each code
-    (bytes, 0xC4, "BHI"), (str, 0xD9, "BHI"), (list, 0xDC, "HI"), (dict, 0xDE, "HI"),
-    ((int, float), 0xCA, "fdBHIQbhiq"))
-
+JSON_ROWS = (  # text, where the error is (or the repr of the value); the same with nan=True
+    ("-0", "-0.0", "0"), ("1" + "0" * 20, "1" + "0" * 20, "1" + "0" * 20), ("1e400", 0, "inf"),
+    ("[NaN,-Infinity]", 1, "[nan, -inf]"), ("9" * 4301, 0, 0), ("", 0, 0), ("[", 1, 1),
+    ('{"a"', 4, 4), ('{"a":1', 6, 6), ("[1,]", 3, 3), ('{"a":1,}', 7, 7), ("{1:2}", 1, 1),
+    ("[1 2]", 3, 3), ("[1}", 2, 2), ("]", 0, 0), ("01", 1, 1), ("+1", 0, 0), ("-", 0, 0),
+    ("1.", 1, 1), (".5", 0, 0), ("nul", 0, 0), ("truex", 4, 4), ("'a'", 0, 0), ('["\\x"]', 1, 1),
+    ('["\\u12g4"]', 1, 1), ('["a\n"]', 1, 1), ('["\\udc00"]', 1, "['\\udc00']"),
+    ('["\\ud800\\\\\\udc00"]', 1, "['\\ud800\\\\\\udc00']"), ('"' + "\\n" * 150, 0, 0),
+    ('["\\ud800x\\udc00"]', 1, "['\\ud800x\\udc00']"), ('{"a":{"b":1,"\\u0062":2}}', 12, 12),
+    ("\ufeff1", 0, 0), ("1\0", 1, 1), ("[[[[]]]]", 3, 3), ("{}{}", 2, 2), ("1 // 2", 2, 2))
 CRC32C = (  # bytes, CRC-32C
     (b"", 0), (b"a", 0xC1D04330), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA),
     (b"\xff" * 32, 0x62A8AB43), (bytes(range(32)), 0x46DD794E),
@@ -898,13 +904,20 @@ def flat_read(data, rows):
         raise
 
 
-def flat_built(data):
-    """Return the FlatBuffer with a table that has a field for each byte of the data."""
+def damaged(data):
+    """Return bytes cut short at each place, and with each byte changed by one."""
+    return [data[:end] for end in range(len(data))] + [
+        patched(data, (at, "%02x" % (byte + step & 255))) for at, byte in enumerate(data)
+        for step in (1, 255)]
+
+
+def check_built(data):
+    """Build a FlatBuffer whose table has a field for each byte of the data, and read it."""
     flat, rows, values, codes = tensorfmt.FlatBuilder(), [], Map(), "bBhHiIqQfd?"
     inner = ("x", "d", 0, ""),
     for slot, byte in enumerate(data):
         name, kind, n = "f%d" % slot, byte & 15, byte >> 4
-        value, number = n & 7, codes[n % 10]
+        value = n & 7
         if kind == 11:
             value = flat.string("s" * n)
         elif kind == 12:
@@ -912,18 +925,15 @@ def flat_built(data):
         elif kind == 13:
             value = flat.table(inner, x=n)
         elif kind > 13:
-            value = flat.numbers(number, (1,) * slot)
-        rows.append((name, codes[kind] if kind < 11 else (
-            "string", ["string"], inner, [number], [number])[kind - 11], 1 if kind < 11 else None,
-            ""))
+            value = flat.numbers(codes[n % 10], (1,) * slot)
         values[name] = value
+        rows.append((name, codes[kind], 1, "") if kind < 11 else (name, (
+            "string", ["string"], inner, [codes[n % 10]], [codes[n % 10]])[kind - 11], None, ""))
     rows = tuple(rows)
-    data = flat.finish(flat.table(rows, **values))
-    found = tensorfmt.flat_loads(data, rows)
+    found = tensorfmt.flat_loads(flat.finish(flat.table(rows, **values)), rows)
     for name, code, _, _ in rows:
-        if isinstance(code, str) and code != "string":
+        if code in list(codes):
             assert found[name] == (values[name] > 0 if code == "?" else values[name])
-    return data
 
 
 HEADS = (  # of items, for each first byte
@@ -974,8 +984,7 @@ def changed_files():
 
 class CodecTest(TestCase):
     def test_both_ways(self):
-        self.assertEqual(len(CBOR) + len(CBOR_READ), 81)  # the whole appendix
-        for loads, pack, both, read_only in CODECS:
+        for loads, pack, both, read_only, bad in CODECS:
             if not chosen(loads.__name__.split("_")[0]):
                 continue
             for text, value in both + read_only:
@@ -986,48 +995,39 @@ class CodecTest(TestCase):
                         error_of(FormatError, loads, data[:end])
             for text, value in both:
                 self.assertEqual(tohex(pack(ordered(value))), text, (pack.__name__, text[:40]))
-        self.assertEqual(tensorfmt.cbor_loads(b"\x7f\x60\x61a\xff"), "a")  # an empty chunk
+            for number in list(range(-30, 30)) + [255, 256, -256, -257, 65535, 65536, -65537]:
+                for value in [number], {number: number}:
+                    self.assertSame(loads(pack(value)), value)
+            for text in bad:
+                if not CPYTHON and text in ("63eda080", "62c080"):  # its UTF-8 decoder is lax
+                    continue
+                with self.subTest(codec=loads.__name__, hex=text):
+                    error = error_of(FormatError, loads, unhex(text))
+                    self.assertTrue(0 <= error.offset <= len(text) // 2)
 
     @about("cbor", "msgpack")
     @full
     def test_nan_stays_nan(self):
-        """Of any payload; CBOR has one NaN when it is written."""
+        """Of any payload; in metadata with the payload that was read."""
         for text in NANS:
-            value = tensorfmt.cbor_loads(unhex(text))
-            self.assertSame(value, NAN)
-            self.assertEqual(tohex(tensorfmt.cbor_dumps(value)), "f97e00")
+            self.assertEqual(tensorfmt.cbor_dumps(tensorfmt.cbor_loads(unhex(text))),
+                             b"\xf9\x7e\0")
         for typed, text in ((False, "cb7ff0000000000001"), (True, "ca7fa00001"),
                             (True, "cb7ff0000000000001")):  # the rest is no infinity
-            value = tensorfmt.msgpack_loads(unhex(text))
-            self.assertSame(value, NAN)
-            again = tensorfmt.msgpack_dumps(value, typed=typed)
-            self.assertEqual(tohex(again[:1]), "ca" if typed else "cb")
+            again = tensorfmt.msgpack_dumps(tensorfmt.msgpack_loads(unhex(text)), typed=typed)
+            self.assertEqual(again[:1], b"\xca" if typed else b"\xcb")
             self.assertSame(tensorfmt.msgpack_loads(again), NAN)
         mag = spec_mag((45, "010000000000f07f"))
         self.assertEqual(dumps(load(mag), format="mag"), mag)
         data = golden("optim_sgd_set.primitiv").replace(unhex("ca3e800000"), unhex("ca7fa00001"))
-        again = dumps(load(data), format="primitiv")
-        at, = [i for i in range(len(data)) if again[i] != data[i]] or [0]  # it may become quiet
-        self.assertEqual(again.replace(unhex("ca7fe00001"), unhex("ca7fa00001")), data, at)
-
-    @about("cbor")
-    def test_cbor_not_well_formed(self):
-        for text in CBOR_BAD:
-            if not CPYTHON and text in ("63eda080", "62c080"):  # its UTF-8 decoder is lax
-                continue
-            with self.subTest(hex=text):
-                error = error_of(FormatError, tensorfmt.cbor_loads, unhex(text))
-                self.assertTrue(0 <= error.offset <= len(text) // 2)
-        error_of(FormatError, tensorfmt.cbor_loads, unhex("8261616261"))  # cut, but seen before
-        for loads, text in ((tensorfmt.cbor_loads, "a30000f97e00010102"),
-                            (tensorfmt.msgpack_loads, "830000cb7ff8000000000000010102")):
-            self.assertEqual(len(loads(unhex(text))), 3)  # NaN is a key beside others
+        again = dumps(load(data), format="primitiv")  # it may become quiet
+        self.assertEqual(again.replace(unhex("ca7fe00001"), unhex("ca7fa00001")), data)
 
     @full
     def test_every_first_byte(self):
         import json
-        for codec, loads, pack in (("cbor", tensorfmt.cbor_loads, tensorfmt.cbor_dumps),
-                                   ("msgpack", tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps)):
+        for loads, pack, _, _, _ in CODECS:
+            codec = loads.__name__.split("_")[0]
             for data in headed(codec) if chosen(codec) else ():
                 found = outcome(loads, data)
                 with Changed(tensorfmt, "BOARD", True):
@@ -1039,169 +1039,113 @@ class CodecTest(TestCase):
                 if "(at 0x" not in outcome(self.json_loads, data, **rules):
                     self.assertEqual(self.json_loads(data, **rules), json.loads(data.decode()))
 
-    @staticmethod
-    def json_loads(data, **rules):
-        return tensorfmt.Json(data, **rules).read()[0]
-
     @about("flat", "zstd")
     @full
     def test_every_changed_byte(self):
-        flat = flat_example()
-        for data in [flat[:end] for end in range(len(flat) + 1)] + [
-                patched(flat, (at, "%02x" % (byte + step & 255))) for at, byte in enumerate(flat)
-                for step in (1, 255)]:
+        for data in damaged(flat_example()):
             outcome(lambda data: tensorfmt.flat_loads(data, FLAT_ROWS), data)
         for head in ("2400", "640000", "c7" + "00" * 13):
-            data = unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
-                         + "502a4d18 02000000 6162")
-            for changed in [data[:end] for end in range(len(data))] + [
-                    patched(data, (at, "%02x" % (byte + step & 255)))
-                    for at, byte in enumerate(data) for step in (1, 255)]:
+            for data in damaged(unhex("28b52ffd" + head + "180000 616263 030000 41 00000000"
+                                      + "502a4d18 02000000 6162")):
                 outcome(lambda data: tensorfmt.zstd_check(
-                    tensorfmt.Buffer(data), 0, len(data)), changed)
+                    tensorfmt.Buffer(data), 0, len(data)), data)
         for n in range(500):
-            flat_built(make_bytes(n & 7, n))
+            check_built(make_bytes(n & 7, n))
 
-    @full
-    def test_codecs_of_boards(self):
-        with Changed(tensorfmt, "BOARD", True):
-            self.test_crc32c()
-
-    @about("cbor", "flat")
-    def test_limits_of_heads_and_fields(self):
-        for number in list(range(-30, 30)) + [255, 256, -256, -257, 65535, 65536, -65536, -65537]:
-            for value in number, [number], {number: number}:
-                self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
-        data = unhex("0c000000 0600 0800 0400 0000 08000000 02000000")  # the last field ends it
-        self.assertEqual(dict(tensorfmt.flat_loads(data, (("x", "I", 0, ""),))), {"x": 2})
-        for end in (19, 18):
-            error_of(FormatError, tensorfmt.flat_loads, data[:end], (("x", "I", 0, ""),))
-        error_of(FormatError, tensorfmt.flat_loads, data, (("x", "Q", 0, ""),))
-
-    @about("cbor")
-    def test_cbor_nesting_is_bounded(self):
+    @about("cbor", "msgpack")
+    def test_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH if CPYTHON else 9  # boards stop before
-        for head, tail in ((b"\x81", b""), (b"\xc6", b""), (b"\x9f", b"\xff" * deep),
-                           (b"\xa1\0", b"")):
-            tensorfmt.cbor_loads(head * deep + b"\0" + tail)
+        for loads, head, tail in (
+                (tensorfmt.cbor_loads, b"\x81", b""), (tensorfmt.cbor_loads, b"\xc6", b""),
+                (tensorfmt.cbor_loads, b"\x9f", b"\xff" * deep),
+                (tensorfmt.cbor_loads, b"\xa1\0", b""), (tensorfmt.msgpack_loads, b"\x91", b"")):
+            loads(head * deep + b"\0" + tail)
             for count in (deep + 1, 100000) if CPYTHON else (100000,):
-                error = error_of(FormatError, tensorfmt.cbor_loads, head * count + b"\0")
+                error = error_of(FormatError, loads, head * count + b"\0")
                 self.assertIn("MAX_DEPTH" if CPYTHON else "nested deeper", error.what)
 
-    @about("cbor")
-    def test_cbor_encoder_options_and_refusals(self):
-        value = ordered([("bb", 1), ("a", {"c": 2})])
-        for options, wanted in (({}, "a262626201" "6161a1616302"),
-                                ({"sort": True}, "a26161a1616302" "62626201")):
-            self.assertEqual(tohex(tensorfmt.cbor_dumps(value, **options)), wanted)
-        for sort, wanted in (True, "a2616100" "1903e800"), ("bytes", "a21903e800" "616100"):
-            self.assertEqual(tohex(tensorfmt.cbor_dumps({1000: 0, "a": 0}, sort=sort)), wanted)
-        for lone in ("\ud800", "\udfff"):
-            self.refuses(["is not Unicode text"], tensorfmt.cbor_dumps, [lone])
-        for value in (1 << 71, -1 - (1 << 71), 1 << 64):
-            self.assertSame(tensorfmt.cbor_loads(tensorfmt.cbor_dumps(value)), value)
-        self.assertEqual(tohex(tensorfmt.cbor_dumps(1 << 71)), "c249800000000000000000")
-        for text, number in (("e0", 0), ("f820", 32), ("f863", 99)):
-            self.assertEqual(tohex(tensorfmt.cbor_dumps(tensorfmt.Simple((number,)))), text)
-            self.assertEqual(tensorfmt.cbor_loads(unhex(text)), tensorfmt.Simple((number,)))
+    @about("cbor", "msgpack")
+    def test_options_and_refusals_of_encoders(self):
+        for value, sort, text in (
+                ([("bb", 1), ("a", {"c": 2})], False, "a262626201" "6161a1616302"),
+                ([("bb", 1), ("a", {"c": 2})], True, "a26161a1616302" "62626201"),
+                ({1000: 0, "a": 0}, True, "a2616100" "1903e800"),
+                ({1000: 0, "a": 0}, "bytes", "a21903e800" "616100")):
+            value = ordered(value) if type(value) is list else value
+            self.assertEqual(tohex(tensorfmt.cbor_dumps(value, sort=sort)), text)
+        for value, text in UINT32S:
+            self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), text, value)
+        for wrong in (-1, 1 << 32, 3.5e38):
+            error_of(ValueError, tensorfmt.msgpack_dumps, wrong, typed=True)
+        for pack, value, error_class, words in REFUSED_VALUES:
+            self.assertIn(words, str(error_of(error_class, pack, value)))
+        self.refuses(["4294967296 does not fit 32 bits"], tensorfmt.msgpack_head, "bin", 1 << 32)
+        for text in ("8190c0", "8180c0"):  # keys that no dict takes
+            error_of(Unsupported, tensorfmt.msgpack_loads, unhex(text))
+        error_of(TypeError, tensorfmt.cbor_loads, 1)
         one = tensorfmt.Simple((99,))
         self.assertTrue(one != tensorfmt.Simple((98,)) and one != 99 and len(set([one, 99])) == 2)
-        error_of(TypeError, tensorfmt.cbor_dumps, [object()])
+
+    @about("cbor", "msgpack")
+    @full
+    def test_views_of_wide_elements(self):
+        from array import array
+        wide = memoryview(array("H", [1, 2]))
+        for loads, pack, _, _, _ in CODECS:
+            self.assertEqual(bytes(loads(pack(wide))), bytes(wide))
+
+    @about("msgpack")
+    def test_longer_forms(self):
+        """Every form of each value, as kawanet/msgpack-test-suite has it."""
+        for text, value in MSGPACK:
+            for _, name, base, codes in [row for row in FORMS if isinstance(value, row[0])]:
+                number, rest = value, b""
+                if name:
+                    number = len(value.encode() if name == "str" else value)
+                    rest = unhex(text)[len(tensorfmt.msgpack_head(name, number)):]
+                for i, code in enumerate(codes):
+                    try:
+                        head = struct.pack(">" + code, number)
+                    except Exception:  # struct.error, which boards do not have
+                        continue
+                    if struct.unpack(">" + code, head)[0] == number:
+                        found = tensorfmt.msgpack_loads(bytes([base + i]) + head + rest)
+                        self.assertTrue(found == value or same(found, value), text[:40])
 
     @about("json")
     @full
     def test_json(self):
         import json
-
-        def read(text, **rules):
-            return self.json_loads(text.encode(), **rules)
         for text in (" [1, -2.5e3,\t{\"a\\u0062\": null}]\r\n", "[[], {}, true, false, \"\"]", "0",
                      "[18446744073709551615, 1.7976931348623157e308]",
-                     '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude42 \u20ac\U0001f642\x7f"'):
-            self.assertSame(read(text), json.loads(text))
-            self.assertSame(read(text, nan=True), json.loads(text))
-            self.assertSame(self.json_loads(tensorfmt.json_dumps(json.loads(text))),
-                            json.loads(text))
-        for text, strict, python in (  # where the error is; or the value
-                ("-0", "-0.0", "0"), ("1" + "0" * 20, "1" + "0" * 20, "1" + "0" * 20),
-                ("1e400", 0, "inf"), ("[NaN,-Infinity]", 1, "[nan, -inf]"), ("9" * 4301, 0, 0),
-                ("", 0, 0), ("[", 1, 1), ('{"a"', 4, 4), ('{"a":1', 6, 6), ("[1,]", 3, 3),
-                ('{"a":1,}', 7, 7), ("{1:2}", 1, 1), ("[1 2]", 3, 3), ("[1}", 2, 2), ("]", 0, 0),
-                ("01", 1, 1), ("+1", 0, 0), ("-", 0, 0), ("1.", 1, 1), (".5", 0, 0), ("nul", 0, 0),
-                ("truex", 4, 4), ("'a'", 0, 0), ('["\\x"]', 1, 1), ('["\\u12g4"]', 1, 1),
-                ('["a\n"]', 1, 1), ('["\\udc00"]', 1, "['\\udc00']"), ('"' + "\\n" * 150, 0, 0),
-                ('{"a":{"b":1,"\\u0062":2}}', 12, 12), ("\ufeff1", 0, 0), ("1\0", 1, 1),
-                ("[[[[]]]]", 3, 3), ("{}{}", 2, 2), ("1 // 2", 2, 2)):
+                     '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude42 \u20ac\U0001f642\x7f"',
+                     '["\\\\\\ud83d\\ude00"]'):
+            value = json.loads(text)
+            for data in text.encode(), tensorfmt.json_dumps(value):
+                self.assertSame(self.json_loads(data), value)
+                self.assertSame(self.json_loads(data, nan=True), value)
+        for text, strict, python in JSON_ROWS:
             for wanted, rules in (strict, {}), (python, {"nan": True}):
                 with self.subTest(text=text[:30], **rules):
                     if isinstance(wanted, str):
-                        self.assertEqual(repr(read(text, **rules)), wanted)
-                    else:
-                        if text[-2:-1] == "," and PYTHON >= (3, 13):
-                            wanted -= 1  # json is at the comma there, before behind it
-                        rules.update(depth=3)
-                        error_of(FormatError, read, text, **rules)
-                        error = error_of(FormatError, self.read_json, text.encode(), **rules)
-                        self.assertEqual((error.offset, error.field), (wanted + 7, "x"), error.what)
+                        self.assertEqual(ascii(self.json_loads(text.encode(), **rules)), wanted)
+                        continue
+                    if text[-2:-1] == "," and PYTHON >= (3, 13):
+                        wanted -= 1  # json is at the comma there, before behind it
+                    self.check_json(text.encode(), wanted, depth=3, **rules)
         for data, offset in ((b'"\xff"', 1), (b'["\xc0\xaf"]', 2), (b'"\xed\xa0\x80"', 1)):
-            self.assertEqual(error_of(FormatError, self.read_json, data).offset, offset + 7)
+            self.check_json(data, offset)
 
     @staticmethod
-    def read_json(data, **rules):
-        """Return the value of JSON as load() reads it the second time, to say where it is wrong."""
+    def json_loads(data, **rules):
+        return tensorfmt.Json(data, **rules).read()[0]
+
+    def check_json(self, data, offset, **rules):
+        """Check where load() says that JSON is wrong, which it reads twice then."""
         reading = tensorfmt.Reading(tensorfmt.Buffer(bytes(7) + data), [])
-        try:
-            return reading.json(7, len(data), tensorfmt.Schema(), "x", **rules)
-        except FormatError as error:
-            tensorfmt.complete(reading, [error])
-            raise
-
-    @about("msgpack")
-    def test_msgpack_suite(self):
-        for value in SUITE:
-            base, kinds = [row[1:] for row in FORMS if isinstance(value, row[0])][0]
-            shortest, number, rest = tensorfmt.msgpack_dumps(value), value, b""
-            if base != 0xCA:
-                rest = value.encode() if base == 0xD9 else value if base == 0xC4 else shortest[
-                    3 if shortest[0] == base else 1:]
-                number = len(rest if base < 0xDC else value)
-            for i, kind in enumerate(kinds):
-                try:
-                    head = struct.pack(">" + kind, number)
-                except Exception:  # struct.error, which boards do not have
-                    continue
-                if struct.unpack(">" + kind, head)[0] == number:
-                    data = bytes([base + i]) + head + rest
-                    got = tensorfmt.msgpack_loads(data)
-                    self.assertTrue(got == value or same(got, value), tohex(data))
-
-    @about("msgpack")
-    def test_msgpack_bad(self):
-        for text in MSGPACK_BAD + ["91" * (tensorfmt.MAX_DEPTH + 1) + "c0"]:
-            self.assertTrue(error_of(FormatError, tensorfmt.msgpack_loads, unhex(text)).what, text)
-        for text in ("8190c0", "8180c0"):
-            error_of(Unsupported, tensorfmt.msgpack_loads, unhex(text))
-        tensorfmt.msgpack_loads(b"\x91" * (tensorfmt.MAX_DEPTH if CPYTHON else 9) + b"\xc0")
-
-    @about("msgpack")
-    def test_msgpack_typed_form(self):
-        for value, text in UINT32S:
-            self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), text, value)
-        for wrong in (-1, 1 << 32, 3.5e38):
-            error_of(ValueError, tensorfmt.msgpack_dumps, wrong, typed=True)
-        for wrong, word in ((1 << 64, "64 bits"), (-(1 << 63) - 1, "64 bits"), (object(), "hold")):
-            self.refuses([word], tensorfmt.msgpack_dumps, wrong)
-        self.refuses(["4294967296 does not fit 32 bits"], tensorfmt.msgpack_head, "bin", 1 << 32)
-
-    @about("cbor", "msgpack")
-    @full
-    def test_packers_refuse_what_the_readers_would(self):
-        from array import array
-        wide = memoryview(array("H", [1, 2]))
-        for loads, pack, _, _ in CODECS:
-            self.assertEqual(bytes(loads(pack(wide))), bytes(wide))
-        error_of(TypeError, tensorfmt.cbor_dumps, {(1, 2): 3})
-        error_of(TypeError, tensorfmt.cbor_loads, 1)
+        error = error_of(FormatError, reading.json, 7, len(data), tensorfmt.Schema(), "x", **rules)
+        tensorfmt.complete(reading, [error])
+        self.assertEqual((error.offset, error.field), (offset + 7, "x"), error.what)
 
     @about("crc32c")
     def test_crc32c(self):
@@ -1209,7 +1153,6 @@ class CodecTest(TestCase):
             half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
             self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
                 data[len(data) // 3:], half)], [crc, crc], len(data))
-
         data, crc = make_bytes(300), 0
         for n in range(300):
             crc = tensorfmt.crc32c(data[n:n + 1], crc)
@@ -1218,6 +1161,8 @@ class CodecTest(TestCase):
     @about("crc32c")
     @full
     def test_crc32c_folds_are_multiples_of_the_polynomial(self):
+        with Changed(tensorfmt, "BOARD", True):
+            self.test_crc32c()
         for powers in tensorfmt.CRC32C_FOLDS:
             rest, power_of_x = 0, 1
             for power in range(powers[0] + 1):
@@ -1246,28 +1191,24 @@ class CodecTest(TestCase):
 
     @about("tensorbuffers")
     def test_ids_of_names(self):
+        file = load(dumps([(name, [1.0]) for name, _ in NAME_IDS], format="tensorbuffers"))
         for name, number in NAME_IDS:
-            hashed = tensorfmt.TensorBuffers.hash_name(name)
-            item = load(dumps({name: tensor([1], "uint8")}, format="tensorbuffers"))[name]
-            self.assertEqual((hashed, item.attrs["id"]), (number, number), name[:20])
-        names = [".", "a", ".b", "a.", "a.b", "..", "a.b.c", "a.b.d"]  # beginnings are hashed once
-        many = load(dumps([(name, [1.0]) for name in names], format="tensorbuffers"))
-        for name, item in many.items():
-            alone = load(dumps({name: [1.0]}, format="tensorbuffers"))[name]
-            self.assertEqual(item.attrs["id"], alone.attrs["id"], name)
+            self.assertEqual((tensorfmt.TensorBuffers.hash_name(name), file[name].attrs["id"]),
+                             (number, number), name[:20])
 
-    @about("flat")
-    def test_flatbuffers_example_of_its_documents(self):
+
+@about("flat")
+class FlatBuffersTest(TestCase):
+    def test_example_of_its_documents(self):
         # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
         data = struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16, 1.0, 2.0, 3.0, 8,
                            50, 0, 4, b"fred")
         found = tensorfmt.flat_loads(data, (("pos", None, None, ""), ("mana", "h", 150, ""),
                                             ("hp", "h", 100, ""), ("name", "string", None, "")))
-        self.assertEqual(list(found), ["pos", "mana", "hp", "name"])
-        self.assertEqual(list(found.values()), [None, 150, 50, "fred"])
+        self.assertEqual(list(found.items()),
+                         [("pos", None), ("mana", 150), ("hp", 50), ("name", "fred")])
 
-    @about("flat")
-    def test_flatbuffers_every_kind_of_field(self):
+    def test_every_kind_of_field(self):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
         self.assertEqual(list(found.values()), [
@@ -1280,12 +1221,19 @@ class CodecTest(TestCase):
                          (("a", kind, 0, ""),))
         skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
         self.assertEqual(skipped, ordered({"a": 5, "b": "hi"}))
+
+    def test_ends_of_tables(self):
+        data = unhex("0c000000 0600 0800 0400 0000 08000000 02000000")  # the last field ends it
+        self.assertEqual(dict(tensorfmt.flat_loads(data, (("x", "I", 0, ""),))), {"x": 2})
+        for short, kind in (data[:19], "I"), (data[:18], "I"), (data, "Q"):
+            error_of(FormatError, tensorfmt.flat_loads, short, (("x", kind, 0, ""),))
         rows = ("a", "h", 0, ""), ("h", "d", 0, ""), ("z", "I", tensorfmt.MISSING, "")
         error = error_of(FormatError, tensorfmt.flat_loads, tensorfmt.FlatBuilder().finish(0), rows)
         self.assertEqual(error.offset, 0)
+        error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
+        self.assertEqual((error.offset, error.field), (4, "root"))
 
-    @about("flat")
-    def test_flatbuffers_that_are_written(self):
+    def test_what_is_built(self):
         rows = ("a", "h", 1, ""), ("b", "string", None, ""), ("c", ["string"], [], "")
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
@@ -1300,10 +1248,72 @@ class CodecTest(TestCase):
             data = flat.finish(flat.table(row, x=place))
             self.assertSame(tensorfmt.flat_loads(data, row)["x"], list(values))
         flat = tensorfmt.FlatBuilder()
-        for call, more in ((flat.table, {"a": 0, "b": 5000}), (flat.table, {"b": 0})):
-            self.refuses(["there is no place"], call, rows, **more)
-        self.refuses(["there is no place"], flat.offsets, [5000])
+        for place in (0, 5, 5000):
+            self.refuses(["there is no place"], flat.table, rows, a=0, b=place)
+            self.refuses(["there is no place"], flat.offsets, [place])
         self.refuses(["no value has the type"], flat.table, (("a", "x", 0, ""),), a=1)
+
+    @full
+    def test_builders_need_no_order_of_fields(self):
+        """The fields of a table in any order, some far away, as other builders may write them."""
+        data = struct.pack("<I6H4xiIqiII3s", 20, 12, 24, 20, 4, 8, 16, 16, 20, -5, 7, 8, 2, b"ok\0")
+        rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
+        found = tensorfmt.flat_loads(data, rows)
+        self.assertEqual(list(found.values()), [8, "ok", -5, 7])
+        error = error_of(FormatError, flat_read, data[:-1], rows)  # no room for NUL
+        self.assertEqual((error.what, error.field), ("FlatBuffers: string of 2 bytes, 2 left", "b"))
+        far = 4 + (1 << 18)  # what leads to the table is its vtable, too: two times 4
+        data = struct.pack("<I", far) + bytes(far - 4) + struct.pack("<i", far)
+        self.assertEqual(tensorfmt.flat_loads(data, rows[:1])["a"], 0)
+
+    @full
+    def test_operations_may_share_their_inputs(self):
+        usual = tensorfmt.FlatBuilder.numbers
+        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (4, 1000, False),
+                                    (20, 1000, False), (1000, 1, True), (1000, 10, False)):
+            kept = []
+
+            def once(flat, code, values, kept=kept):
+                if code != "Q":
+                    return usual(flat, code, values)
+                kept.extend([] if kept else [usual(flat, code, values)])
+                return kept[0]
+            with Changed(tensorfmt.FlatBuilder, "numbers", once):
+                data = dumps({}, format="tensorbuffers", operations=[
+                    {"id": i + 1, "input_operations": [1 << 60] * inputs} for i in range(steps)])
+            with self.subTest(steps=steps, inputs=inputs):
+                if fits:
+                    found = load(data).attrs["operations"]
+                    self.assertEqual([(step["id"], step["input_operations"]) for step in found],
+                                     [(i + 1, [1 << 60] * inputs) for i in range(steps)])
+                    found[0]["input_operations"].append(1)
+                    self.assertEqual(len(found[1]["input_operations"]), inputs)
+                    self.assertTrue(tensorfmt.verify(data))
+                else:
+                    error = error_of(Unsupported, load, data)
+                    self.assertIn("overlap", error.what)
+                    self.assertIn("operations[", error.field)
+
+    def test_overlapping_vtables_and_strings(self):
+        """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
+        def tables(count):
+            vtables = b"\xfe\x0f" * 4096
+            root = 12 + len(vtables)
+            data = struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables + struct.pack(
+                "<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count
+            data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
+            return flat_read(data, (("x", [()], [], ""),))["x"]
+
+        def strings(count):  # of 4 KB, each 4 bytes behind the last
+            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
+            data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
+            return flat_read(data, (("x", ["string"], [], ""),))["x"]
+        self.assertEqual((len(tables(4)), len(strings(2))), (4, 2))
+        for call, count, field in ((tables, 1000, "x[9].table"), (tables, 10, "x[6].table"),
+                                   (strings, 4, "x[2]")):
+            error = error_of(Unsupported, call, count)
+            self.assertIn("overlap", str(error))
+            self.assertEqual(error.field, field)
 
 
 # Of each slot of flat_example().
@@ -5236,31 +5246,25 @@ class ManyTensorsTest(TestCase):
     """What is copied as it is; what thousands of tensors take."""
 
     @full
-    def test_what_is_copied_is_not_looked_at_twice(self):
-        """A stored checksum that goes with its bytes."""
+    def test_what_is_canonical_is_saved_again(self):
         for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
-            usual = [tensorfmt.verify(data).rows, dumps(load(data), format=load(data).format)]
-            if ("ok", "canonical") in [row[:2] for row in usual[0]]:
-                self.assertEqual(usual[1], data)
-            with Changed(tensorfmt, "is_digest", lambda *args: False):
-                self.assertEqual(tensorfmt.verify(data).rows, usual[0])
-                self.assertEqual(dumps(load(data), format=load(data).format), usual[1])
-        other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567")  # only the kind counts
+            if ("ok", "canonical") in [row[:2] for row in tensorfmt.verify(data).rows]:
+                self.assertEqual(dumps(load(data), format=load(data).format), data)
+
+    @about("ztensor")
+    @full
+    def test_checksums_of_copies(self):
+        """They are those of the stored bytes; of a user's attribute only the kind counts."""
+        other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567", a=1, z="z")
         for order in ("little", "big"):
             data = dumps({"w": other}, format="ztensor", data_endianness=order)
             self.assertTrue(tensorfmt.verify(data))
-            for again in (load(data)["w"].contiguous(), load(data)["w"].astype("float64")):
-                # its attrs are those of the stored bytes
-                self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
-
-    @about("ztensor")
-    def test_custom_fields_behind_a_checksum(self):
-        items = dict([("w%d" % i, tensor([float(i)], "float32", a=1, z="z")) for i in range(60)])
-        for name, item in load(dumps(items, format="ztensor", checksum="crc32c")).items():
-            self.assertEqual(list(item.attrs), ["layout", "encoding", "data_endianness",
-                                                "checksum"], name)
-            self.assertEqual(list(item.custom.items()), [("a", 1), ("z", "z")])
+            item = load(data)["w"]
+            self.assertEqual([list(item.attrs), item.custom], [
+                ["layout", "encoding", "data_endianness", "checksum"], {"a": 1, "z": "z"}])
             self.assertEqual(item.attrs["checksum"], "crc32c:0x%08X" % tensorfmt.crc32c(item.raw))
+            for again in (item.contiguous(), item.astype("float64")):
+                self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
 
     @about()
     @full
@@ -5268,10 +5272,6 @@ class ManyTensorsTest(TestCase):
         texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
         texts = tensorfmt.cbor_loads(b"\x99\x10\x03" + b"".join(texts))
         self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
-        items = tensorfmt.Cbor(b"")
-        items.texts.update([(n, "") for n in range(4095)])
-        for text, count in ((b"last", 4096), (b"ab", 4096), (b"more", 4096)):
-            self.assertEqual((items.text(text, 0), len(items.texts)), (text.decode(), count))
 
     @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
@@ -5414,29 +5414,6 @@ class HostileTest(TestCase):
         error_of(Unsupported, tensorfmt.cbor_loads, keys(range(1001)))
         error = error_of(Unsupported, tensorfmt.cbor_loads, b"\x82" + 2 * keys(range(501)))
         self.assertIn("MAX_OTHER_KEYS", error.what)
-
-    @about("flat")
-    def test_overlapping_vtables_and_strings(self):
-        """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
-        def tables(count):
-            vtables = b"\xfe\x0f" * 4096
-            root = 12 + len(vtables)
-            data = struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables + struct.pack(
-                "<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count
-            data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
-            return flat_read(data, (("x", [()], [], ""),))["x"]
-
-        def strings(count):  # of 4 KB, each 4 bytes behind the last
-            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
-            data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
-            return flat_read(data, (("x", ["string"], [], ""),))["x"]
-        self.assertEqual((len(tables(4)), len(strings(2))), (4, 2))
-        for call, row, field in [
-                (tables, (1000,), "x[9].table"), (tables, (10,), "x[6].table"),
-                (strings, (4,), "x[2]")]:
-            error = error_of(Unsupported, call, *row)
-            self.assertIn("overlap", str(error))
-            self.assertEqual(error.field, field)
 
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
@@ -6397,64 +6374,7 @@ class ReadmeTest(FolderCase):
             self.assertEqual(copy.load(data)["array"].tolist(), item.tolist())
 
 
-# -- [15] parsers --------------------------------------------------------------------------------
-
-
-@about("flat")
-class FlatBuffersTest(TestCase):
-    def shared(self, steps, inputs):
-        """Return a TensorBuffers file of so many operations that share one vector."""
-        usual, kept = tensorfmt.FlatBuilder.numbers, []
-
-        def once(flat, code, values):
-            if code != "Q":
-                return usual(flat, code, values)
-            if not kept:
-                kept.append(usual(flat, code, values))
-            return kept[0]
-        with Changed(tensorfmt.FlatBuilder, "numbers", once):
-            return dumps({}, format="tensorbuffers", operations=[
-                dict([("id", i + 1), ("input_operations", [1 << 60] * inputs)])
-                for i in range(steps)])
-
-    @full
-    def test_operations_may_share_their_inputs(self):
-        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (4, 1000, False),
-                                    (20, 1000, False), (1000, 1, True), (1000, 10, False)):
-            data = self.shared(steps, inputs)
-            with self.subTest(steps=steps, inputs=inputs):
-                if fits:
-                    found = load(data).attrs["operations"]
-                    self.assertEqual([step["id"] for step in found], list(range(1, steps + 1)))
-                    self.assertEqual([step["input_operations"] for step in found],
-                                     [[1 << 60] * inputs] * steps)
-                    found[0]["input_operations"].append(1)
-                    self.assertEqual(len(found[1]["input_operations"]), inputs)
-                    self.assertTrue(tensorfmt.verify(data))
-                else:
-                    error = error_of(Unsupported, load, data)
-                    self.assertIn("overlap", error.what)
-                    self.assertIn("operations[", error.field)
-
-    @full
-
-    @full
-    def test_builders_need_no_order_of_fields(self):
-        """The fields of a table in any order, some far away, as other builders may write them."""
-        data = struct.pack("<I6H4xiIqiII3s", 20, 12, 24, 20, 4, 8, 16, 16, 20, -5, 7, 8, 2, b"ok\0")
-        rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
-        found = tensorfmt.flat_loads(data, rows)
-        self.assertEqual((found["c"], found["d"]), (-5, 7))
-        self.assertEqual((found["a"], found["b"]), (8, "ok"))
-        error = error_of(FormatError, flat_read, data[:-1], rows)  # no room for NUL
-        self.assertEqual((error.what, error.field), ("FlatBuffers: string of 2 bytes, 2 left", "b"))
-        far = 4 + (1 << 18)  # what leads to the table is its vtable, too: two times 4
-        data = struct.pack("<I", far) + bytes(far - 4) + struct.pack("<i", far)
-        self.assertEqual(tensorfmt.flat_loads(data, rows[:1])["a"], 0)
-
-    def test_an_index_of_no_bytes(self):
-        error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
-        self.assertEqual((error.offset, error.field), (4, "root"))
+# -- [15] parts ----------------------------------------------------------------------------------
 
 
 @about("ztensor")
@@ -7031,14 +6951,12 @@ class SmallWorkTest(TestCase):
 
     @about("ztensor")
     def test_names_of_parts_are_short(self):
-        name = "n" * 1024
         group = dict([("%02d" % i, part2("f32", 1 + i, 4)) for i in range(40)])
         for layout, parts in (("group", group), ("dense", {"data": part2("f32", 1, 4)})):
-            data = zt2_objects({name: {"layout": layout, "shape": [1], "parts": parts}},
+            data = zt2_objects({"n" * 1024: {"layout": layout, "shape": [1], "parts": parts}},
                                (bytes(4096 * len(parts)),))
-            ranges = load(data)[name].ranges()
-            self.assertEqual([role for _, _, role in ranges],
-                             [""])  # of an unknown layout one part is listed
+            item, = load(data).values()
+            self.assertEqual([role for _, _, role in item.ranges()], [""])  # one is listed
             fields = list(tensorfmt.explain(data))
             self.assertTrue(max([len(field.name) for field in fields]) < 1000)
             self.assertTrue([1 for field in fields if field.name[:9] == "data nnnn"])
@@ -7046,53 +6964,35 @@ class SmallWorkTest(TestCase):
 
     @about("ztensor")
     def test_verify_saves_bytes_that_are_named_again_within_a_limit(self):
-        data = dumps({"w": tensor(bytes(range(256)) * 64, "uint8")}, format="ztensor", version=2)
-        start, nbytes = struct.unpack("<QQ", data[-40:-24])
-        entry = {"shape": [16384], "layout": "dense",
-                 "parts": {"data": {"dtype": "u8", "blob": [65536, 16384]}}}
-        sizes, seen, hashed = [], [], tensorfmt.xxh3_64
+        entry, seen, hashed = one2("u8", 1, 16384, 16384), [], tensorfmt.xxh3_64
 
         def hash_seen(blocks):
             return hashed([seen.append(len(block)) or block for block in blocks])
         for count in (3, 1500):
-            names = dict([("%03d" % i, entry) for i in range(count)])
-            text = tensorfmt.cbor_dumps({"objects": names}, sort="bytes")
-            foot = struct.pack("<QQQII", start, len(text), tensorfmt.xxh3_64([text]), 2, 0)
-            many = data[:start] + text + foot + data[:8]
+            data = zt2_objects(dict([("%03d" % i, entry) for i in range(count)]),
+                               (bytes(range(256)) * 64,))
             del seen[:]
             with Changed(tensorfmt, "xxh3_64", hash_seen):
-                report = tensorfmt.verify(many)
-            self.assertEqual((bool(report), len(load(many))), (True, count))
+                report = tensorfmt.verify(data)
+            self.assertEqual((bool(report), len(load(data))), (True, count))
             self.assertEqual("MAX_COPIES" in str(report), count == 1500)
-            sizes.append(sum(seen) / len(many))
-        self.assertLess(sizes[1], 10)
+        self.assertLess(sum(seen) / len(data), 10)
 
     @about("ztensor")
     def test_attributes_called_like_options_are_refused(self):
         """Of another generation they are the user's, and no encoding, checksum or layout."""
-        for key, value in (("layout", "NHWC"), ("encoding", "zstd"), ("checksum", "sha256"),
-                           ("data_endianness", "big")):
-            item = tensor([1.0], attrs={key: value, "author": "me"})
-            data = dumps({"w": item}, format="ztensor", version=2)
-            self.refuses([key, "cannot be called so"], tensorfmt.convert, data, io.BytesIO(),
-                         format="ztensor", version="0.1")
-        data = dumps({"w": tensor([1.0], version=3, author="me")}, format="ztensor")
-        back = io.BytesIO()
-        tensorfmt.convert(data, back, format="ztensor", version=2)
-        self.assertEqual(dict(load(back)["w"].custom), {"version": 3, "author": "me"})
-        self.refuses(["'version'", "drop=True"], tensorfmt.convert, data, io.BytesIO(),
-                     format="burnpack")
-
-    @about("ztensor")
-    def test_unknown_values_in_another_order_or_encoding_differ(self):
-        for pair in ((ztensor(layout="new", data_endianness=order) for order in ("little", "big")),
-                     (ztensor(dtype="new", data_endianness=order) for order in ("little", "big")),
-                     (ztensor(dtype="new", encoding=code) for code in ("lz4", "brotli"))):
-            a, b = [load(data) for data in pair]
-            found = tensorfmt.diff(a, b).differences
-            self.assertEqual([row["changes"][0][:26] for row in found],
-                             ["not known to be the same: "])
-            self.assertFalse(list(a.values())[0] == list(b.values())[0])
+        def convert(item, old, **new):
+            stream = io.BytesIO()
+            tensorfmt.convert(dumps({"w": item}, format="ztensor", version=old), stream, **new)
+            return load(stream)["w"]
+        for key in ("layout", "encoding", "checksum", "data_endianness"):
+            item = tensor([1.0], attrs={key: "text", "author": "me"})
+            self.refuses([key, "cannot be called so"], convert, item, 2, format="ztensor",
+                         version="0.1")
+        item = tensor([1.0], version=3, author="me")
+        self.assertEqual(dict(convert(item, "0.1", format="ztensor", version=2).custom),
+                         {"version": 3, "author": "me"})
+        self.refuses(["'version'", "drop=True"], convert, item, "0.1", format="burnpack")
 
     @about("burnpack")
     def test_integers_of_any_size_are_saved_and_compared(self):
@@ -7104,12 +7004,6 @@ class SmallWorkTest(TestCase):
         again = dumps(load(data), format="burnpack")
         self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
 
-    def test_simple_values_as_keys_come_back(self):
-        data = bytes.fromhex("a1f26161")
-        value = tensorfmt.cbor_loads(data)
-        self.assertEqual((list(map(repr, value)), tensorfmt.cbor_dumps(value)),
-                         (["simple(18)"], data))
-
     def test_names_of_dtypes_in_other_formats(self):
         for name, dtype in (("F8_E4M3", "float8_e4m3fn"), ("f8_e4m3fnuz", "float8_e4m3fnuz"),
                             ("f8_e5m2", "float8_e5m2"), ("F8_E8M0", "float8_e8m0fnu")):
@@ -7117,16 +7011,6 @@ class SmallWorkTest(TestCase):
         for name in ("f8_e", "f8_e4", "f8_", "f8", "f8_e4m3f"):
             self.assertRaises(ValueError, tensorfmt.as_dtype, name)
         self.assertFalse(F32 == sys.stdout)
-
-    @about("safetensors")
-    def test_halves_of_letters_that_a_backslash_parts(self):
-        for name in (rb"\ud800\\\udc00", rb"\ud800x\udc00", rb"\udc00", rb"\ud800"):
-            head = b'{"%s":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' % name
-            data = struct.pack("<Q", len(head)) + head + b"\1"
-            self.assertIn("lone surrogate", error_of(FormatError, load, data).what)
-        head = head.replace(b"\\ud800", rb"\\\ud83d\ude00")
-        data = struct.pack("<Q", len(head)) + head + b"\1"
-        self.assertEqual(list(load(data)), ["\\\U0001f600"])
 
     @about("ztensor")
     def test_a_blob_of_blocks_that_many_tensors_name(self):
@@ -7141,30 +7025,23 @@ class SmallWorkTest(TestCase):
         frame = b"\x28\xb5\x2f\xfd\0\x58"
         blocks, empty = frame + bytes(3 * 1000) + b"\x81\0\0" + bytes(16), frame + b"\1\0\0"
         body = b"ZTEN0001" + bytes(56) + blocks + bytes(-len(blocks) % 64) + empty
-        place = {"offset": 64, "size": len(blocks), "encoding": "zstd"}
         usual = {"offset": len(body) - len(empty), "size": len(empty), "dtype": "uint8",
                  "layout": "sparse", "shape": [1, 8], "encoding": "zstd", "sparse_format": "csr",
-                 "indptr": place, "indices": []}
-        for more in ({"nnz": 0}, {}, {"indices": [1]}):
-            text = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i, **more) for i in range(300)])
-            data = body + text + struct.pack("<Q", len(text))
-            with Changed(tensorfmt, "zstd_check", count):
-                words = "MAX_COPIES" if "nnz" in more else "nnz is None"
-                self.assertIn(words, str(tensorfmt.verify(data)))
-                error = error_of(ValueError if "nnz" in more else FormatError, tensorfmt.diff,
-                                 data, data)
-                self.assertIn(words, str(error))
-                self.refuses([words], dumps, load(data), format="ztensor")
-                self.refuses([words], tensorfmt.convert, data, io.BytesIO(),
-                             format="ztensor", dense=True)
-            self.assertLess(sum(looked), 64 * len(data))
-            del looked[:]
+                 "indptr": {"offset": 64, "size": len(blocks), "encoding": "zstd"}, "indices": []}
+        index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i, nnz=0) for i in range(300)])
+        data = body + index + struct.pack("<Q", len(index))
+        with Changed(tensorfmt, "zstd_check", count):
+            self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
+            self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
+            self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
+            self.refuses(["MAX_COPIES"], tensorfmt.convert, data, io.BytesIO(), format="ztensor",
+                         dense=True)
+        self.assertEqual(looked, [])
         blob = blocks + struct.pack("<IIIIIB4s", 0x184D2A5E, 17, len(blocks), 16, 1, 0,
                                     b"\xb1\xea\x92\x8f")
-        objects = dict([("w%d" % i, {"shape": [16], "layout": "dense", "parts": {"data": {
-            "dtype": "u8", "blob": [4096, len(blob)], "encoding": "zt.zstd-seekable/1",
-            "decoded_length": 16, "digest": "sha256:%064x" % i}}}) for i in range(300)])
-        data = zt2_objects(objects, (blob,))
+        data = zt2_objects(dict([("w%d" % i, one2(
+            "u8", 1, len(blob), 16, encoding="zt.zstd-seekable/1", decoded_length=16,
+            digest="sha256:%064x" % i)) for i in range(300)]), (blob,))
         with Changed(tensorfmt, "zstd_check", count):
             self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
         self.assertLess(sum(looked), 64 * len(data))
@@ -7175,18 +7052,23 @@ class SmallWorkTest(TestCase):
         def sparse(**more):
             return ztensor(**dict({"size": 4, "shape": [1 << 20, 1 << 20], "layout": "sparse",
                                    "sparse_format": "coo", "nnz": 1}, **more))
-
         for a, b in ((sparse(coords=[1, 1]), sparse(coords=[5, 7])),
                      (sparse(sparse_format="bsr", indices=[1]),
                       sparse(sparse_format="bsr", indices=[2])),
                      (ztensor(layout="tiled", order=1), ztensor(layout="tiled", order=2))):
             self.assertEqual(tensorfmt.diff(a, a).differences, [])
             self.assertEqual(len(tensorfmt.diff(a, b).differences), 1)
+        unknown = [[ztensor(data_endianness=order, **more) for order in ("little", "big")]
+                   for more in ({"layout": "new"}, {"dtype": "new"})]
+        unknown.append([ztensor(dtype="new", encoding=code) for code in ("lz4", "brotli")])
         for more in ({"layout": "tiled"}, {"layout": "sparse", "sparse_format": "bsr"}):
             data = ztensor(size=8, shape=[2], order={"offset": 72, "size": 8}, **more)
-            row, = tensorfmt.diff(data, data).differences
-            self.assertIn("not known to be the same: ", row["changes"][0])
+            unknown.append([data, data])
             self.refuses(["'a'"], dumps, load(data), format="ztensor")  # it would lose those bytes
+        for a, b in unknown:
+            row, = tensorfmt.diff(a, b).differences
+            self.assertIn("not known to be the same: ", row["changes"][0])
+            self.assertFalse(a != b and load(a)["a"] == load(b)["a"])
 
     @about("mag", "primitiv", "ztensor")
     def test_conversions_tell_of_metadata_that_is_another_number(self):
@@ -7223,10 +7105,6 @@ class SmallWorkTest(TestCase):
         whole = gzip.compress(dumps({"w": tensor(bytes(9999), "uint8")}, format="ztensor"))
         for call in load, tensorfmt.verify, tensorfmt.detect:
             error_of(EOFError, call, gzip.open(io.BytesIO(whole[:-20])))
-
-    @about("ztensor")
-    def test_components_are_a_mapping(self):
-        error_of(TypeError, tensor, components=5, shape=(2,))
 
     @about("burnpack")
     def test_explain_of_files_that_are_cut_short(self):
