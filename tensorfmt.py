@@ -879,14 +879,14 @@ def map_file(file: Any) -> Any:
 class Codec:
     """What the readers of CBOR and MessagePack share: limits, texts, and the walk over fields.
 
-    item(at, depth) of a codec gives (value, end), container(at, depth) what walk() needs to know.
+    parse_item(at, depth) of a codec gives (value, end), container(at, depth) what walk() needs to know.
     Errors count from `base`; `path` is that of the field which walk() reads.
     """
 
     NAME = ""
     base, end, data, text_keys, strict = 0, 0, b"", False, False
     path: Path = ()
-    read_end: "Optional[int]" = None  # of what read() gave
+    read_end: "Optional[int]" = None  # of what parse() gave
 
     def __init__(self, errors: str, key_error: Any) -> None:
         self.errors, self.key_error = errors, key_error
@@ -902,14 +902,14 @@ class Codec:
         what = "not deterministic (no tags; 32 levels; shortest heads; sorted keys)"
         return self.error(what, at)
 
-    def read(self, at: int = 0) -> "Tuple[Any, int]":
+    def parse(self, at: int = 0) -> "Tuple[Any, int]":
         """Return (value, where it ends)."""
         try:
-            return self.item(at, 0)
+            return self.parse_item(at, 0)
         except RuntimeError:  # RecursionError
             raise self.error("nested deeper than this Python can read", at)
 
-    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def parse_item(self, at: int, depth: int) -> "Tuple[Any, int]":
         """Return (value, end) of an item with `depth` arrays, maps and tags around it."""
         raise NotImplementedError
 
@@ -959,12 +959,12 @@ class Codec:
 
         A key and its value are one field, as is a list of plain values; of an array or a map, its
         head is one, of bytes that stay in the file theirs. `schema` and `doc` explain them; an
-        error is that of read().
+        error is that of parse().
         """
         self.path, begin, plain = path, at if begin is None else begin, None
         kind, size, inside, inner_depth = self.container(at, depth)
         if not kind:
-            plain = self.item(at, depth)
+            plain = self.parse_item(at, depth)
         elif kind == "array" and schema is None:
             plain = self.plain_list(size, inside, inner_depth)
         if plain is None:
@@ -989,7 +989,7 @@ class Codec:
             while self.goes_on(len(values), size, at):
                 if self.container(at, depth)[0]:
                     return None
-                value, at = self.item(at, depth)
+                value, at = self.parse_item(at, depth)
                 values.append(value)
         except FormatError:
             return None  # the walk into it finds its broken item
@@ -1004,7 +1004,7 @@ class Codec:
             key: Any = count
             if kind == "map":
                 self.path = path
-                key, at = self.item(at, depth)
+                key, at = self.parse_item(at, depth)
                 if type(key) is not str:
                     self.check_key((), key, start)
             if schema is not None:
@@ -1028,7 +1028,7 @@ CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}  # that needs a head
 
 
 class Cbor(Codec):
-    """Reads an item of CBOR (RFC 8949): read() gives its value, walk() each of its fields.
+    """Reads an item of CBOR (RFC 8949): parse() gives its value, walk() each of its fields.
 
     Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
     1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
@@ -1066,7 +1066,7 @@ class Cbor(Codec):
             raise self.not_strict(at)
         return major, size, stop
 
-    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def parse_item(self, at: int, depth: int) -> "Tuple[Any, int]":
         start, (major, size, at) = at, self.head(at)
         if major < 2:
             return (size if major == 0 else -1 - size), at
@@ -1103,7 +1103,7 @@ class Cbor(Codec):
                 elif head == 0xFF and size < 0:
                     break
                 else:
-                    value, at = self.item(at, depth + 1)
+                    value, at = self.parse_item(at, depth + 1)
                 out.append(value)
                 size -= 1
         except IndexError:
@@ -1126,7 +1126,7 @@ class Cbor(Codec):
                 elif head == 0xFF and size < 0:
                     break
                 else:
-                    key, at = self.item(at, depth + 1)
+                    key, at = self.parse_item(at, depth + 1)
                 if type(key) is not str or key in out:
                     self.check_key(out, key, start)
                 if strict:
@@ -1144,7 +1144,7 @@ class Cbor(Codec):
                 elif 0x80 <= head < 0x98:
                     out[key], at = self.array(at, head - 0x80, at + 1, depth + 1)
                 else:
-                    out[key], at = self.item(at, depth + 1)
+                    out[key], at = self.parse_item(at, depth + 1)
                 size -= 1
         except IndexError:
             raise self.cut(start, at)
@@ -1159,7 +1159,7 @@ class Cbor(Codec):
     def tagged(self, start: int, tag: int, at: int, depth: int) -> "Tuple[Any, int]":
         """Return what a tag is put before; with `bignums` an integer of bytes."""
         self.enter(start, depth)
-        value, end = self.item(at, depth + 1)
+        value, end = self.parse_item(at, depth + 1)
         if self.bignums and tag in (2, 3) and type(value) is bytes and self.data[at] >> 5 == 2:
             number = int.from_bytes(value, "big")
             value = number if tag == 2 else -1 - number
@@ -1211,7 +1211,7 @@ def cbor_loads(data: Any) -> Any:
     {'a': 1, 'b': [2, 3]}
     """
     data = bytes(memoryview(data))
-    value, end = Cbor(data).read()
+    value, end = Cbor(data).parse()
     if end != len(data):
         raise FormatError(f"CBOR: {len(data) - end} bytes after the item", end)
     return value
@@ -1354,7 +1354,7 @@ ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of it
 class MessagePack(Codec):
     """Reads MessagePack of a source: `at` is where the next value begins, `start` the last head.
 
-    read() gives a value of any type, read_rows() a run of values that are known, walk() the fields
+    parse() gives a value of any type, read_rows() a run of values that are known, walk() the fields
     of a value. `lazy`: bytes stay in the file, as their range; keys are text, text is UTF-8. The
     source is read through a window: what lies in the bytes of tensors is not read.
     """
@@ -1406,9 +1406,9 @@ class MessagePack(Codec):
             what = f"{kind} of {count}, {plural(self.end - self.at, 'byte')} left"
             raise self.error(what, self.start, check="bounds")
 
-    def item(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def parse_item(self, at: int, depth: int) -> "Tuple[Any, int]":
         self.at = at
-        return self.value(depth), self.at
+        return self.parse_value(depth), self.at
 
     def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
         self.at = at
@@ -1418,28 +1418,28 @@ class MessagePack(Codec):
         self.enter(at, depth)
         return kind, size, self.at, depth + 1
 
-    def value(self, depth: int) -> Any:
+    def parse_value(self, depth: int) -> Any:
         """Return the next value, which has so many arrays and maps around it."""
         kind, value = self.head()
         if kind == "array":
             self.enter(self.start, depth)
-            return [self.value(depth + 1) for _ in range(value)]
+            return [self.parse_value(depth + 1) for _ in range(value)]
         if kind == "map":
             self.enter(self.start, depth)
-            return self.map(value, depth + 1)
+            return self.parse_map(value, depth + 1)
         if kind == "str":
             data = self.read_bytes(value)
             return self.texts.get(data) or self.text(data, self.start)
         return self.binary(kind, value) if kind == "bin" or kind == "ext" else value
 
-    def map(self, count: int, depth: int) -> Any:
+    def parse_map(self, count: int, depth: int) -> Any:
         pairs: Any = Map()
         for _ in range(count):
-            start, key = self.at, self.value(depth)
+            start, key = self.at, self.parse_value(depth)
             if type(key) is not str or key in pairs:
                 key = bytes(key) if type(key) is memoryview else key
                 self.check_key(pairs, key, start)
-            pairs[key] = self.value(depth)
+            pairs[key] = self.parse_value(depth)
         return pairs
 
     def read_bytes(self, nbytes: int) -> bytes:
@@ -1565,7 +1565,7 @@ def msgpack_loads(data: "ReadableBuffer") -> Any:
     [1, 'a']
     """
     source = Buffer(data)
-    value, end = MessagePack(source).read()
+    value, end = MessagePack(source).parse()
     if end != source.nbytes:
         what = f"MessagePack: {plural(source.nbytes - end, 'byte')} after the value"
         raise FormatError(what, end)
@@ -1967,14 +1967,14 @@ JSON_PATTERNS: "Dict[str, bytes]" = {
 
 
 class Json:
-    """Reads JSON in UTF-8 (RFC 8259) by the module json: read() gives its value, walk() each field.
+    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value, walk() each field.
 
     Only blanks may follow. A key twice is an error; so are NaN and numbers beyond float64, unless
     `nan`: then numbers are as for Python. Errors count from `base`.
     """
 
     path: Path = ()  # of the whole text
-    read_end: "Optional[int]" = None  # of what read() gave
+    read_end: "Optional[int]" = None  # of what parse() gave
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
                  depth: int = MAX_DEPTH) -> None:
@@ -1984,7 +1984,7 @@ class Json:
     def error(self, what: str, at: int = 0, error_class: Any = FormatError) -> Any:
         return error_class("JSON: " + what, self.base + at)
 
-    def read(self) -> "Tuple[Any, int]":
+    def parse(self) -> "Tuple[Any, int]":
         """Return (value, where it ends)."""
         import json
         try:
@@ -2065,7 +2065,7 @@ class Json:
         """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
 
         As that of Codec; a field ends where a token begins that is no closing bracket. An error is
-        that of read(), where it is.
+        that of parse(), where it is.
         """
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
@@ -2078,7 +2078,7 @@ class Json:
         is_open = value is not None and self.data[slice(*self.token(end))] not in (b"}", b"]")
         stop = min(self.match("after", end).end(), self.end)
         if value is None:
-            value, _ = Json(mark, self.base + at, self.nan).read()
+            value, _ = Json(mark, self.base + at, self.nan).parse()
         elif not is_open:
             end = self.token(end)[1]
         yield begin, stop, path, None if is_open else value, at, doc
@@ -2093,7 +2093,7 @@ class Json:
             begin, about = None, (None, doc)
             if mark == b"{":
                 begin, end = self.token(end)
-                key, _ = Json(self.data[begin:end], self.base + begin, self.nan).read()
+                key, _ = Json(self.data[begin:end], self.base + begin, self.nan).parse()
                 if type(key) is not str or key in keys:
                     raise self.error(f"key {short_repr(key)} twice", begin)
                 keys.add(key)
@@ -3382,7 +3382,7 @@ class Reading:
     def tree(self, codec: Any, schema: Schema, path: Path, whole: bool) -> Any:
         """Return what a codec reads, if it fits a Schema."""
         self.note(codec.base, Tree, codec, schema, path)
-        value, codec.read_end = codec.read()
+        value, codec.read_end = codec.parse()
         if whole and codec.read_end < len(codec.data):
             at = codec.base + codec.read_end
             raise self.error("trailing bytes after the index", *path, offset=at)
@@ -4668,7 +4668,7 @@ class ZTensor(Format):
             try:  # one level deeper than it is: the real library reads 127
                 if not isinstance(key, str) or key in taken:
                     raise ValueError("a custom field cannot be called so")
-                Cbor(cbor_dumps([[{key: value}]]), bignums=False).read()
+                Cbor(cbor_dumps([[{key: value}]]), bignums=False).parse()
                 if has_wide_int(value):
                     raise ValueError("an integer below -2**63 or over 64 bits")
             except (ValueError, TypeError) as error:
@@ -5028,7 +5028,7 @@ class ZTensor2(Format):
             if type(key) is not str or not NAMED.fits(key):
                 raise ValueError("the key is not " + NAMED.words)
             data = b"\x81" * level + cbor_dumps(value, sort="bytes")
-            Cbor(data, strict=True).read()
+            Cbor(data, strict=True).parse()
         except (ValueError, TypeError) as error:
             return getattr(error, "what", str(error))
         return None
@@ -6230,12 +6230,12 @@ class BurnRecord(Format):
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
         reading.note(0, Tree, MessagePack(reading.source, lazy=True), self.ITEM, ())
-        metadata, _ = MessagePack(reading.source, lazy=True).read(10)
+        metadata, _ = MessagePack(reading.source, lazy=True).parse(10)
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
             raise self.too_old(reading, metadata["version"], "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
-        top, _ = MessagePack(reading.source, lazy=True).read()
+        top, _ = MessagePack(reading.source, lazy=True).parse()
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds

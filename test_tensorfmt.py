@@ -1138,7 +1138,7 @@ class CodecTest(TestCase):
 
     @staticmethod
     def json_loads(data, **rules):
-        return tensorfmt.Json(data, **rules).read()[0]
+        return tensorfmt.Json(data, **rules).parse()[0]
 
     def check_json(self, data, offset, **rules):
         """Check where load() says that JSON is wrong, which it reads twice then."""
