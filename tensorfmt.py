@@ -879,7 +879,7 @@ def map_file(file: Any) -> Any:
 class Codec:
     """What the readers of CBOR and MessagePack share: limits, texts, and the walk over fields.
 
-    parse_item(at, depth) of a codec gives (value, end), container(at, depth) what walk() needs to know.
+    parse_item() of a codec gives (value, end), container() what walk() has to know of an item.
     Errors count from `base`; `path` is that of the field which walk() reads.
     """
 
@@ -1967,7 +1967,7 @@ JSON_PATTERNS: "Dict[str, bytes]" = {
 
 
 class Json:
-    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value, walk() each field.
+    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value, walk() fields.
 
     Only blanks may follow. A key twice is an error; so are NaN and numbers beyond float64, unless
     `nan`: then numbers are as for Python. Errors count from `base`.
