@@ -5073,6 +5073,16 @@ class BadFileTest(TestCase):
         self.assertEqual(len(load(many)), count + 1)
         self.assertTrue(tensorfmt.verify(many))
 
+    def test_kinds_of_values(self):
+        top = (1 << 64) - 1
+        for kind, good, bad in (
+                (tensorfmt.UINT64, (0, top), (-1, top + 1, 1.0, True, None)),
+                (tensorfmt.UINT64_LIST, ([], [0, top]), ([-1], [1, top + 1], (1,), [True])),
+                (tensorfmt.OFFSET_LENGTH, ([9, 1],), ([1], [1, 2, 3], [-1, 1])),
+                (tensorfmt.START_END, ([0, 0], [1, top]), ([2, 1], [-1, 1], [1, top + 1], [1]))):
+            self.assertEqual([kind.fits(value) for value in good + bad],
+                             [True] * len(good) + [False] * len(bad), kind.words)
+
     @full
     def test_every_truncation_of_small_goldens(self):
         for number, (_, title, data, _) in enumerate(FILES):
