@@ -5331,7 +5331,16 @@ class Primitiv(Format):
         if kind != "shape" and (dims is not None or batch is not None):
             raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: only "
                              "kind='shape' has a place for them; attrs={} leaves them out")
-        rows = self.make_rows(kind, items, self.problems(items, metadata))
+        problems, rows = self.problems(items, metadata), []
+        for name, item in items:
+            try:
+                rows.append(self.make_row(kind, name, item))
+            except ValueError as error:
+                problems.append((name, str(error)))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
+        self.raise_problems(problems + list(self.find_clashes(rows)))
+        if kind in ("tensor", "parameter") and not rows:
+            raise ValueError(f"kind={kind!r} needs a tensor")
         # 2 what stands before the tensors: the type, then a shape, maps or the number of parameters
         values: "List[Any]" = [256 * self.KINDS.index(kind)]
         if kind == "shape":
@@ -5343,20 +5352,6 @@ class Primitiv(Format):
             values.append(len([row for row in rows if row[1] is None]))
         head = b"".join([msgpack_dumps(value, typed=True) for value in values])
         return self.iter_rows(self.MAGICS[0] + head, rows, kind)
-
-    def make_rows(self, kind: str, items: Items, problems: "List[Any]") -> "List[Any]":
-        """Return what make_row() returns of each tensor, in the order of the file."""
-        rows = []
-        for name, item in items:
-            try:
-                rows.append(self.make_row(kind, name, item))
-            except ValueError as error:
-                problems.append((name, str(error)))
-        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
-        self.raise_problems(problems + list(self.find_clashes(rows)))
-        if kind in ("tensor", "parameter") and not rows:
-            raise ValueError(f"kind={kind!r} needs a tensor")
-        return rows
 
     def make_row(self, kind: str, name: str, item: Tensor) -> Any:
         """Return (parts of the key, statistic or None, name, tensor, batch) of what is written."""
