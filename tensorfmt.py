@@ -4338,25 +4338,28 @@ class Mag300(Format):
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 an entry and a place for each tensor
-        entries, end = Map(), 0
+        entries, end = {}, 0
         for name, item in items:
-            start = round_up(end, 4096) if item.nbytes else end
-            end = start + item.nbytes
-            own = self.native_attrs(item)
-            text, number = own.get("dtype"), own.get("dtype_id")
-            if item.dtype is not None:
+            nbytes = item.nbytes
+            start = round_up(end, 4096) if nbytes else end
+            end = start + nbytes
+            if item.dtype is None:
+                own = self.native_attrs(item)
+                text, number = own.get("dtype", ""), own["dtype_id"]
+            else:
                 text, number = self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
-            entries[name] = Map([("shape", item.shape), ("dtype", text), ("dtype_id", number),
-                                 ("offset", start), ("nbytes", item.nbytes)])
+            entries[name] = {"shape": item.shape, "dtype": text, "dtype_id": number,
+                             "offset": start, "nbytes": nbytes}
         if not end:
             raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
         # 2 the JSON
-        root = Map([("manifest_ver", 1)])
+        root: Facts = {"manifest_ver": 1}
         for key, text in self.FACTS.items():
             root[key] = self.option(key, text, options, attrs)
-        root["usr_metadata"], root["tensor_map"] = Map(metadata.items()), entries
+        root.update(usr_metadata=dict(metadata), tensor_map={})
         for _, what in self.ROOT.iter_errors(root):
             raise ValueError(what)
+        root["tensor_map"] = entries
         data = json_dumps(root)
         # 3 header, JSON, data
         data_start = round_up(44 + len(data), 4096)
@@ -5328,7 +5331,16 @@ class Primitiv(Format):
         if kind != "shape" and (dims is not None or batch is not None):
             raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: only "
                              "kind='shape' has a place for them; attrs={} leaves them out")
-        rows = self.make_rows(kind, items, self.problems(items, metadata))
+        problems, rows = self.problems(items, metadata), []
+        for name, item in items:
+            try:
+                rows.append(self.make_row(kind, name, item))
+            except ValueError as error:
+                problems.append((name, str(error)))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
+        self.raise_problems(problems + list(self.find_clashes(rows)))
+        if kind in ("tensor", "parameter") and not rows:
+            raise ValueError(f"kind={kind!r} needs a tensor")
         # 2 what stands before the tensors: the type, then a shape, maps or the number of parameters
         values: "List[Any]" = [256 * self.KINDS.index(kind)]
         if kind == "shape":
@@ -5340,20 +5352,6 @@ class Primitiv(Format):
             values.append(len([row for row in rows if row[1] is None]))
         head = b"".join([msgpack_dumps(value, typed=True) for value in values])
         return self.iter_rows(self.MAGICS[0] + head, rows, kind)
-
-    def make_rows(self, kind: str, items: Items, problems: "List[Any]") -> "List[Any]":
-        """Return what make_row() returns of each tensor, in the order of the file."""
-        rows = []
-        for name, item in items:
-            try:
-                rows.append(self.make_row(kind, name, item))
-            except ValueError as error:
-                problems.append((name, str(error)))
-        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
-        self.raise_problems(problems + list(self.find_clashes(rows)))
-        if kind in ("tensor", "parameter") and not rows:
-            raise ValueError(f"kind={kind!r} needs a tensor")
-        return rows
 
     def make_row(self, kind: str, name: str, item: Tensor) -> Any:
         """Return (parts of the key, statistic or None, name, tensor, batch) of what is written."""
@@ -5427,7 +5425,7 @@ class Primitiv(Format):
 
 def iter_columns(item: Tensor) -> Any:
     """Return the column-major little-endian bytes of a tensor in blocks."""
-    is_small = len(item.shape) == 2 and item.stored_nbytes <= 1 << 12 and not BOARD
+    is_small = len(item.shape) == 2 and item.stored_nbytes <= 1 << 12
     if is_small and item.encoding == "raw" and item.byteorder == "<" and item._strides is None:
         from array import array  # half of the time that gather() takes
         values, n = array(BITS_CODE[4], bytes(item.raw)), item.shape[1]
@@ -5440,7 +5438,7 @@ def transpose(item: Tensor) -> Tensor:
     if item.ndim < 2:
         return item
     base = item if item.encoding == "raw" else item.contiguous()
-    shape, strides = tuple(reversed(base.shape)), tuple(reversed(base.strides))
+    shape, strides = base.shape[::-1], base.strides[::-1]
     return Tensor(base.name, base.dtype, shape, base.source, base.start, base.stored_nbytes,
                   None if strides == row_major(shape, base.itemsize or 1) else strides,
                   base.byteorder)
@@ -6167,13 +6165,12 @@ class Safetensors(Format):
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
         # 2 the index, spaces after it
-        index: Facts = Map([("__metadata__", metadata)] if metadata or empty else [])
+        index: Facts = {"__metadata__": metadata} if metadata or empty else {}
         starts, end = [], 0
         for _, name, code, item in rows:
             starts.append(end)
             end += item.nbytes
-            index[name] = Map([("dtype", code), ("shape", item.shape),
-                               ("data_offsets", (starts[-1], end))])
+            index[name] = {"dtype": code, "shape": item.shape, "data_offsets": (starts[-1], end)}
         data = json_dumps(index)
         data += b" " * (-len(data) % 8)
         if len(data) > self.MAX_HEADER_BYTES:

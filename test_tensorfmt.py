@@ -1997,6 +1997,10 @@ class RoundTripTest(TestCase):
         back = load(dumps({"tensor": batch}, format="primitiv", kind="tensor"))["tensor"]
         self.assertSame((back.shape, back.attrs), ((2, 3, 5), {"batch": 5}))
         self.assertEqual(back.tobytes(), batch.tobytes())
+        self.assertEqual(error_of(FormatError, load, primitiv(0x100, "9100 00 c400")).what,
+                         "batch is 0")
+        self.refuses(["its bytes are those of '\u00e9'"], dumps, {"\udcc3\udca9": F32},
+                     format="primitiv")
 
     @about("primitiv")
     def test_short_and_wide_heads_of_primitiv(self):
