@@ -7297,7 +7297,8 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError.
+    one (its kind is "fault") and what was not reached, then the FormatError. The file is open from
+    the first field that is asked for to the last; few are in memory at a time.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
