@@ -7637,10 +7637,9 @@ def note_gaps(report: Report, gaps: "List[Field]") -> None:
     for kind in "padding", "unused":
         found = [field for field in gaps if field.kind == kind]
         if found:
-            text = plural(len(found), "range")
-            text = f"{text} of padding {found[0].value}" if kind == "padding" else (
-                f"{plural(sum([field.nbytes for field in found]), 'byte')} in {text} that no field "
-                "names")
+            count, nbytes = plural(len(found), "range"), sum([field.nbytes for field in found])
+            text = f"{count} of padding {found[0].value}" if kind == "padding" else (
+                f"{plural(nbytes, 'byte')} in {count} that no field names")
             report.add("note", "padding", text, None, found[0].offset)
 
 
@@ -7651,11 +7650,10 @@ def note_places(report: Report, file: File) -> None:
     odd = [item for item in stored if item.start % align]
     overlaps = []
     owner: Any = MISSING  # the tensor that reaches furthest
-    end = 0  # and where it ends
+    end = 0  # of it
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
-        twice = owner is not MISSING and (item.start, stop) == (owner.start, end)  # tied weights
-        if item.start < end and not twice:
+        if item.start < end and (item.start, stop) != (owner.start, end):  # same: tied weights
             overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
             owner, end = item, stop
