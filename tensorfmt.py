@@ -7294,7 +7294,8 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError.
+    one (its kind is "fault") and what was not reached, then the FormatError. The file is open from
+    the first field that is asked for to the last; few are in memory at a time.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -7633,10 +7634,9 @@ def note_gaps(report: Report, gaps: "List[Field]") -> None:
     for kind in "padding", "unused":
         found = [field for field in gaps if field.kind == kind]
         if found:
-            text = plural(len(found), "range")
-            text = f"{text} of padding {found[0].value}" if kind == "padding" else (
-                f"{plural(sum([field.nbytes for field in found]), 'byte')} in {text} that no field "
-                "names")
+            count, nbytes = plural(len(found), "range"), sum([field.nbytes for field in found])
+            text = f"{count} of padding {found[0].value}" if kind == "padding" else (
+                f"{plural(nbytes, 'byte')} in {count} that no field names")
             report.add("note", "padding", text, None, found[0].offset)
 
 
@@ -7647,11 +7647,10 @@ def note_places(report: Report, file: File) -> None:
     odd = [item for item in stored if item.start % align]
     overlaps = []
     owner: Any = MISSING  # the tensor that reaches furthest
-    end = 0  # and where it ends
+    end = 0  # of it
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
-        twice = owner is not MISSING and (item.start, stop) == (owner.start, end)  # tied weights
-        if item.start < end and not twice:
+        if item.start < end and (item.start, stop) != (owner.start, end):  # same: tied weights
             overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
             owner, end = item, stop

@@ -107,6 +107,12 @@ class Table:
             "%s%.3g" % (">=" if "/s" in unit else "<=", must), "ok" if is_met else "no"))
         sys.stdout.flush()
 
+    def add_times(self, name, times, number, musts):
+        """Add a row for each kind, of seconds for so many calls."""
+        for kind, must in musts.items():
+            theirs, ours = [times[key] * 1e3 / number for key in ("theirs", kind)]
+            self.add("%s, %s" % (name, kind), "ms", theirs, ours, must)
+
 
 # == Data =========================================================================================
 
@@ -139,17 +145,6 @@ def large_model(nbytes):
     return {"w%d" % i: one for i, one in enumerate(arrays)}
 
 
-def kinds():
-    """Yield (kind, format, options, must for 290, for 10,001, of save, wrapper of a call)."""
-    for kind, row in KINDS.items():
-        if "xxhash" not in kind or util.find_spec("xxhash"):
-            yield (kind, *row, without_xxhash if kind == "ztensor 2" else repeat_once)
-
-
-def repeat_once(call, *args):
-    return call(*args)
-
-
 # == Groups =======================================================================================
 
 
@@ -165,20 +160,16 @@ def bench_open(run, table):
     def ours(path):
         file = tensorfmt.load(path)
         return file, [(name, item.shape, item.dtype) for name, item in file.items()]
-    for few, count in ((True, 290), (False, 2000 if run.quick else 10001)):
-        arrays, number, musts = llama(count), 10 if few else 1, {}
+    for count, number, column in ((290, 10, 2), (2000 if run.quick else 10001, 1, 3)):
+        arrays, musts = llama(count), {}
         save_file(arrays, run.path("safe"))
         calls = {"theirs": partial(repeat, number, theirs, run.path("safe"))}
-        for kind, name, options, must, must_many, _, _ in kinds():
-            path, musts[kind] = run.path(kind), must if few else must_many
+        for kind, row in KINDS.items():
             if "xxhash" not in kind:  # no digest is looked at
-                tensorfmt.save(path, arrays, format=name, **options)
-                calls[kind] = partial(repeat, number, ours, path)
-        times = measure(calls, run.rounds)
-        scale = 1e3 / number
-        for kind in [kind for kind in calls if kind != "theirs"]:
-            table.add("open %d, %s" % (len(arrays), kind), "ms", times["theirs"] * scale,
-                      times[kind] * scale, musts[kind])
+                tensorfmt.save(run.path(kind), arrays, format=row[0], **row[1])
+                calls[kind] = partial(repeat, number, ours, run.path(kind))
+                musts[kind] = row[column]
+        table.add_times("open %d" % len(arrays), measure(calls, run.rounds), number, musts)
 
 
 def bench_save(run, table):
@@ -193,13 +184,12 @@ def bench_save(run, table):
     for count, number in ((290, 10), (2000 if run.quick else 10001, 1)):
         arrays, musts = llama(count), {}
         calls = {"theirs": partial(repeat, number, save, arrays)}
-        for kind, name, options, _, _, musts[kind], wrapper in kinds():
-            calls[kind] = partial(wrapper, repeat, number, ours, arrays, name, options)
-        times = measure(calls, run.rounds)
-        scale = 1e3 / number
-        for kind in musts:
-            table.add("save %d, %s" % (len(arrays), kind), "ms", times["theirs"] * scale,
-                      times[kind] * scale, musts[kind])
+        for kind, (name, options, _, _, must) in KINDS.items():
+            call = partial(repeat, number, ours, arrays, name, options)
+            if "xxhash" not in kind or util.find_spec("xxhash"):
+                calls[kind] = partial(without_xxhash, call) if kind == "ztensor 2" else call
+                musts[kind] = must
+        table.add_times("save %d" % len(arrays), measure(calls, run.rounds), number, musts)
 
 
 MANY = """
@@ -237,9 +227,7 @@ def bench_disk(run, table):
              "primitiv": 2}  # column-major: each array is transposed
     for kind in musts:
         calls[kind] = partial(tensorfmt.save, run.path("saved"), arrays, format=kind)
-    times = measure(calls, run.rounds, perf_counter)
-    for kind, must in musts.items():
-        table.add("save 512 MB, %s" % kind, "ms", times["theirs"] * 1e3, times[kind] * 1e3, must)
+    table.add_times("save 512 MB", measure(calls, run.rounds, perf_counter), 1, musts)
 
 
 COLD = "import tensorfmt; print(tensorfmt.load(%r)['w150'][0, 0])"
@@ -257,9 +245,8 @@ def bench_cold(run, table):
         tensorfmt.save(run.path(kind), arrays, format=kind)
         calls[kind] = partial(new_process, run, COLD % run.path(kind))
     assert len({call() for call in calls.values()}) == 1  # all the same value
-    times = measure(calls, run.rounds, perf_counter)
-    for kind in ("mag", "ztensor"):
-        table.add("new process, %s" % kind, "ms", times["theirs"] * 1e3, times[kind] * 1e3, 1 / 3)
+    musts = {"mag": 1 / 3, "ztensor": 1 / 3}
+    table.add_times("new process", measure(calls, run.rounds, perf_counter), 1, musts)
 
 
 HASH = """
