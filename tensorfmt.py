@@ -9198,9 +9198,11 @@ def show_demo(args: Any) -> None:
     with TemporaryDirectory() as temporary:
         folder = args.folder or temporary
         os.makedirs(folder, exist_ok=True)
-        for fmt in [fmt for fmt in FORMATS if not fmt.READ_ONLY]:
+        for fmt in FORMATS:
             path = os.path.join(folder, "demo" + fmt.SUFFIXES[0])
-            items = [pair for pair in wanted.items() if not list(fmt.tensor_problems(pair[1]))]
+            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
+            if fmt.READ_ONLY or not items:  # it has other names, say
+                continue
             save(path, items, format=fmt.NAME)
             print(f"== {fmt.TITLE}: save({safe_repr('demo' + fmt.SUFFIXES[0])}, {{...}})")
             with load(path, verify=True) as file:
