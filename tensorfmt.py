@@ -3825,8 +3825,8 @@ def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
 class Format:
     """What every format says; its docstring draws the layout. FORMATS has one object of each.
 
-    >>> [fmt.NAME for fmt in FORMATS if "bfloat16" not in fmt.DTYPES]
-    ['mag', 'primitiv', 'tensorbuffers']
+    >>> FORMATS[0].NAME, FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
+    ('mag', ('.mag',), False)
     """
 
     NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
