@@ -8560,6 +8560,9 @@ class Piece:
         self.indent, self.defines = "    " if inner else "", defined_names(node)
         self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
                       if re.fullmatch(pattern, f"{title}.{name}")]
+        if isinstance(node, ast.AnnAssign) and node.value is None or (
+                lines[node.end_lineno - 1] == "        raise NotImplementedError"):
+            self.defines, self.parts = [], ["tools"]  # it tells type checkers what there is
         self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
         value: Any = getattr(node, "value", None)
