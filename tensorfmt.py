@@ -3825,8 +3825,8 @@ def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
 class Format:
     """What every format says; its docstring draws the layout. FORMATS has one object of each.
 
-    >>> [fmt.NAME for fmt in FORMATS if "bfloat16" not in fmt.DTYPES]
-    ['mag', 'primitiv', 'tensorbuffers']
+    >>> FORMATS[0].NAME, FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
+    ('mag', ('.mag',), False)
     """
 
     NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
@@ -8556,6 +8556,9 @@ class Piece:
         self.indent, self.defines = "    " if inner else "", defined_names(node)
         self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
                       if re.fullmatch(pattern, f"{title}.{name}")]
+        if isinstance(node, ast.AnnAssign) and node.value is None or (
+                lines[node.end_lineno - 1] == "        raise NotImplementedError"):
+            self.defines, self.parts = [], ["tools"]  # it tells type checkers what there is
         self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
         value: Any = getattr(node, "value", None)
@@ -9194,9 +9197,11 @@ def show_demo(args: Any) -> None:
     with TemporaryDirectory() as temporary:
         folder = args.folder or temporary
         os.makedirs(folder, exist_ok=True)
-        for fmt in [fmt for fmt in FORMATS if not fmt.READ_ONLY]:
+        for fmt in FORMATS:
             path = os.path.join(folder, "demo" + fmt.SUFFIXES[0])
-            items = [pair for pair in wanted.items() if not list(fmt.tensor_problems(pair[1]))]
+            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
+            if fmt.READ_ONLY or not items:  # it has other names, say
+                continue
             save(path, items, format=fmt.NAME)
             print(f"== {fmt.TITLE}: save({safe_repr('demo' + fmt.SUFFIXES[0])}, {{...}})")
             with load(path, verify=True) as file:

@@ -6187,6 +6187,7 @@ class Reader:
     """Of its methods those stay that somebody names, or Python."""
 
     SIZE = MOST
+    text: str#-
 
     def read(self):
         """Return what is told only in the whole."""#-
