@@ -3352,7 +3352,8 @@ class Reading:
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
         self.note(at, Record, self.source, at, layout, path)
-        values, end = (), at  # type: Any, int
+        values: Any = ()
+        end = at
         for part in layout.iter_values(layout.parts, self.source, at):
             if part[2] is None:
                 what = "cut short: the file ends in this record"
@@ -8449,7 +8450,9 @@ def page_layout(found: Explained) -> str:
     an offset, its value says where.
     """
     import re
-    lines, nbytes, places = [], found.source.nbytes, {}  # type: List[str], int, Facts
+    lines: "List[str]" = []
+    places: Facts = {}
+    nbytes = found.source.nbytes
     for field in reversed(found.fields):
         places[field.kind] = field.offset
         places[field.name] = field.value if "offset" in field.name else field.offset
