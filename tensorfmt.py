@@ -4529,12 +4529,13 @@ class ZTensor(Format):
             attrs["dtype"], dtype = code, None
             unreadable = f"dtype {short_repr(code)} is not known"
         self.check_place(reading, start, nbytes, end, path + ("offset",), name)
-        need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
-        if encoding == "zstd" and (not nbytes or need > ZSTD_RATIO * nbytes):
-            what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
-            raise reading.error(what, *path + ("size",), tensor=name, check="sizes")
-        if encoding == "raw" and ITEMSIZE.get(dtype) != 1 and entry.get("data_endianness") == "big":
-            order = ">"
+        if encoding == "zstd":
+            need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
+            if not nbytes or need > ZSTD_RATIO * nbytes:
+                what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
+                raise reading.error(what, *path + ("size",), tensor=name, check="sizes")
+        elif entry.get("data_endianness") == "big" and encoding == "raw":
+            order = "<" if ITEMSIZE.get(dtype) == 1 else ">"
         item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
                       unreadable, attrs, custom, self.NAME)
         if layout == "dense" or unreadable is not None:
@@ -4545,8 +4546,10 @@ class ZTensor(Format):
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
         """Return what an entry says of how a tensor is stored, and the fields of the user."""
-        keys = self.MECHANICS + self.SPARSE_KEYS * (entry.get("layout") == "sparse")
-        attrs = Map([(key, entry[key]) for key in keys if key in entry])
+        keys: Any = self.MECHANICS
+        if entry.get("layout") == "sparse":
+            keys += self.SPARSE_KEYS
+        attrs = {key: entry[key] for key in keys if key in entry}
         if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
             return attrs, None
         return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
