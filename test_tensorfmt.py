@@ -6174,6 +6174,7 @@ import sys#-
 
 ENCODINGS = {}
 ENCODINGS["zstd"] = MOST
+ORDERS = {"size": lambda source: source.size}#-
 
 
 class File:
