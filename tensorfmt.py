@@ -8612,7 +8612,8 @@ def defined_names(node: Any) -> "List[str]":
     name = bound_name(node)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         name = getattr(node.value, "id", None)  # what a table holds goes with the table
-    if name or isinstance(node, (ast.Call, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+    inner = ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp
+    if name or isinstance(node, inner):
         return [name] if name else []
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
