@@ -2872,8 +2872,7 @@ class Tensor:
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some of the constructor's arguments changed."""
-        args: Facts = dict([(key.lstrip("_"), getattr(self, key))
-                            for key in Tensor.__slots__ if key != "_kept"])
+        args = dict([(key.lstrip("_"), getattr(self, key)) for key in Tensor.__slots__[:-1]])
         args.update(attrs=Map(self.attrs.items()), custom=Map(self.custom.items()))
         args.update(changes)
         return type(self)(**args)
@@ -3339,15 +3338,15 @@ class Reading:
 
     def check_magic(self, fmt: "Format", magic: bytes) -> None:
         """Raise unless the file begins with the bytes of its format, as far as it goes."""
-        head = self.source.read(0, 8)
+        head = self.source.read(0, len(magic))
+        if head and magic.startswith(head):
+            return
+        what, error_class = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}", FormatError
         for start, name in fmt.REFUSED.items():
-            if head[:len(start)] == start and not magic.startswith(head[:len(magic)]):
+            if self.source.read(0, len(start)) == start:
                 what = f"{name} is another format; only {fmt.TITLE} is read"
-                raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
-        head = head[:len(magic)]
-        if not head or not magic.startswith(head):
-            what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}"
-            raise self.error(what, "magic", offset=0, check="magic")
+                error_class = Unsupported
+        raise self.error(what, "magic", offset=0, check="magic", error_class=error_class)
 
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
