@@ -6958,7 +6958,7 @@ class SmallWorkTest(TestCase):
                 call(data)
             except FormatError:
                 pass
-        for name, _, pair, title in growth["drawn"](7)[:20]:
+        for name, pair, title in growth["drawn"](7)[:20]:
             files = [growth["make"](name, pair, nbytes, 7) for nbytes in (4000, 16000)]
             for call in (load, tensorfmt.verify) if files[0] else ():
                 few, many = [count_calls(look, call, data) for data in files]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Change good files at random, use each in every way, and tell what breaks a promise.
 
-    python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--jobs N] [--out FOLDER]
+    python3 test_tensorfmt.py fuzz [SECONDS] [SEED] [--out FOLDER]
     python3 test_tensorfmt.py fuzz FILE ...         check such files again
 
 What must hold for each is check_mutant(). A seed makes 20,000 mutants, always the same ones for the
-same files and the same zstd module. Each job is a child process, whose memory and time are limited
-where the system can do it; if a mutant ends it, that is the file seedN.bin. Findings are written to
-a new folder once of each kind (exception and lines). Exit code 1: there are some.
+same files and the same zstd module. Memory and time of a mutant are limited where the system can do
+it; one that ends the process stays in the folder as seedN.bin. Findings are written to this new
+folder once of each kind (exception and lines). Exit code 1: there are some.
 """
 import argparse
 import io
@@ -16,7 +16,6 @@ import json
 import os
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -30,10 +29,10 @@ except ImportError:  # not of POSIX: then there are no limits
 
 SIZE = 20000  # mutants of a seed
 MIB = 1 << 20
-MEMORY = 1024 * MIB  # address space of a child
-GROWTH = 96 * MIB  # that one mutant may add to the most that the child ever used
+MEMORY = 1024 * MIB  # address space
+GROWTH = 96 * MIB  # that one mutant may add to the most that the process ever used
 SLOW = 2  # seconds of CPU time for one mutant: a finding
-HANG = 20  # and here the child is ended
+HANG = 20  # and here the process is ended
 
 
 # -- what must hold --------------------------------------------------------------------------------
@@ -353,7 +352,7 @@ def low_bytes(value, nbytes, order):
     return (value & (1 << 8 * nbytes) - 1).to_bytes(nbytes, order)
 
 
-# -- processes -------------------------------------------------------------------------------------
+# -- running ---------------------------------------------------------------------------------------
 
 
 def peak():
@@ -387,11 +386,13 @@ def check(tests, data):
     return None
 
 
-def child(args, seconds, seed):
+def run(seconds, seed, out):
     """Check the mutants of a seed, then others. The one at hand lies in a file: it may end us."""
-    end, kinds = time() + seconds, set()
-    path = os.path.join(args.out, "seed%d.bin" % seed)
-    seeds = itertools.count(seed, args.jobs)
+    if os.path.exists(out):
+        sys.exit("%s is there; --out names another folder" % out)
+    os.makedirs(out)
+    end, kinds, path = time() + seconds, set(), os.path.join(out, "seed%d.bin" % seed)
+    seeds = itertools.count(seed)
     for n, data in enumerate(itertools.chain.from_iterable(mutants(tests, one) for one in seeds)):
         if n % 64 == 0 and resource:
             limit(resource.RLIMIT_AS, MEMORY)
@@ -402,32 +403,13 @@ def child(args, seconds, seed):
         fault = check(tests, data)
         if fault and fault[0] not in kinds:
             kinds.add(fault[0])
-            os.replace(path, path.replace(".bin", "-%d.bin" % n))
-            with open(path.replace(".bin", ".txt"), "a") as stream:
-                stream.write("%d: %s\n%s\n" % ((n,) + fault))
+            found = path.replace(".bin", "-%d.bin" % n)
+            os.replace(path, found)
+            print("%s: %s\n%s" % ((found,) + fault), flush=True)
     if os.path.exists(path):
         os.remove(path)
-    print(n)
-
-
-def run(args, seconds, seed):
-    """Run a child for each job, tell what was found."""
-    if os.path.exists(args.out):
-        sys.exit("%s is there; --out names another folder" % args.out)
-    os.makedirs(args.out)
-    words = [sys.executable, os.path.abspath(__file__), "--child", "--jobs", str(args.jobs),
-             "--out", args.out]
-    children = [subprocess.Popen(words + [str(seconds), str(seed + i)], stdout=subprocess.PIPE)
-                for i in range(args.jobs)]
-    counts = [int(one.communicate()[0] or 0) for one in children]
-    for name in sorted(os.listdir(args.out)):
-        if name.endswith(".txt"):
-            with open(os.path.join(args.out, name)) as stream:
-                print(stream.read())
-    files = [name for name in os.listdir(args.out) if name.endswith(".bin")]
-    print("%s mutants from seed %d on, %d kinds of findings %s" % (
-        format(sum(counts), ","), seed, len(files), " ".join(files)))
-    return 1 if files or 0 in counts else 0
+    print("%s mutants from seed %d on, %d kinds of findings" % (format(n, ","), seed, len(kinds)))
+    return 1 if kinds or not n else 0
 
 
 def check_files(paths):
@@ -441,14 +423,11 @@ def main():
     parser = argparse.ArgumentParser(prog="test_tensorfmt.py fuzz", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("given", nargs="*", metavar="SECONDS SEED | FILE ...")
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", default="fuzz-findings", help="folder for what is found")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if [text for text in args.given if not text.isdigit()]:
         return check_files(args.given)
-    seconds, seed = [int(text) for text in args.given] + [60, 1][len(args.given):]
-    return (child if args.child else run)(args, seconds, seed)
+    return run(*[int(text) for text in args.given] + [60, 1][len(args.given):] + [args.out])
 
 
 if __name__ == "__main__":

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Does what a file asks for grow with the file only? Something long beside something numerous.
 
-    python3 .ci/growth.py [SECONDS] [SEED] [--only TEXT] [--jobs N]
+    python3 .ci/growth.py [SECONDS] [SEED] [--only TEXT]
 
 documents() has a small file of each format as a tree that shows all rows of its Schemas. In a pair,
 half of the bytes of a file are one text, key or list of the tree, half are copies of an item of one
 of its maps or lists, perhaps DEPTH maps deeper. Such files, good and refused ones, go through each
 of OPERATIONS: 4 times as many bytes take at most 8 times as much CPU time and output. The smaller
 size grows, to a quarter of the largest, until it takes SHORT seconds; a doubtful time is taken
-again. Memory: as README, "Security" says, without what small files may take besides. Each pair has
-a process of its own.
+again. Memory: as README, "Security" says, without what small files may take besides.
 
-SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at. Ends with
-"N pairs, N findings"; exit code 1 if there are any. test_tensorfmt.py has a quick form.
+SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at. Each pair is
+named before; memory and time are limited, and an exception ends it. Exit code 1: there are
+findings. test_tensorfmt.py has a quick form.
 """
 import argparse
 import importlib
 import io
 import json
-import multiprocessing
 import os
 import pickle
 import random
@@ -26,13 +25,12 @@ import struct
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHORT, SIZES = 0.05, [1 << n for n in (14, 16, 18)]  # seconds; bytes of files
 OTHER = SIZES[0] // 4  # bytes of the file that others are compared with
-MEMORY, SECONDS = 3 << 30, 120  # of a child: bytes, and of CPU time
+MEMORY, SECONDS = 3 << 30, 120  # bytes, and of CPU time for a pair: then the process is ended
 T = None  # the module
 JUNK = {"a": 0}  # an item that nothing knows
 DEPTH = 25
@@ -216,11 +214,11 @@ def pairs(tree):
 
 
 def drawn(seed, only=""):
-    """Return (name, number, pair, what it is) of all pairs whose text holds `only`, shuffled."""
-    rows = [(name, i, pair, "%s: long %s, many %s%s" % (
+    """Return (name, pair, what it is) of all pairs whose text holds `only`, shuffled."""
+    rows = [(name, pair, "%s: long %s, many %s%s" % (
         name, list(pair[0]), list(pair[1]), " of " + pair[2] if pair[2] else ""))
-        for name, _, tree in documents() for i, pair in enumerate(pairs(tree))]
-    rows = [row for row in rows if only in row[3]]
+        for name, _, tree in documents() for pair in pairs(tree)]
+    rows = [row for row in rows if only in row[2]]
     random.Random(seed).shuffle(rows)
     return rows
 
@@ -418,17 +416,19 @@ def compare(operation, paths):
 def look_at_memory(path):
     """Yield where memory is over the promise, without what small files may take besides."""
     import tracemalloc  # not of PyPy
-    size, T.MAX_NAMES = os.path.getsize(path), 0
+    size, usual = os.path.getsize(path), T.MAX_NAMES
     for key, most in ("load", 100), ("verify PATH", 200), ("fields", 200):
+        T.MAX_NAMES = 0
         tracemalloc.start()
         attempt(OPERATIONS[key], path)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+        T.MAX_NAMES = usual
         if peak > most * size + (1 << 18):
             yield "%s: %d bytes take %.1f times as much memory" % (key, size, peak / size)
 
 
-# -- processes -------------------------------------------------------------------------------------
+# -- running ---------------------------------------------------------------------------------------
 
 
 def find_module(path):
@@ -437,52 +437,27 @@ def find_module(path):
     T = importlib.import_module(os.path.basename(path)[:-3])
 
 
-def child(sender, name, pair, seed):
-    """Send what is wrong with a pair."""
-    import resource  # of POSIX
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            found = list(look(name, pair, seed))
-        except Exception as error:
-            found = ["%s: %s" % (type(error).__name__, str(error)[:200])]
-        os.chdir("/")
-    sender.send(found)
-
-
-def run(name, pair, seed):
-    """Return what a process of its own finds wrong with a pair."""
-    receiver, sender = multiprocessing.Pipe(False)
-    process = multiprocessing.Process(target=child, args=(sender, name, pair, seed))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv()
-    except EOFError:
-        process.join()
-        return ["it ended with %d" % process.exitcode]
-
-
 def main():
+    import resource  # of POSIX
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("seconds", nargs="?", type=float, default=1e9)
     parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
     parser.add_argument("--only", default="", help="pairs whose line holds this text")
-    parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     find_module(os.path.join(HERE, "..", "tensorfmt.py"))
-    multiprocessing.set_start_method("fork")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     rows, end, count, findings = drawn(args.seed, args.only), time.time() + args.seconds, 0, 0
-
-    def one(row):
-        return None if time.time() > end else run(row[0], row[2], args.seed)
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for row, found in zip(rows, pool.map(one, rows)):
-            count, findings = count + (found is not None), findings + bool(found)
-            for text in found or ():
-                print("%s (%d)\n  %s" % (row[3], row[1], text), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for name, pair, title in rows:
+            if time.time() > end:
+                break
+            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + SECONDS, -1))
+            print(title, flush=True)  # the last one, if it ends us
+            found = list(look(name, pair, args.seed))
+            count, findings = count + 1, findings + bool(found)
+            print("".join(["  %s\n" % text for text in found]), end="")
+        os.chdir(HERE)
     print("%d pairs of %d, seed %d, %d findings" % (count, len(rows), args.seed, findings))
     return 1 if findings or not count else 0
 
