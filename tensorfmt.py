@@ -879,7 +879,7 @@ def map_file(file: Any) -> Any:
 class Codec:
     """What the readers of CBOR and MessagePack share: limits, texts, and the walk over fields.
 
-    parse_item() of a codec gives (value, end), container() what walk() has to know of an item.
+    parse_item() of a codec gives (value, end), container_at() what walk() has to know of an item.
     Errors count from `base`; `path` is that of the field which walk() reads.
     """
 
@@ -913,7 +913,7 @@ class Codec:
         """Return (value, end) of an item with `depth` arrays, maps and tags around it."""
         raise NotImplementedError
 
-    def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+    def container_at(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
         """Return ("array", "map" or "", size or -1, where its items begin, its depth)."""
         raise NotImplementedError
 
@@ -962,7 +962,7 @@ class Codec:
         error is that of parse().
         """
         self.path, begin, plain = path, at if begin is None else begin, None
-        kind, size, inside, inner_depth = self.container(at, depth)
+        kind, size, inside, inner_depth = self.container_at(at, depth)
         if not kind:
             plain = self.parse_item(at, depth)
         elif kind == "array" and schema is None:
@@ -987,7 +987,7 @@ class Codec:
         values: "List[Any]" = []
         try:
             while self.goes_on(len(values), size, at):
-                if self.container(at, depth)[0]:
+                if self.container_at(at, depth)[0]:
                     return None
                 value, at = self.parse_item(at, depth)
                 values.append(value)
@@ -1077,7 +1077,7 @@ class Cbor(Codec):
             return (self.array if major == 4 else self.map)(start, size, at, depth)
         return self.simple(start, size, at) if major == 7 else self.tagged(start, size, at, depth)
 
-    def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+    def container_at(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
         major, size, inside = self.head(at)
         while major == 6:
             self.enter(at, depth)
@@ -1410,7 +1410,7 @@ class MessagePack(Codec):
         self.at = at
         return self.parse_value(depth), self.at
 
-    def container(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+    def container_at(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
         self.at = at
         kind, size = self.head()
         if kind != "array" and kind != "map":
