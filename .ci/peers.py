@@ -31,7 +31,9 @@ class PeerTest(PeerCase):
     def test_cbor2_and_msgpack(self):
         cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
         for text, value in CBOR:
-            self.assertEqual(tohex(cbor2.dumps(value, canonical=isinstance(value, float))), text)
+            if "simple(" not in repr(value):  # it has a class of its own for them
+                made = cbor2.dumps(value, canonical=isinstance(value, float))
+                self.assertEqual(tohex(made), text)
         for text, value in MSGPACK:
             self.assertEqual(tohex(msgpack.packb(value)), text)
 
