@@ -8575,7 +8575,7 @@ class Piece:
             self.first -= 1  # comments in front of it
         self.doc = range(0)
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
-            self.doc = range(node.body[0].lineno, node.body[1].lineno)
+            self.doc = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
         self.members: "List[Piece]" = []
         if isinstance(node, ast.ClassDef) and not inner:
             title += f".{node.name}"

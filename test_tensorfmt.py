@@ -6192,6 +6192,7 @@ class Reader:
 
     def read(self):
         """Return what is told only in the whole."""#-
+        # It is a constant.
         return self.SIZE
 #-
     # Nobody calls it.#-
