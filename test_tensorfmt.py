@@ -1733,6 +1733,9 @@ class FileTest(FolderCase):
                 self.assertEqual(file.path, "member.mag")
                 GoldenTest.check(self, file, FILES[0][3])
                 error_of(TypeError, pickle.dumps, file)
+        with zipfile.ZipFile(self.path) as made:
+            if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
+                self.assertEqual(content(load(zipfile.Path(made, "member.mag"))), content(file))
         if hasattr(os, "mkfifo"):
             path = os.path.join(self.folder, "pipe")
             os.mkfifo(path)
