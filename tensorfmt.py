@@ -1100,9 +1100,11 @@ class Cbor(Codec):
                 start, head = at, data[at]
                 if head < 24:
                     value, at = head, at + 1
-                elif head < 28 and not strict:  # a number in 1, 2, 4 or 8 bytes
+                elif head < 28:  # a number in 1, 2, 4 or 8 bytes
                     at += 1 + (1 << head - 24)
                     value = int.from_bytes(data[start + 1:at], "big")
+                    if strict and value < CBOR_LEAST[head]:
+                        raise self.not_strict(start)
                 elif head == 0xFF and size < 0:
                     break
                 else:
@@ -1146,6 +1148,8 @@ class Cbor(Codec):
                     out[key] = texts.get(raw) or self.text(raw, start)
                 elif 0x80 <= head < 0x98:
                     out[key], at = self.array(at, head - 0x80, at + 1, depth + 1)
+                elif 0xA0 <= head < 0xB8:
+                    out[key], at = self.map(at, head - 0xA0, at + 1, depth + 1)
                 else:
                     out[key], at = self.parse_item(at, depth + 1)
                 size -= 1

@@ -16,7 +16,7 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, little, load, MANY, Map, NAN, NET,
+    FolderCase, FORMATS, full, go_to, golden, HERE, INF, little, load, Map, NAN, NET,
     one_burnpack, PYTHON3, read_file, run, safetensors, scheme, tensor, TestCase, text_of, tohex,
     write_file, zstd_missing, ztensor)
 
@@ -779,7 +779,7 @@ class TerminalTest(FolderCase):
         super().setUp()
         go_to(self, self.folder)
         self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
-        for kind in MANY:
+        for kind in FORMATS:
             tensorfmt.save("net." + kind, self.net, format=kind)
 
     def test_demo_fits_two_screens(self):
