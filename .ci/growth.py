@@ -25,6 +25,7 @@ import struct
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -291,16 +292,12 @@ class Nothing(io.RawIOBase):
 
 def command(words, path):
     """Return what a command prints, and the page that it writes."""
-    old, sys.stdout, sys.stderr = (sys.stdout, sys.stderr), Text(), Text()
-    try:
+    with redirect_stdout(Text()) as out, redirect_stderr(out):
         T.main([{"PATH": path, "OTHER": "file%d" % OTHER}.get(word, word) for word in words])
-        text = sys.stdout.getvalue() + sys.stderr.getvalue()
-    finally:
-        sys.stdout, sys.stderr = old
     if "page.html" in words:
         with open("page.html") as stream:
-            text += stream.read()
-    return text
+            out.write(stream.read())
+    return out.getvalue()
 
 
 def use(what):
