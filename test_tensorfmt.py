@@ -57,7 +57,6 @@ if CPYTHON:
     from tempfile import mkdtemp
     HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, HERE)  # it is not there under -I
-    SYNC = getattr(os, "fsync", abs)
     PYTHON3 = [sys.executable, "-S"]  # what processes run; what site imports takes the longest
 
 import tensorfmt
@@ -1460,21 +1459,6 @@ class GoldenTest(FolderCase):
             self.assertEqual(tensorfmt.detect(head), kind, head[:20])
 
     @about()
-    def test_looking_at_bytes_changes_nothing(self):
-        write_file(self.path, dumps({"w": tensor([[1.0, 2.0]], "float32")}, format="ztensor"))
-        for options in ({}, {"mmap": False}):
-            with load(self.path, **options) as file:
-                item, whole = file["w"], CPYTHON and not options and sys.byteorder == "little"
-                seen = [repr(item), repr(file)]
-                for look in [repr, tensorfmt.Tensor.tolist] + [
-                        lambda item, name=name: getattr(item, name)
-                        for name in ("raw", "data", "zero_copy", "nbytes")]:
-                    look(item)
-                    self.assertEqual([repr(item), repr(file)], seen)
-                    self.assertEqual((item.zero_copy, item[0].zero_copy), (whole, whole))
-        os.remove(self.path)
-
-    @about()
     def test_a_stream_stays_where_it_was(self):
         stream = io.BytesIO(golden("v021_tiny.bpk"))
         stream.seek(3)
@@ -1618,10 +1602,19 @@ class FileTest(FolderCase):
         import pickle
         tensorfmt.save(self.path, {"w": tensor(bytes(400000), "float32", (100, 1000))})
         with load(self.path) as file:
-            part, whole = pickle.dumps(file["w"][3:5, ::10]), pickle.dumps(file["w"])
+            part, whole = pickle.dumps(file["w"][3:5, ::10]), pickle.dumps(file)
         self.assertTrue(max(len(part), len(whole)) < 1000)
-        again = pickle.loads(part)
-        self.assertEqual((again.shape, again.tobytes()), ((2, 100), bytes(800)))
+        items = [pickle.loads(part) for _ in range(2)]
+        self.assertEqual((items[0].shape, items[0].tobytes()), ((2, 100), bytes(800)))
+        self.assertIs(items[0].source, items[1].source)
+        with pickle.loads(whole) as file:  # whoever closes it closes no other
+            self.assertEqual(file["w"][0, 0], 0.0)
+        self.assertEqual(items[1][0, 0], 0.0)
+        tensorfmt.save(self.path, {"w": [1.0]})
+        del items, file
+        for data in part, whole:
+            self.refuses([self.path + " has changed since it was pickled"],
+                         lambda: pickle.loads(data)[:].tolist())  # noqa: B023
         memory = tensor(bytes(400000), "float32", (100, 1000))[5]
         self.assertTrue(3900 < len(pickle.dumps(memory)) < 5000)  # its own elements only
         error_of(TypeError, pickle.dumps, load(golden("seed_basic.mag")))
@@ -1631,55 +1624,20 @@ class FileTest(FolderCase):
             os.chdir(HERE)
             with pickle.loads(pickle.dumps(file)) as again:
                 self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
-            self.assertEqual(pickle.loads(pickle.dumps(file["w"])).tolist(), [1.0])
-
-    def test_pickles_of_one_file_share_a_source(self):
-        import gc
-        import pickle
-        rows = dict([("t%d" % i, [float(i)]) for i in range(50)])
-        tensorfmt.save(self.path, rows)
-        with load(self.path) as file, load(self.path, mmap=False) as other:
-            alone, again = [pickle.dumps(item) for item in file.values()], pickle.dumps(file)
-            third = pickle.dumps(other["t1"])
-        items = [pickle.loads(data) for data in alone]
-        self.assertEqual([item[0] for item in items], list(range(50)))
-        self.assertEqual(len(set([id(item.source) for item in items])), 1)
-        self.assertFalse(pickle.loads(third).source is items[0].source)
-        with pickle.loads(again) as file:  # whoever closes it closes no other
-            self.assertEqual(file["t7"].tolist(), [7.0])
-        self.assertEqual(items[8].tolist(), [8.0])
-        del items
-        gc.collect()  # while one lives, all see the file that it opened
-        self.assertEqual(len(tensorfmt.PickledFile.shared), 0)
-        for now in (rows, dict(rows, more=1)):
-            tensorfmt.save(self.path, now)
-            os.utime(self.path, (0, 0))
-            wanted = self.path + " has changed since it was pickled"
-            self.assertEqual(str(error_of(ValueError, pickle.loads, again)), wanted)
-            self.assertEqual(str(error_of(ValueError, pickle.loads(alone[0]).tolist)), wanted)
 
     @unittest.skipUnless(sys.platform != "emscripten", "no processes")
     @little
     def test_workers(self):
-        import py_compile
-        from concurrent.futures import ProcessPoolExecutor
         from importlib.util import spec_from_file_location
         from multiprocessing import get_context
         tensorfmt.save(self.path, [("t%d" % i, [float(i)]) for i in range(60)])
         environment()
         main, path = sys.modules["__main__"], os.path.join(HERE, "test_tensorfmt.py")
         spec = spec_from_file_location("test_tensorfmt", path)  # by a name, workers import us
-        if PYTHON > (3, 7):  # compiled once
-            with Changed(sys, "pycache_prefix", os.environ["PYTHONPYCACHEPREFIX"]):
-                py_compile.compile(path, doraise=True)
         with load(self.path) as file, Changed(main, "__spec__", (
                 spec if main is sys.modules[__name__] else main.__spec__)):
             with get_context("spawn").Pool(2) as pool:
                 check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
-            options = {"mp_context": get_context("spawn")} if PYTHON > (3, 6) else {}
-            if not PYPY:  # 3.9 has no _adjust_process_count
-                with ProcessPoolExecutor(1, **options) as pool:
-                    check_workers(self, 60, list(pool.map(keep_in_worker, file.values())))
 
     def test_copies_need_no_path(self):
         from copy import copy, deepcopy
@@ -1702,13 +1660,6 @@ class FileTest(FolderCase):
         item.custom["note"].append("y")
         data[:] = b"\xff" * 8
         self.assertEqual((item.tolist(), item.custom), ([0.0, 0.0], {"note": ["x", "y"]}))
-        for _, title, data, _ in FILES:
-            with self.subTest(file=title):
-                file = load(data)
-                made = deepcopy(file)
-                self.assertSame((made.attrs, made.metadata), (file.attrs, file.metadata))
-                if not [1 for item in file.values() if zstd_missing(item)]:
-                    self.assertEqual(content(made), content(file))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import pickle
@@ -1744,17 +1695,14 @@ class FileTest(FolderCase):
     def test_errors_pickle_and_are_one_line(self):
         import pickle
         write_file(self.path, golden("v021_tiny.bpk")[:60])
-        errors = [error_of(FormatError, load, data) for data in (self.path, b"MAG!" + bytes(20))]
-        errors += [error_of(Unsupported, load, b"ZTEN3000" + bytes(20)),
-                   Unsupported("what", 5, "field", "a\nb", "path", "sizes")]
-        for error in errors:
+        for error in (error_of(FormatError, load, self.path),
+                      Unsupported("what", 5, "field", "a\nb", "path", "sizes")):
             again = pickle.loads(pickle.dumps(error))
-            with self.subTest(error=str(error)):
-                self.assertEqual((type(again), vars(again)), (type(error), vars(error)))
-                self.assertEqual((str(again), str(error).count("\n")), (str(error), 0))
-                self.assertIn("(at 0x%x, %s)" % (error.offset, error.field), str(error))
-        self.assertTrue(str(errors[0]).startswith(self.path + ": "))
-        self.assertIn("tensor 'a\\nb': what", str(errors[3]))
+            self.assertEqual((type(again), vars(again)), (type(error), vars(error)))
+            self.assertEqual((str(again), str(error).count("\n")), (str(error), 0))
+            self.assertTrue(str(error).startswith(error.path + ": "))
+            self.assertIn("(at 0x%x, %s)" % (error.offset, error.field), str(error))
+        self.assertIn("tensor 'a\\nb': what", str(error))
 
     @unittest.skipUnless(not PYPY, "PyPy has no counts of references")
     def test_what_is_dropped_is_closed_without_the_collector(self):
@@ -1794,38 +1742,36 @@ class FileTest(FolderCase):
         tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
         data = read_file(self.path)
 
-        class Slow(io.BytesIO):
+        class Slow(Short):
             def seek(self, *args):
                 there = super().seek(*args)
                 sleep(0)  # another thread may come here
                 return there
 
-        def work(number):
+        def work(number, items):
             for i in range(20):
                 item = items["t%d" % ((i + number) % 20)]
                 self.assertEqual((item.tolist(), item.attrs["encoding"]),
                                  ([float(item.name[1:])] * 50, "raw"))
 
-        def work_until_closed(number):
+        def work_until_closed(number, file):
             try:
                 while True:
-                    work(number)
+                    work(number, file)
                     if not number:
-                        items.close()
+                        file.close()
             except ValueError as error:
                 self.assertEqual(str(error).split(": ")[-1], "the File is closed")
             finally:
-                items.close()
-        for source in (self.path, data, io.BytesIO(data), Short(data), Slow(data)):
+                file.close()
+        for source in (self.path, data, Slow(data)):
             for mapped in (True, False) * 3:
-                with self.subTest(source=source, mapped=mapped):
-                    with load(source, mmap=mapped) as file:
-                        items = file
-                        if source == self.path:  # one that is opened by its first use
-                            items = pickle.loads(pickle.dumps(dict(file)))
-                        in_threads(work)
-                    items = load(source, mmap=mapped)
-                    in_threads(work_until_closed)
+                with self.subTest(source=source, mapped=mapped), load(source, mmap=mapped) as file:
+                    items = file
+                    if source == self.path:  # one that is opened by its first use
+                        items = pickle.loads(pickle.dumps(dict(file)))
+                    in_threads(lambda number: work(number, items))  # noqa: B023
+                    in_threads(lambda number: work_until_closed(number, file))  # noqa: B023
 
     def test_files_that_change_underneath(self):
         data = dumps({"w": tensor(make_bytes(50000), "uint8")}, format="ztensor")
@@ -1860,10 +1806,6 @@ class FileTest(FolderCase):
             with Changed(mmap, "mmap", stubborn), load(path) as file, self.subTest(**way):
                 raw = file["w"].raw
                 self.assertTrue(file["w"].zero_copy and (raw.readonly or PYTHON < (3, 8)))
-                self.assertEqual(sum(raw[::4096]), 0)  # every page is looked at
-                if "access" in way or sys.platform == "linux":
-                    dirty = self.dirty_bytes(path)
-                    self.assertIn(dirty, (0, None))
                 try:
                     memoryview(raw.obj)[100] = 7
                 except TypeError:
@@ -1871,23 +1813,10 @@ class FileTest(FolderCase):
                 else:
                     at = 100 - file["w"].offset
                     self.assertEqual((raw[at], file["w"][at]), (7, 7))
-                    self.assertTrue(dirty is None or 0 < self.dirty_bytes(path) <= 1 << 16)
                 self.assertEqual(read_file(path), data)
             refused.append(way)
-        refused.append({"access": 1})  # a device that cannot map
-        with Changed(mmap, "mmap", stubborn), load(path) as file:
+        with Changed(mmap, "mmap", stubborn), load(path) as file:  # a device that cannot map
             self.assertEqual((file["w"].zero_copy, file["w"][5]), (False, 0))
-
-    def dirty_bytes(self, path):
-        """Return how much of the mapping differs from the file, or None where no one says."""
-        try:
-            with open(path, "rb") as stream:
-                SYNC(stream.fileno())  # what is not yet on the disk counts, too
-            with open("/proc/self/smaps") as stream:
-                text = stream.read().split(path + "\n")[1]
-        except (OSError, IndexError):
-            return None
-        return 1024 * int(text.split("Private_Dirty:")[1].split()[0])
 
     def test_another_copy_of_the_module(self):
         other = module_of(text_of("tensorfmt.py"))
@@ -1907,14 +1836,11 @@ class FileTest(FolderCase):
 
     def test_missing_files_and_gzip_streams(self):
         import gzip
-        for call in (load, tensorfmt.verify, tensorfmt.detect,
-                     lambda path: list(tensorfmt.explain(path))):
-            with self.assertRaises(FileNotFoundError):
-                call(os.path.join(self.folder, "absent.zt"))
-        with gzip.open(self.path, "wb") as stream:
-            stream.write(golden("seed_basic.mag"))
-        with gzip.open(self.path, "rb") as stream:  # read as what it holds
-            GoldenTest.check(self, load(stream), FILES[0][3])
+        whole = gzip.compress(golden("seed_basic.mag"))
+        GoldenTest.check(self, load(gzip.open(io.BytesIO(whole))), FILES[0][3])
+        for call in (load, tensorfmt.verify, tensorfmt.detect):
+            error_of(FileNotFoundError, call, os.path.join(self.folder, "absent.zt"))
+            error_of(EOFError, call, gzip.open(io.BytesIO(whole[:-20])))  # the stream's own
 
 
 # -- [5] round trips -----------------------------------------------------------------------------
@@ -2132,12 +2058,6 @@ class TensorTest(TestCase):
         for shape, wanted in (((1 << 64, 3, 5), 3 << 64),  # from there on not to the end
                               ((3 << 63, 2), 3 << 63), ((1 << 65, 3, 0), 0)):
             self.assertEqual(tensorfmt.count_elements(shape), wanted)
-        for shape, nbytes, wanted in (
-                ((2, 0, 3), 4, (4, 8, 8)),
-                ((1 << 63, 3, 2, 0), 1, (1, 1 << 63, 3 << 63, 3 << 63)),
-                ((1 << 63, 2, 2, 0), 1, (1, 1 << 63, 1 << 64, 1 << 64))):
-            steps = tensorfmt.row_major(tuple(reversed(shape)), nbytes)
-            self.assertEqual(tuple(reversed(steps)), wanted)
         paths = [("b", "b"), ([3], "[3]"), (["a", "b_c"], "a.b_c"), (["a", "b1"], "a['b1']"),
                  (["a" * 398, "b"], "a" * 398 + ".b")]
         if CPYTHON:
@@ -2202,16 +2122,8 @@ class TensorTest(TestCase):
         error_of(TypeError, lambda: len(tensor(1.0)))
         self.assertEqual((tensor(1.5)[()], tensor(1.5)[...].shape), (1.5, ()))
 
-    def test_every_slice(self):
-        ends = [None] + list(range(-4, 5))
-        for n in (0, 1, 3):
-            item = tensor(list(range(n)), "int8")
-            for key in [KEYS[a:b:step] for a in ends for b in ends
-                        for step in (None, 1, 3, -1, -2)]:
-                self.assertEqual(item[key].tolist(), list(range(n))[key], (key, n))
-
     def test_strides_offset_raw_and_data(self):
-        data = dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor")
+        data = bytearray(dumps({"w": tensor(list(range(12)), "int16", (3, 4))}, format="ztensor"))
         item = load(data)["w"]
         self.assertEqual((item.size, item.nbytes, item.itemsize), (12, 24, 2))
         native = not CPYTHON or sys.byteorder == "little"
@@ -2226,6 +2138,9 @@ class TensorTest(TestCase):
             self.assertEqual(bytes(part.raw), data[start:stop] if stop else bytes(item.raw))
         self.assertEqual((tensor([1]).offset, item.contiguous().offset), (None, None))
         self.assertEqual(load(io.BytesIO(data))["w"].zero_copy, False)
+        data[64] = 9  # no copy, and nobody writes through it
+        self.assertEqual((item[0, 0], item.raw.readonly if CPYTHON else True),
+                         (9, sys.version_info >= (3, 8) or not CPYTHON))
 
     @full
     def test_steps_over_a_dimension_are_no_strides(self):
@@ -2234,14 +2149,6 @@ class TensorTest(TestCase):
                             (KEYS[0:0:10**20], []), ((KEYS[:], KEYS[1::-10**20]), [[2], [4]])):
             part = item[key]  # numpy takes strides of 64 bits only
             self.assertEqual((part.strides, part.tolist()), ((4, 2), wanted), key)
-
-    @full
-    def test_raw_is_read_only_and_no_copy(self):
-        data = bytearray(dumps({"w": tensor([1, 2], "int32")}, format="ztensor"))
-        item = load(data)["w"]
-        data[64] = 9
-        self.assertEqual((item.data.format, list(item.data)), ("i", [9, 2]))
-        self.assertEqual(item.raw.readonly, sys.version_info >= (3, 8))
 
     def test_bool_bytes(self):
         data = b"\0\1\2\xff"
@@ -2273,14 +2180,20 @@ class TensorTest(TestCase):
         for dtype, code in [pair for pair in CODES.items() if pair[1] != "e"]:  # array lacks it
             with self.subTest(code=code):
                 item = tensor(array(code, [1, 2, 100]), dtype if not CPYTHON else None)
-                self.assertEqual((item.dtype, item.shape), (dtype, (3,)))
-                self.assertEqual(item.tolist(), [1, 2, 100])
-                wanted = struct.pack("<3" + code, 1, 2, 100)
-                back = load(dumps({"t": item}, format="ztensor"))["t"]
-                self.assertEqual((item.tobytes(), back.tobytes()), (wanted, wanted))
-        if CPYTHON:  # numbers, not bytes
-            for numbers_of in (array("B", [1, 2]), memoryview(b"\1\2").cast("B", (1, 2))):
-                self.assertEqual(list(tensor(numbers_of, "float16").flat), [1.0, 2.0])
+                self.assertEqual((item.dtype, item.tolist()), (dtype, [1, 2, 100]))
+                self.assertEqual(item.tobytes(), struct.pack("<3" + code, 1, 2, 100))
+        if CPYTHON:
+            view = memoryview(struct.pack("6d", *range(6))).cast("d")
+            for given, dtype, wanted in (  # numbers, not bytes
+                    (array("B", [1, 2]), "float16", [1.0, 2.0]),
+                    (memoryview(b"\1\2").cast("B", (1, 2)), "float16", [[1.0, 2.0]]),
+                    (view[::-2], "float64", [5.0, 3.0, 1.0]),
+                    (view.cast("B").cast("d", (2, 3)), "float16", [[0, 1, 2], [3, 4, 5]]),
+                    (memoryview(b"\0\1").cast("?"), "bool", [False, True]),
+                    (memoryview(b"abcd").cast("c")[:0].cast("B"), "uint8", [])):
+                item = tensor(given, dtype if dtype == "float16" else None)
+                self.assertEqual((item.dtype, item.tolist()), (dtype, wanted))
+                self.assertEqual(bytes(item), item.tobytes())  # on every Python
         self.assertEqual(tensor(b"\1\0\2\0", "int16").tolist(), [1, 2])  # raw little-endian bytes
         for shape in (2, 1), [2, 1], iter([2, 1]):
             self.assertEqual(tensor(b"\1\0\2\0", "int16", shape).shape, (2, 1))
@@ -2299,12 +2212,13 @@ class TensorTest(TestCase):
                 ("bf16", "bfloat16"), ("F32", "float32"), ("i64", "int64"), ("U16", "uint16"),
                 ("BOOL", "bool"), (bool, "bool"), (float, "float64"), (int, "int64"),
                 (type("bool_", (), {}), "bool"), (type("int8", (), {}), "int8"), ("Float32",
-                "float32"), ("torch.float32", "float32"), (named, "float16"), (shown, "bfloat16")):
+                "float32"), ("torch.float32", "float32"), (named, "float16"), (shown, "bfloat16"),
+                ("F8_E4M3", "float8_e4m3fn"), ("f8_e4m3fnuz", "float8_e4m3fnuz"),
+                ("f8_e5m2", "float8_e5m2"), ("F8_E8M0", "float8_e8m0fnu")):
             for got in (tensor([1], given), tensor([1]).astype(given)):
                 self.assertEqual((got.dtype, got.tolist()), (wanted, [1]))
-        data = dumps({"w": tensor([1.0, 2.0])}, format="bpk")
-        self.assertEqual(converted(data, "ztensor", cast={"f64": "bf16"})[0]["w"].dtype, "bfloat16")
-        for wrong in ("i8", "u8", "f8", complex, str, "float", "", None, ["f32"], object()):
+        for wrong in ("i8", "u8", "f8", "f8_", "f8_e", "f8_e4", "f8_e4m3f", complex, str, "float",
+                      "", None, ["f32"], object()):
             self.refuses(["there are float64, float32"], tensor([1]).astype, wrong)
         for name in ("zt", ".zt", "ztensor"):
             self.assertEqual(load(dumps({}, format=name), format=name).format, "ztensor")
@@ -2344,20 +2258,6 @@ class TensorTest(TestCase):
         self.refuses(["tensor 'b': cannot"], dumps, {"b": type("B", (), {"__array__": fail})()},
                      format="zt")
 
-    @full
-    def test_from_typed_memoryviews(self):
-        data = bytearray(struct.pack("6d", *range(6)))
-        view = memoryview(data).cast("d", (2, 3))
-        for given, dtype, numbers in (
-                (view, "float64", [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]),
-                (memoryview(data).cast("d")[::-2], "float64", [5.0, 3.0, 1.0]),
-                (memoryview(b"\0\1").cast("?"), "bool", [False, True]),
-                (memoryview(b"abcd").cast("c")[:0].cast("B"), "uint8", [])):
-            item = tensor(given)
-            self.assertEqual((item.dtype, item.tolist()), (dtype, numbers))
-            self.assertEqual(bytes(item), item.tobytes())  # on every Python
-        self.assertEqual(tensor(view, "float16").tobytes(), struct.pack("<6e", *range(6)))
-
     def test_attrs_follow_the_rules(self):
         attrs = {"burn_dtype": "Flex32", "param_id": 3}
         item = load(dumps({"w": tensor([1.0], "float32", **attrs)}, format="burnpack"))["w"]
@@ -2376,15 +2276,13 @@ class TensorTest(TestCase):
         for wrong in ([], [1, 2]):
             for call in (tensor(wrong).item, tensor(wrong).__bool__):
                 self.refuses(["one element", "true or false"], call)
-        self.assertEqual(tensor([[[]], [[]]]).tolist(), [[[]], [[]]])
         self.assertEqual(tensor([], "float32", [2, 0]).tolist(), [[], []])
         many = tensor([1.0], "float32", [1] * 3000)
         self.assertEqual((many.nbytes, len(many.strides)), (4, 3000))
         empty = tensor(b"", "uint8", (1 << 40, 1 << 40, 0))
         huge = load(dumps({"e": empty}, format="ztensor"))["e"]
         self.assertEqual((huge.tobytes(), list(huge.flat), huge.size), (b"", [], 0))
-        self.refuses(["too many lists"], huge.tolist)
-        for shape in ((1 << 40, 0), ((1 << 17) + 1, 0), (1,) * 65):
+        for shape in ((1 << 40, 1 << 40, 0), ((1 << 17) + 1, 0), (1,) * 65):
             self.refuses(["too many lists"], tensor([1.0] * (0 not in shape), "int8", shape).tolist)
         nested = tensor([1.0], "float32", (1,) * 64).tolist()
         while isinstance(nested, list):
@@ -2397,13 +2295,10 @@ class TensorTest(TestCase):
     @full
     def test_repr_shows_values(self):
         many = [tensor([5] * 1001, "int8", (1,) * rank + (1001,)) for rank in range(5)]
-        cast = tensorfmt.Cast(many[0], "int16", ())  # not raw
-        self.assertEqual(repr(cast), "<Tensor '' int16 [1001]>")
+        self.assertEqual(repr(tensorfmt.Cast(many[0], "int16", ())),  # not raw
+                         "<Tensor '' int16 [1001]>")
         self.assertNotIn("\n", repr(tensor(7, "int8", (1,) * 65)))
-        whole = repr(many[1][:, :9])
-        for most in len(whole), len(whole) - 1:
-            with Changed(tensorfmt, "MAX_LINE", most):
-                self.assertEqual(repr(many[1][:, :9]) == whole, most == len(whole))
+        numbers = [i / 8 for i in range(60)]
         for item, text in (
                 (tensor([[0.1, 2.0], [3.0, -4.5]], "float32"), "[[ 0.1,  2.0],\n [ 3.0, -4.5]]"),
                 (tensor(7), "7"), (tensor([], "int8"), "[]"), (tensor([True, False])[:1], "[True]"),
@@ -2419,6 +2314,10 @@ class TensorTest(TestCase):
                  "[[[" + ", ".join("5" * 24) + ",\n   5, 5, 5, 5, 5, 5]]]"),
                 (tensorfmt.Cast(tensor([5] * 200), "int8", ()), "[5, 5")):
             self.assertIn(":\n" + text, repr(item) + "\n")
+        text = repr(tensor([numbers[:30], numbers[30:]], "float32")).split("\n")
+        self.assertEqual((len(text), text[2], text[-1][-8:]), (
+            7, "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,",
+            "7.375]]>"))
         closed = load(dumps({"w": [1.0]}, format="ztensor"))
         item = closed["w"]
         closed.close()
@@ -2431,34 +2330,6 @@ class TensorTest(TestCase):
         many = dumps([("w%d" % i, [1.0]) for i in range(1003)], format="ztensor")
         self.assertIn(", %d more than are shown<" % (1003 - tensorfmt.SHOWN),
                       load(many)._repr_html_())
-
-    @full
-    def test_types_whose_bytes_alone_are_read(self):
-        for code, shape, nbytes in (("F6_E3M2", (2, 4), 6), ("F4", (2, 4), 4), ("C64", (), 8),
-                                    ("F6_E2M3", (4,), 3)):
-            item = tensorfmt.Tensor(
-                "w", None, shape, tensorfmt.Buffer(make_bytes(nbytes)), 0, nbytes,
-                unreadable="odd", attrs={"st_dtype": code}, format="safetensors")
-            data = dumps({"w": item}, format="safetensors")
-            again = load(data)["w"]
-            for one in (item, again, tensor(again)):
-                self.assertEqual([bytes(one.raw), one.tobytes()], [make_bytes(nbytes)] * 2)
-                self.assertIn(" '%s' %s of" % (code, list(shape)), repr(one))
-                error_of(Unsupported, one.tolist)
-                self.assertEqual(dumps({"w": one}, format="safetensors"), data)
-            self.refuses(["bytes, which safetensors can hold"], dumps, {"w": again}, format="mag")
-
-    @full
-    def test_long_rows_are_wrapped(self):
-        numbers = [i / 8 for i in range(100)]
-        text = repr(tensor([numbers[:30], numbers[30:60]], "float32")).split("\n")
-        self.assertEqual((len(text), text[2], text[-1][-8:]), (
-            7, "   1.25, 1.375,   1.5, 1.625,  1.75, 1.875,   2.0, 2.125,  2.25, 2.375,",
-            "7.375]]>"))
-        for item in (tensor(numbers), tensor([numbers] * 3, "float16"), tensor([1] * 200, "int8"),
-                     tensor([[x] for x in numbers]), tensor([[[-1e300] * 9]] * 2)):
-            lines = repr(item).split("\n")
-            self.assertLess(max([len(line) for line in lines]), 80, lines)
 
 
 FLOATS = {  # dtype: digits of the significand, lowest exponent of a bit, exponent past the largest
@@ -3178,21 +3049,6 @@ REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
 
 
 class SaveTest(TestCase):
-    @about("burnpack", "mag")
-    def test_where_data_begin_after_an_index(self):
-        """At a multiple of `step`; also where the index ends at one, or a byte before or after."""
-        for kind, options, step, code, at, front in (
-                ("burnpack", {}, 256, "<I", 6, 10), ("mag", {"version": 300}, 4096, "<Q", 20, 44)):
-            length, ends = 400, []
-            for i in [0] + list(range(-66, 66)):
-                metadata = {"k": "x" * (length + i)}
-                data = dumps({"a": F32}, format=kind, metadata=metadata, **options)
-                end = front + struct.unpack_from(code, data, at)[0]
-                self.assertEqual(load(data)["a"].offset, end + -end % step)
-                length += 0 if ends else -end % step  # there it ends at a multiple
-                ends.append(end % step)
-            self.assertEqual(ends[1:], list(range(step - 66, step)) + list(range(66)))
-
     def test_refusals(self):
         for kind, tensors, options in [row for row in REFUSED if row[0] in FORMATS]:
             with self.subTest(format=kind, tensors=repr(list(tensors)), **options):
@@ -3302,6 +3158,7 @@ class SaveTest(TestCase):
                 (tensorfmt.Primitiv, "NAME_PARTS", 17, into("primitiv"), {"a.b" * 16: F32}),
                 (tensorfmt, "MAX_NAMES", 1 - 4 * len(stat), load, stat),
                 (tensorfmt, "MAX_OTHER_KEYS", 2, tensorfmt.cbor_loads, b"\xa3\0\0\1\0aa\0"),
+                (tensorfmt, "MAX_OTHER_KEYS", 2, tensorfmt.cbor_loads, b"\x82\xa1\0\0\xa1\1\0"),
                 (tensorfmt, "MAX_OTHER_KEYS", 2, tensorfmt.msgpack_loads, b"\x82\0\0\1\0"),
                 (tensorfmt, "MAX_ITEMS", 2, tensorfmt.cbor_loads, b"\x81\x80"),
                 (tensorfmt, "MAX_COPIES", 1, lambda x: dumps(load(x), format="burnpack"), tied),
@@ -3328,13 +3185,11 @@ class SaveTest(TestCase):
         for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
                             ([[2]], 1), ([2], 0), ([2], True), ([2], 2.0), ([1 << 32], 1)):
             error_of(ValueError, dumps, {}, format="primitiv", kind="shape", dims=dims, batch=batch)
-        item = tensor([[1.0, 2.0], [3.0, 4.0]], "float32", batch=2)
-        for name, batch in (("a", True), ("a", 1.0), ("a", 0), ("a", "2"), ("a\\:b", 2),
-                            ("a:b", 2)):
+        for name, batch in (("a", True), ("a", 1.0), ("a", "2"), ("a\\:b", 2), ("a:b", 2)):
             wrong = tensor([[1.0, 2.0], [3.0, 4.0]], "float32", batch=batch)
             error_of(ValueError, dumps, {name: wrong}, format="primitiv")
-        stats = dumps({"a": tensor([1.0], "float32"), "a:b": item}, format="primitiv")
-        self.assertEqual(dict(load(stats)["a:b"].attrs.items()), {"batch": 2})
+        stats = dumps({"a": F32, "a:b": tensor(wrong, batch=2)}, format="primitiv")
+        self.assertSame(load(stats)["a:b"].attrs, {"batch": 2})
 
     def test_metadata(self):
         for kind, metadata, options in [
@@ -3349,12 +3204,9 @@ class SaveTest(TestCase):
 
     def test_attrs_are_kept_or_left_behind(self):
         pack = load(golden("v021_tiny.bpk"))["w"]
-        self.assertSame(pack.attrs, {"param_id": 7})
         for kind in FORMATS:
             attrs = load(dumps({"w": pack}, format=kind))["w"].attrs
-            self.assertEqual("param_id" in attrs, kind == "burnpack", kind)
-        custom = load(golden("custom_fields.zt"))["a"]
-        self.assertSame(load(dumps({"a": custom}, format="burnpack"))["a"].attrs, {})
+            self.assertEqual(attrs.get("param_id"), 7 if kind == "burnpack" else None, kind)
         fields = {"text": "t", "n": -1, "x": 0.5, "none": None, "yes": True, "raw": b"\0",
                   "list": [1, [2]], "map": {"bb": 1, "a": {5: "x"}}}
         item = load(dumps({"w": tensor([1], "int8", **fields)}, format="ztensor"))["w"]
@@ -3370,20 +3222,6 @@ class SaveTest(TestCase):
                 ({"checksum": "sha256"}, "checksum", "sha256:"), ({}, "checksum", "crc32c:0x")):
             got = load(dumps({"w": item}, format="ztensor", **options))["w"].attrs.get(key)
             self.assertEqual(str(got)[:len(wanted)], wanted, (options, key))
-
-    @about("mag")
-    def test_which_generation_is_written(self):
-        """That of version=, else of what is saved, else of attrs, else the first."""
-        later, first = [load(dumps({"w": F32}, format="mag", version=version))
-                        for version in (300, 1)]
-        for tensors, options, version in (
-                (later, {}, 300), (later, {"version": 1}, 1), (dict(later), {}, 300),
-                (first, {"version": "300"}, 300), (dict(first), {"attrs": {"version": 300}}, 1),
-                ({"w": F32}, {"attrs": {"version": 300}}, 300), ({"w": F32}, {}, 1)):
-            data = dumps(tensors, format="mag", **options)
-            self.assertEqual(struct.unpack_from("<I", data, 4)[0], version, options)
-        self.refuses(["version 2 is not written; only 1, 300"], dumps, {}, format="mag", version=2)
-        self.refuses(["is only read"], dumps, {}, format="burnrecord")
 
     @about("ztensor")
     def test_rotten_bytes_are_not_copied(self):
@@ -3465,48 +3303,38 @@ class SavePathTest(FolderCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_killed_at_any_moment(self):
-        """TENSORFMT_ROUNDS in the environment: how often; 30 if not given."""
+        """TENSORFMT_ROUNDS in the environment: how often; 20 if not given."""
         import random
         import signal
         import time
-        import warnings
         rows = [{"w": tensor(bytes([k]) * 150000, "uint8")} for k in range(2)]
-        wanted, stale = [dumps(row, format="ztensor") for row in rows], {"m.zt"}
-
-        def save_for_ever(tell):
-            sys.settrace(None)  # a handler that raises inside of a tracer leaves its lock held
-            warnings.simplefilter("ignore")  # open() may be done, the stream without a name
-            while True:
-                for row in rows:
-                    tensorfmt.save(self.path, row)
-                    os.write(tell, b"!")
-        for i in range(int(os.environ.get("TENSORFMT_ROUNDS", 30))):
+        wanted = [dumps(row, format="ztensor") for row in rows]
+        for i in range(int(os.environ.get("TENSORFMT_ROUNDS", 20))):
             ready, tell = os.pipe()
             child = os.fork()
-            if not child:
-                try:
-                    if i % 3 == 2:
-                        signal.signal(signal.SIGTERM, lambda *args: sys.exit())
-                    save_for_ever(tell)
-                finally:
-                    os._exit(0)
+            try:
+                while not child:
+                    for row in rows:
+                        tensorfmt.save(self.path, row)
+                        os.write(tell, b"!")
+            finally:
+                if not child:
+                    os._exit(1)
             os.close(tell)  # a child that ends by itself ends our read, too
             self.assertEqual(os.read(ready, 1), b"!", "the child did not save")
             time.sleep(random.random() / 100)
-            os.kill(child, signal.SIGTERM if i % 3 else signal.SIGKILL)
+            os.kill(child, signal.SIGKILL if i % 2 else signal.SIGTERM)
             os.waitpid(child, 0)
             os.close(ready)
             self.assertIn(read_file(self.path), wanted)
-            found = set(os.listdir(self.folder)) - stale
-            self.assertTrue(len(found) <= (i % 3 < 2), (i, found))  # none if a handler raises
-            self.assertTrue("".join(found)[:6] in ("", ".m.zt."), found)
-            stale |= found  # no obstacle to those that come
+            found = set(os.listdir(self.folder)) - {"m.zt"}
+            self.assertTrue(len(found) <= i + 1, found)  # no obstacle to those that come
+            self.assertEqual([name for name in found if name[:6] != ".m.zt."], [])
 
     def test_three_writers_at_once_and_a_full_disk(self):
         rows = [{"w": tensor(bytes([k]) * 50000, "uint8")} for k in range(3)]
-        for _ in range(10):
-            in_threads(lambda k: tensorfmt.save(self.path, rows[k]), 3)
-            self.assertIn(read_file(self.path), [dumps(row, format="ztensor") for row in rows])
+        in_threads(lambda k: [tensorfmt.save(self.path, rows[k]) for _ in range(10)], 3)
+        self.assertIn(read_file(self.path), [dumps(row, format="ztensor") for row in rows])
         if os.name != "nt":
             import resource
             usual, old = resource.getrlimit(resource.RLIMIT_FSIZE), read_file(self.path)
@@ -3556,19 +3384,11 @@ class SavePathTest(FolderCase):
                  os.path.join(self.folder, "d"), {"w": F32}, format="mag")
 
     def test_errors_of_a_full_disk_name_the_target(self):
-        import builtins
-
         def fail(*args):
             raise OSError(28, "No space left on device")
 
         class Full(io.BytesIO):
             write = fail
-        real = open
-        for broken in ({"write": fail}, {"flush": fail}, {"fileno": fail}):
-            made = type("Stream", (io.FileIO,), broken)
-            with Changed(builtins, "open", lambda name, *mode, made=made, **rest: made(
-                    name, "x", **rest) if "xb" in mode else real(name, *mode, **rest)):
-                self.fails_with(OSError, {"w": F32}, 28, self.path)
         error = error_of(OSError, tensorfmt.save, Full(), {"w": F32}, format="ztensor")
         self.assertEqual((error.errno, error.filename), (28, None))  # whoever opened it knows
         source = Full(dumps({"w": F32}, format="ztensor"))
@@ -3589,13 +3409,10 @@ class SavePathTest(FolderCase):
                 return list(file)
         umask = os.umask(0o026)
         try:
-            tensorfmt.save(self.path, {"w": F32})
+            tensorfmt.save(self.path, {"v": F32})
         finally:
             os.umask(umask)
         self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o640)
-        os.chmod(self.path, 0o604)
-        tensorfmt.save(self.path, {"v": F32})
-        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o604)
         os.symlink("m.zt", place("link.zt"))
         os.link(self.path, place("hard.zt"))
         os.symlink("made.zt", place("ahead.zt"))  # what it leads to is not there yet
@@ -4335,15 +4152,17 @@ class ConvertTest(TestCase):
                      format="safetensors", sort=False)
         for rename, wanted in (
                 ({"model.*": "*"}, ["a", "b", "m.x.m", "head"]),
-                ({"*": "net.*"}, ["net." + name for name in names]),
                 ({"*.b": "*.c", "model.*": "*.w"}, ["a.w", "model.c", "m.x.m", "head"]),
                 ({"m*": "n*", "model.a": "*"}, ["*", "nodel.b", "n.x.m", "head"]),
                 ({"m.*.m": "*"}, ["model.a", "model.b", "x", "head"]),
                 ({"model.a": "model.b", "model.b": "model.a"}, [
                     "model.b", "model.a", "m.x.m", "head"]),
-                (str.upper, ["MODEL.A", "MODEL.B", "M.X.M", "HEAD"]),
-                ({}, names)):
-            self.assertEqual(list(tensorfmt.rename_all(names, rename).values()), wanted)
+                (str.upper, ["MODEL.A", "MODEL.B", "M.X.M", "HEAD"]), ({}, names)):
+            file, summary = converted(data, "burnpack", rename=rename)
+            self.assertEqual([file[name].tolist() for name in wanted], [
+                [ord(name[-1])] for name in names])
+            self.assertEqual((summary.renamed, summary.copied), (
+                [pair for pair in zip(names, wanted) if pair[0] != pair[1]], names))
         for rename, word in (({"*": "w"}, "'model.a' and 'model.b' would both be 'w'"),
                              ({"head": "m.x.m"}, "both be 'm.x.m'"),
                              ({"nobody": "x"}, "no tensor is called 'nobody'"),
@@ -4351,11 +4170,6 @@ class ConvertTest(TestCase):
                              ({"model.*": "**"}, "one `*`"), ({"*.m*": "x"}, "one `*`"),
                              ({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
             self.refuses([word], converted, data, "burnpack", rename=rename)
-        file, summary = converted(data, "burnpack", rename={"model.*": "*"})
-        self.assertEqual({name: item.tolist() for name, item in file.items()},
-                         {"a": [97], "b": [98], "m.x.m": [109], "head": [100]})
-        self.assertEqual((summary.renamed, summary.copied), (
-            [("model.a", "a"), ("model.b", "b")], names))
         for wrong in {"head": 5}, {"head": None}, len:
             error_of(TypeError, converted, data, "burnpack", rename=wrong)
         for options, wanted in (({"exclude": "model.*"}, ["m.x.m", "head"]),
@@ -4392,7 +4206,6 @@ class ConvertTest(TestCase):
             self.assertSame((file.metadata, summary.as_text, summary.dropped), (
                 {"a": "-1", "b": "0.5", "c": "nan"}, ["a", "b", "c"], []))
             self.assertIn("metadata as text: 'a'", str(summary))
-            self.assertSame(converted(data, kind, drop=True)[0].metadata, {})
         for kind, words in (("ztensor", "no place"), ("tensorbuffers", "'a', 'b', 'c': Tensor")):
             self.refuses([words], converted, data, kind, metadata="text")
         self.refuses(["metadata is None or 'text'"], converted, data, "mag", metadata="json")
@@ -4435,10 +4248,7 @@ class ConvertTest(TestCase):
         for bits in exact + (1, 0x3F800100, 0x7F800001, 0x7F810000, 0xFF810000):  # also of NaN
             item = tensor(struct.pack("<2I", 0, bits), "float32")
             self.assertEqual(tensorfmt.find_losses(item, "float32", "bfloat16")[0], bits in exact)
-        self.assertEqual(calls_of(tensorfmt, "cast_block", tensorfmt.find_losses, tensor(
-            [1.5], "float32"), "float32", "bfloat16"), 0)  # at once
-        for values, old, new in ((edge + [300.0], "float32", "int8"), ([-1], "int64", "uint8"),
-                                 (edge + edge + [300.0], "float64", "uint8")):
+        for values, old, new in ((edge + [300.0], "float32", "int8"), ([-1], "int64", "uint8")):
             stream = io.BytesIO()
             self.refuses([f"'w': cast to {new}: {values[-1]} does not fit"], tensorfmt.convert,
                          dumps({"w": tensor(values, old)}, format="ztensor"), stream,
@@ -4448,10 +4258,9 @@ class ConvertTest(TestCase):
     @about()
     def test_one_cast_is_for_what_the_target_lacks(self):
         basic, head = golden("v021_basic.bpk"), "decoder.head.weight"
-        file, summary = converted(basic, "tensorbuffers", cast="f32", drop=True)  # as Rust says
-        self.assertEqual(summary.cast, [(head, "float16", "float32", True)])
-        self.assertEqual(len(summary.copied), 3)
-        self.assertEqual(file[head].tolist(), load(basic)[head].tolist())
+        _, summary = converted(basic, "tensorbuffers", cast="f32", drop=True)  # as Rust says
+        self.assertEqual((summary.cast, len(summary.copied)),
+                         ([(head, "float16", "float32", True)], 3))
         for cast in ("float8", {"flaot16": "float32"}):
             self.refuses(["no dtype"], converted, basic, "mag", drop=True, cast=cast)
         error_of(TypeError, converted, basic, "mag", drop=True, colour=1)
@@ -4475,18 +4284,22 @@ class ConvertTest(TestCase):
         data = safetensors({"w": {"dtype": "F4", "shape": [16]}, "v": {
             "shape": [1], "dtype": "C64", "data_offsets": [8, 16]}}, bytes(range(16)))
         usual = dumps(load(data), format="safetensors")
-        item = load(usual)["w"]
-        self.assertEqual((list(load(usual)), item.shape, item.dtype, item.attrs, bytes(item.raw)), (
-            ["v", "w"], (16,), None, {"st_dtype": "F4"}, bytes(range(8))))
-        for name, words in (("w", ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
-                            ("v", ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
+        self.assertEqual(dumps(load(usual), format="safetensors"), usual)
+        self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
+        for name, code, shape, words in (
+                ("w", "F4", (16,), ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
+                ("v", "C64", (1,), ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
+            raw = bytes(load(data)[name].raw)
+            for item in load(data)[name], load(usual)[name], tensor(load(data)[name]):
+                self.assertEqual((item.shape, item.dtype, item.attrs, bytes(item.raw)),
+                                 (shape, None, {"st_dtype": code}, raw))
+                self.assertIn(" '%s' %s of" % (code, list(shape)), repr(item))
             for kind in [row.name for row in WRITES if row.name != "safetensors"]:
                 self.refuses(words + ["exclude='NAME'"], converted, data, kind, only=name,
                              cast="float32")
-            error = error_of(Unsupported, load(data)[name].tolist)
+            self.refuses(["bytes, which safetensors can hold"], dumps, {"w": item}, format="mag")
+            error = error_of(Unsupported, item.tolist)
             self.assertEqual([word for word in words if word not in error.what], [])
-        self.assertEqual(dumps(load(usual), format="safetensors"), usual)
-        self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
                         {"empty_metadata": True})
 
@@ -4499,10 +4312,9 @@ class ConvertTest(TestCase):
                             converted, data, "burnpack")
         self.assertNotIn("checksum", text)
         file, summary = converted(data, "burnpack", drop=True)
-        self.assertEqual(summary.dropped, ["tensor 'w': attribute 'step'",
-                                           "tensor 'w': attribute 'unit'"])
-        self.assertEqual(summary.left_behind, ["checksum", "data_endianness", "encoding", "layout",
-                                               "version"])
+        self.assertEqual((summary.dropped, summary.left_behind), (
+            ["tensor 'w': attribute 'step'", "tensor 'w': attribute 'unit'"],
+            ["checksum", "data_endianness", "encoding", "layout", "version"]))
         for options in {}, {"version": 2}:  # both keep what the user put there
             file, summary = converted(data, "ztensor", **options)
             self.assertEqual((dict(file["w"].custom), summary.dropped),
@@ -4512,10 +4324,6 @@ class ConvertTest(TestCase):
         self.assertEqual((row["name"], row["changes"]), ("w", [
             "attribute 'step': 2 -> absent", "attribute 'unit': 'm' -> 'cm'"]))
         self.assertFalse(load(data)["w"] == load(plain)["w"])
-        pack = dumps({"w": tensor([1.0], "float32", param_id=7)}, format="burnpack")
-        file, summary = converted(pack, "safetensors")  # Burn's own number of it
-        self.assertIn("param_id", summary.left_behind)
-        self.assertTrue(load(pack)["w"] == file["w"])
 
     def test_the_same_format_keeps_everything(self):
         old = folder_for(self) + "/old"
@@ -4526,19 +4334,6 @@ class ConvertTest(TestCase):
             summary = tensorfmt.convert(old, new)
             self.assertEqual((read_file(new), summary.nbytes), (data, len(data)), title)
         error_of(ValueError, tensorfmt.convert, old, old + ".dat")
-
-    @about("ztensor", "burnpack")
-    def test_bytes_named_again_and_again(self):
-        csr = tensor(dtype="float32", shape=(3, 5), components=CSR)
-        file = load(dumps({"s": csr}, format="ztensor"))
-        many = tensorfmt.File(file.fmt, file.source, {}, {}, Map(
-            [(name, file["s"].copy(name=name)) for name in "abcd"]))
-        work = 2 * max(file["s"].nbytes, sum([row[1] for row in file["s"].ranges()]))
-        for kind, options in (("ztensor", {}), ("burnpack", {"dense": True})):
-            with Changed(tensorfmt, "MAX_COPIES", ratio(work, file.nbytes)):
-                self.assertEqual(converted(many, kind, **options)[0]["b"].tolist(), CSR_DENSE)
-            with Changed(tensorfmt, "MAX_COPIES", ratio(work - 1, file.nbytes)):
-                self.refuses(["again and again, for %d" % work], converted, many, kind, **options)
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -5034,19 +4829,6 @@ class BadFileTest(TestCase):
                 with self.subTest(file=name):
                     self.check_fields(data, error, report.errors)
 
-    @full
-    def test_refusals_name_a_field_that_was_traced(self):
-        refused = 0
-        for name, data in of_chosen(later_files(self)) + [
-                (row[2], row[0]) for row in wrong_files() if len(row[0]) < 60000]:
-            with self.subTest(file=name, begins=data[:40]):
-                try:
-                    load(data)
-                except FormatError as error:
-                    refused += 1
-                    self.check_fields(data, error, tensorfmt.verify(data).errors)
-        self.assertGreater(refused, 0 if ONLY else 190)
-
     def check_fields(self, data, wanted, errors):
         """Assert that errors have a field and an offset, which explain() marks."""
         for error in [wanted] + errors:
@@ -5250,34 +5032,6 @@ class ManyTensorsTest(TestCase):
     """What is copied as it is; what thousands of tensors take."""
 
     @full
-    def test_what_is_canonical_is_saved_again(self):
-        for data in [data for _, _, data, _ in WRITTEN] + rich_files(40):
-            if ("ok", "canonical") in [row[:2] for row in tensorfmt.verify(data).rows]:
-                self.assertEqual(dumps(load(data), format=load(data).format), data)
-
-    @about("ztensor")
-    @full
-    def test_checksums_of_copies(self):
-        """They are those of the stored bytes; of a user's attribute only the kind counts."""
-        other = tensor([1.0, 2.0], "float32", checksum="crc32c:0x01234567", a=1, z="z")
-        for order in ("little", "big"):
-            data = dumps({"w": other}, format="ztensor", data_endianness=order)
-            self.assertTrue(tensorfmt.verify(data))
-            item = load(data)["w"]
-            self.assertEqual([list(item.attrs), item.custom], [
-                ["layout", "encoding", "data_endianness", "checksum"], {"a": 1, "z": "z"}])
-            self.assertEqual(item.attrs["checksum"], "crc32c:0x%08X" % tensorfmt.crc32c(item.raw))
-            for again in (item.contiguous(), item.astype("float64")):
-                self.assertTrue(tensorfmt.verify(dumps({"w": again}, format="ztensor")))
-
-    @about()
-    @full
-    def test_texts_that_come_again_are_kept_once(self):
-        texts = [b"\x65%05d" % n for n in list(range(4097)) + [4095, 4096]]  # 4096 are kept
-        texts = tensorfmt.cbor_loads(b"\x99\x10\x03" + b"".join(texts))
-        self.assertTrue(texts[4095] is texts[4097] and texts[4096] is not texts[4098])
-
-    @full
     @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
     def test_bytes_in_memory(self):
         folder, items = folder_for(self), many_tensors(2000)
@@ -5407,18 +5161,6 @@ class HostileTest(TestCase):
                 with self.subTest(bomb=name, call=i, count=count, nbytes=len(data)):
                     self.assertTrue(count < 90 * len(data) + 2500)
 
-    @about("cbor", "msgpack")
-    @full
-    def test_keys(self):
-        """Numbers as keys, chosen to meet in one chain of a dict, are counted."""
-        def keys(numbers):
-            return b"\xb9" + struct.pack(">H", len(numbers)) + b"".join(
-                [b"\x1a" + struct.pack(">I", n) + b"\0" for n in numbers])
-        tensorfmt.cbor_loads(keys(range(1000)))
-        error_of(Unsupported, tensorfmt.cbor_loads, keys(range(1001)))
-        error = error_of(Unsupported, tensorfmt.cbor_loads, b"\x82" + 2 * keys(range(501)))
-        self.assertIn("MAX_OTHER_KEYS", error.what)
-
 
 # -- [10d] fuzzing -------------------------------------------------------------------------------
 #
@@ -5546,16 +5288,6 @@ class ExplainTest(TestCase):
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
     @about()
-    def test_of_which_tensor_fields_are(self):
-        for data, wanted in (
-                (golden("sorted_one.tbs"), "magic root vtable table version tensors operations "
-                 "operations tensors version metadata_size end_magic"),
-                (dumps({"tensor": F32}, format="primitiv", kind="tensor"),
-                 "ver_major ver_minor data_type")):
-            rows = [row for row in tensorfmt.explain(data) if row.kind == "structure"]
-            self.assertEqual([row.name for row in rows if row.tensor is None], wanted.split())
-
-    @about()
     def test_few_zeros_inside_of_an_index_are_padding(self):
         data = golden("sorted_one.tbs")
         root, nbytes = struct.unpack_from("<I", data, 12)[0], len(data) - 20
@@ -5564,14 +5296,6 @@ class ExplainTest(TestCase):
                     + struct.pack("<I", nbytes + count) + data[-4:])
             found = [field.kind for field in tensorfmt.explain(more) if field.offset == 16]
             self.assertEqual(found, [kind])
-
-    @about("burnpack", "ztensor")
-    def test_a_list_of_fields_is_not_kept(self):
-        """What is held beside the index does not grow with its fields, each of one byte."""
-        for call in (lambda data: sum([1 for _ in tensorfmt.explain(data)]), tensorfmt.verify):
-            for count in (2000, 20000) if USUAL else ():
-                text = b"\xa2\x67tensors\xa0\x61x" + tensorfmt.cbor_head(4, count) + bytes(count)
-                self.assertTrue(peak_of(call, burnpack(text, b"")) < 60 * count + 30000)
 
 
 class VerifyTest(TestCase):
@@ -5907,22 +5631,6 @@ class LayersTest(TestCase):
                           "e = K, g, c", "# -- [4] b -", "F = e"])
         self.assertEqual(uses_of_later_layers(text),
                          ["c in f", "d in K", "e in g", "e in line 14", "g in f"])
-
-    def test_lengths(self):
-        import ast
-        text = text_of("tensorfmt.py")
-        lines, tree, docs = text.split("\n"), tree_of_the_whole(), set()
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)) and (
-                    ast.get_docstring(node)):
-                docs.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-        code = [line.strip() for number, line in enumerate(lines, 1)
-                if line.strip() and line.strip()[0] != "#" and number not in docs]
-        long = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-                and node.end_lineno - node.lineno >= 40]
-        self.assertLessEqual(len(long), 4, long)
-        self.assertLessEqual(len([line for line in lines if "BOARD" in line]), 24)
-        self.assertLessEqual(round(sum(map(len, code)) / len(code), 1), 47, "letters of a line")
 
 
 # -- [13] copies ---------------------------------------------------------------------------------
@@ -6763,31 +6471,6 @@ class TrustTest(FolderCase):
         self.assertEqual((odd.custom[5], odd.custom["note"], 5 in item.custom), (6, "n", False))
         self.refuses(["attribute 5"], dumps, {"w": odd}, format="ztensor")
 
-    @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
-    def test_quantized_tensors_are_cast_in_blocks(self):
-        size = 1 << 17
-        for code, bits, length in (("Q2S", 2, size), ("Q4F", 4, 32), ("Q8S", 8, 1 << 16)):
-            count = size // length
-            level = "Tensor" if count == 1 else {"Block": {"len": 1, "storage": [length]}}
-            scheme = {"value": code, "param": "F32", "store": {"PackedU32": 0}, "level": level,
-                      "mode": "Symmetric"}
-            packed = bytes(range(256)) * (size * bits // 8 // 256)
-            packed += struct.pack("<%df" % count, *[i + 0.5 for i in range(count)])
-            data = burnpack({"tensors": {"w": {"dtype": {"QFloat": scheme}, "shape": [size],
-                                               "data_offsets": [0, len(packed)]}}}, packed)
-            item = load(data)["w"]
-            whole = item.dequantize().tobytes()
-            values, factors = item.values.data, item.scales.data
-            for i in (0, 1, 7, 32767, 32768, size // 2 + 5, size - 1):
-                self.assertEqual(struct.unpack_from("<f", whole, 4 * i)[0],
-                                 values[i] * factors[i // length], (code, i))
-            self.assertEqual(b"".join(map(bytes, item.iter_scaled("float32"))), whole)
-            if bits == 4:
-                with open(os.devnull, "wb") as target:
-                    peak = peak_of(tensorfmt.convert, data, target, format="safetensors",
-                                   cast="float32")
-                self.assertLess(peak, 3 << 20, code)  # where lists of the values are 5 MiB
-
     def test_one_budget_whatever_the_mapping(self):
         many = spans([(0, 4096)] * 400, bytes(4096))
         file = load(many)
@@ -7011,14 +6694,6 @@ class SmallWorkTest(TestCase):
         again = dumps(load(data), format="burnpack")
         self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
 
-    def test_names_of_dtypes_in_other_formats(self):
-        for name, dtype in (("F8_E4M3", "float8_e4m3fn"), ("f8_e4m3fnuz", "float8_e4m3fnuz"),
-                            ("f8_e5m2", "float8_e5m2"), ("F8_E8M0", "float8_e8m0fnu")):
-            self.assertEqual(tensorfmt.as_dtype(name), dtype)
-        for name in ("f8_e", "f8_e4", "f8_", "f8", "f8_e4m3f"):
-            self.assertRaises(ValueError, tensorfmt.as_dtype, name)
-        self.assertFalse(F32 == sys.stdout)
-
     @about("ztensor")
     def test_a_blob_of_blocks_that_many_tensors_name(self):
         """Its bytes can each be a block of a codec, of which nothing comes out."""
@@ -7105,13 +6780,6 @@ class SmallWorkTest(TestCase):
             name = "w" if "w" in file else "new"
             wanted = dict(step, output=file[name].attrs["id"])
             self.assertEqual(file.attrs["operations"], [wanted])
-
-    @about("ztensor")
-    def test_a_stream_has_its_own_errors(self):
-        import gzip
-        whole = gzip.compress(dumps({"w": tensor(bytes(9999), "uint8")}, format="ztensor"))
-        for call in load, tensorfmt.verify, tensorfmt.detect:
-            error_of(EOFError, call, gzip.open(io.BytesIO(whole[:-20])))
 
     @about("burnpack")
     def test_explain_of_files_that_are_cut_short(self):
