@@ -2897,7 +2897,7 @@ class Tensor:
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some of the constructor's arguments changed."""
-        args = dict([(key.lstrip("_"), getattr(self, key)) for key in Tensor.__slots__[:-1]])
+        args: Facts = {key.lstrip("_"): getattr(self, key) for key in Tensor.__slots__[:-1]}
         args.update(attrs=Map(self.attrs.items()), custom=Map(self.custom.items()))
         args.update(changes)
         return type(self)(**args)
@@ -8598,10 +8598,11 @@ class Piece:
         import ast
         import re
         self.indent, self.defines = "    " if inner else "", defined_names(node)
+        self.last: int = node.end_lineno
         self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
                       if re.fullmatch(pattern, f"{title}.{name}")]
         if isinstance(node, ast.AnnAssign) and node.value is None or (
-                lines[node.end_lineno - 1] == "        raise NotImplementedError"):
+                lines[self.last - 1] == "        raise NotImplementedError"):
             self.defines, self.parts = [], ["tools"]  # it tells type checkers what there is
         self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
@@ -8609,7 +8610,7 @@ class Piece:
         self.has_stub = self.is_code or (  # a Schema only explains
             isinstance(value, ast.Call) and getattr(value.func, "id", "") == "Schema")
         outer = list(getattr(node, "decorator_list", ()))
-        self.first, self.last = min([one.lineno for one in outer + [node]]), node.end_lineno
+        self.first = min([one.lineno for one in outer + [node]])
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
         self.doc = range(0)
