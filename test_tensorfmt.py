@@ -1634,10 +1634,10 @@ class FileTest(FolderCase):
         environment()
         main, path = sys.modules["__main__"], os.path.join(HERE, "test_tensorfmt.py")
         spec = spec_from_file_location("test_tensorfmt", path)  # by a name, workers import us
-        with load(self.path) as file, Changed(main, "__spec__", (
-                spec if main is sys.modules[__name__] else main.__spec__)):
-            with get_context("spawn").Pool(2) as pool:
-                check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
+        spec = spec if main is sys.modules[__name__] else main.__spec__
+        with load(self.path) as file, Changed(main, "__spec__", spec), \
+                get_context("spawn").Pool(2) as pool:
+            check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
 
     def test_copies_need_no_path(self):
         from copy import copy, deepcopy

@@ -106,8 +106,9 @@ check("back goes back", (await target(page)).seen);
 await page.close();
 
 // ---- the drawn layout, with its places in this file
-for (const [file, label, text] of [["net.bpk", "DS", "rounded up to 256"], ["net.bpk", "0", "metadata_size"],
-  ["net.mag", "end", "64"], ["net.zt", "S", "CBOR array"], ["net.tbs", "M", "FlatBuffer"], ["layers.safetensors", "8 + n", "the data"]]) {
+for (const [file, label, text] of [["net.bpk", "data", "rounded up to 256"], ["net.bpk", "0", "metadata_size"],
+  ["net.mag", "data", "64"], ["net.zt", "index", "CBOR array"], ["net.tbs", "root", "FlatBuffer"],
+  ["layers.safetensors", "data", "without gap"]]) {
   title = `${file}.html`;
   page = await open(title, 1400);
   await page.locator("summary").first().click();
