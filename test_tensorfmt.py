@@ -71,7 +71,6 @@ documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs doc
 INF = float("inf")
 NAN = float("nan")
 DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
-FLOAT8 = tuple([dtype for dtype in DTYPES if dtype[:6] == "float8"])
 WIDER = tuple([dtype for dtype in DTYPES if dtype[:6] != "float8"])
 
 
@@ -1469,13 +1468,11 @@ class GoldenTest(FolderCase):
 
     @about()
     def test_file_is_a_mapping(self):
-        self.assertSame(load(golden("m012_mixed.mag")).metadata, {"pi": 3.25, "n": 5})
         file = load(golden("seed_basic.mag"))
         self.assertEqual((len(file), "x" in file, "z" in file, list(file.keys()), file.get("z", 5)),
                          (2, True, False, ["x", "y"], 5))
         self.assertEqual([item.name for item in file.values()], ["x", "y"])
         for names, text in (("", "0 tensors"), ("a", "1 tensor 'a'"),
-                            ("abcd", "4 tensors 'a', 'b', 'c', 'd'"),
                             ("abcde", "5 tensors 'a', 'b', 'c', 'd', ...")):
             made = load(dumps([(name, [1.0]) for name in names], format="ztensor"))
             self.assertEqual(repr(made), "<File ztensor: %s>" % text)
@@ -1526,12 +1523,11 @@ class GoldenTest(FolderCase):
             self.assertEqual(load(data).attrs["layout"], layout)
             self.assertTrue(load(data).metadata["version"].startswith("0.19."))
             self.assertSame(content(load(data)), content(load(packed)))
-        for cut in (packed[:-1], packed + b"\0", packed + bytes(99), made[:-1]):
-            last = "decoder.steps" if cut == made[:-1] else "decoder.head.weight"
-            for options, field in (({}, "tensors['%s'].data_offsets" % last), (
-                    {"partial": True}, "metadata.version")):
-                error = error_of(FormatError, load, cut, **options)
-                self.assertEqual((error.what[:9], error.field), ("cut short", field))
+        for cut, last in ((packed[:-1], "head"), (packed + b"\0", "head"), (made[:-1], "steps")):
+            error = error_of(FormatError, load, cut)
+            self.assertEqual((error.what[:9], last in error.field), ("cut short", True))
+            self.assertEqual(error_of(FormatError, load, cut, partial=True).field,
+                             "metadata.version")
         old = aligned[:81] + bytes(8)  # packed, without the version
         self.assertIn("cut short", error_of(FormatError, load, old).what)
         self.assertEqual(load(old, partial=True).attrs["missing"], ["w"])
@@ -1580,14 +1576,10 @@ class FileTest(FolderCase):
             with self.subTest(file=title), load(self.path) as file:
                 with pickle.loads(pickle.dumps(file)) as again:
                     GoldenTest.check(self, again, wanted)
-                readable = [item for item in file.values() if not zstd_missing(item)]
-                for held in readable + [item.contiguous() for item in readable
-                                        if item.dtype != "qfloat"]:
+                for held in [item for item in file.values() if not zstd_missing(item)]:
                     got = pickle.loads(pickle.dumps(held))
-                    self.assertSame(*[(t.name, t.dtype, t.shape, t.tobytes(), t.attrs)
+                    self.assertSame(*[(t.name, t.dtype, t.shape, t.tobytes(), t.attrs, t.offset)
                                       for t in (got, held)])
-                    if held.offset is not None:
-                        self.assertEqual(got.offset, held.offset)
         item = tensor([[1, 2, 3], [4, 5, 6]], "int16")  # in memory: by value
         for held in (item, item[:, ::-1], item[1], item[:, 1:2], load(golden(
                 "param_3x2x2_stat.primitiv"))["value"], tensor([[1, 2]]).astype("float16")):
@@ -1662,7 +1654,6 @@ class FileTest(FolderCase):
         self.assertEqual((item.tolist(), item.custom), ([0.0, 0.0], {"note": ["x", "y"]}))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
-        import pickle
         import zipfile
         stream = io.BytesIO(golden("seed_basic.mag")[:60])
         for name, wanted in (("model.mag", "model.mag: "), (7, ""), (None, "")):
@@ -1676,7 +1667,6 @@ class FileTest(FolderCase):
                 file = load(stream)
                 self.assertEqual(file.path, "member.mag")
                 GoldenTest.check(self, file, FILES[0][3])
-                error_of(TypeError, pickle.dumps, file)
         with zipfile.ZipFile(self.path) as made:
             if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
                 GoldenTest.check(self, load(zipfile.Path(made, "member.mag")), FILES[0][3])
@@ -1688,7 +1678,6 @@ class FileTest(FolderCase):
             self.refuses((path, "load(stream.read())"), load, path)
             with open(path, "rb") as pipe:
                 self.assertRaises(OSError, load, pipe)  # it does not seek
-        stream = io.BytesIO(b"closed")
         stream.close()
         self.refuses(["closed"], load, stream)
 
@@ -1893,32 +1882,27 @@ class RoundTripTest(TestCase):
 
     @about("ztensor")
     def test_big_endian_files_hold_swapped_bytes(self):
-        item = tensor([1, 2, 0x01020304], "uint32")
-        made = {"w": item, "one": [True], "two": [[1, 2], [3, -4]]}
+        made = {"w": tensor([1, 2, 0x01020304], "uint32"), "one": [True], "two": [[1, 2], [3, -4]]}
         file = load(dumps(made, format="ztensor", data_endianness="big"))
         back, two = file["w"], file["two"]
         self.assertEqual(tohex(back.raw), "000000010000000201020304")
-        self.assertEqual((back.tobytes(), back.tolist()), (item.tobytes(), [1, 2, 0x01020304]))
-        self.assertEqual(list(back.data), [1, 2, 0x01020304])
+        self.assertEqual(tohex(back.tobytes()), "010000000200000004030201")
+        self.assertEqual((list(back.data), back[1:].tolist(), back[2]),
+                         ([1, 2, 0x01020304], [2, 0x01020304], 0x01020304))
         self.assertEqual(back.zero_copy, CPYTHON and sys.byteorder == "big")
         self.assertTrue(file["one"].zero_copy or not CPYTHON)  # a byte has no order
-        self.assertEqual(back[1:].tolist(), [2, 0x01020304])
-        self.assertEqual((back[2], tohex(back[::-2].tobytes())), (0x01020304, "0403020101000000"))
-        self.assertEqual((two.tolist(), list(two.data), list(two[KEYS[:, 1]].flat)),
-                         ([[1, 2], [3, -4]], [1, 2, 3, -4], [2, -4]))
+        self.assertEqual(tohex(back[::-2].tobytes()), "0403020101000000")
+        self.assertEqual((list(two.data), list(two[KEYS[:, 1]].flat)), ([1, 2, 3, -4], [2, -4]))
 
     @about("primitiv")
     def test_column_major(self):
-        item = tensor([[11, 12, 13], [21, 22, 23]], "float32")
+        item = tensor([[11, 12, 13], [21, 22, 23]], "float32", batch=3)
         back = load(dumps({"tensor": item}, format="primitiv", kind="tensor"))["tensor"]
         self.assertEqual(numbers("float32", back.raw), [11.0, 21.0, 12.0, 22.0, 13.0, 23.0])
         self.assertEqual((back.strides, back.tolist()), ((4, 8), item.tolist()))
+        self.assertSame(back.attrs, {"batch": 3})
         self.assertEqual(list(back.data), [11.0, 21.0, 12.0, 22.0, 13.0, 23.0])
         self.assertEqual(list(back[1].data), [21.0, 22.0, 23.0])
-        batch = tensor(make_bytes(4 * 2 * 3 * 5), "float32", (2, 3, 5), batch=5)
-        back = load(dumps({"tensor": batch}, format="primitiv", kind="tensor"))["tensor"]
-        self.assertSame((back.shape, back.attrs), ((2, 3, 5), {"batch": 5}))
-        self.assertEqual(back.tobytes(), batch.tobytes())
         self.assertEqual(error_of(FormatError, load, primitiv(0x100, "9100 00 c400")).what,
                          "batch is 0")
         self.refuses(["its bytes are those of '\u00e9'"], dumps, {"\udcc3\udca9": F32},
@@ -1947,13 +1931,12 @@ class RoundTripTest(TestCase):
             with self.subTest(block=block), Changed(tensorfmt, "BLOCK", block):
                 cubed = load(dumps({"w": item}, format="primitiv"))["w"]
                 self.assertEqual(cubed.tobytes(), data)
-                if ZSTD:  # decoded into a file where it is large
-                    coded = load(dumps({"w": item}, format="ztensor", encoding="zstd"))
-                    self.assertEqual(load(dumps(coded, format="primitiv"))["w"].tobytes(), data)
                 self.assertEqual(cubed[::-1, 2:, ::2].tobytes(), item[::-1, 2:, ::2].tobytes())
-                swapped = dumps({"w": item}, format="ztensor", data_endianness="big",
-                                checksum="crc32c")
-                self.assertEqual(load(swapped, verify=True)["w"].tobytes(), data)
+                for options in [{"data_endianness": "big", "checksum": "crc32c"}] + [
+                        {"encoding": "zstd"}] * ZSTD:  # decoded into a file where it is large
+                    made = dumps({"w": item}, format="ztensor", **options)
+                    coded = load(made, verify=True)
+                    self.assertEqual(load(dumps(coded, format="primitiv"))["w"].tobytes(), data)
 
     @about()
     @full
@@ -1965,11 +1948,11 @@ class RoundTripTest(TestCase):
             item = tensor(make_bytes(size), dtype, shape)
             for base in (item, item[::-1]):
                 turned, nbytes = tensorfmt.transpose(base), base.itemsize
-                wanted = [-base.byte_extent()[0]]
+                places = [-base.byte_extent()[0]]
                 for n, step in reversed(list(zip(base.shape, base.strides))):
-                    wanted = [at + i * step for at in wanted for i in range(n)]
-                wanted = b"".join([base.raw[at:at + nbytes] for at in wanted])
-                for block in (1 << 12, 1 << 14, 1 << 20):
+                    places = [at + i * step for at in places for i in range(n)]
+                wanted = b"".join([base.raw[at:at + nbytes] for at in places])
+                for block in (1 << 12, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
 
@@ -2486,29 +2469,10 @@ FLOAT8_SUMS = (  # CRC-32 of what ml_dtypes 0.6.0 makes of the numbers in Float8
     ("float8_e4m3fnuz", "6797099c 0440c2c2 25ddedf0 7ca10122 80bdb11b de02f3c7 a49e6233"),
     ("float8_e5m2fnuz", "8379e580 081355f8 25ddedf0 87b9aaf4 ba202683 ec16d9b6 71243a7a"),
     ("float8_e8m0fnu", "d3c64392 cb09bda0 9c3fa990 719979ba 5761ae99 bdd7dbe7 cafe39c9"))
-FLOAT8_VALUES = (  # and some numbers, one by one
-    0.0, -0.0, 1.0, -1.5, 2.0 ** -9, 2.0 ** -10, 2.0 ** -17, 448.0, 464.0, 465.0, 240.0, 248.0,
-    57344.0, 61440.0, 61439.0, 1e30, INF, -INF, NAN, 17.0, 19.0, 21.0, -300.0, 2.0 ** -127)
-FLOAT8_CODES = (
-    ("float8_e4m3fn", "008038bc0100007e7e7f77787f7f7f7f7fff7f585a5af900"),
-    ("float8_e5m2", "00803cbe1814005f5f5f5c5c7b7c7b7c7cfc7e4c4d4ddd00"),
-    ("float8_e4m3fnuz", "000040c40201008080807f80808080808080806062628000"),
-    ("float8_e5m2fnuz", "000040c21c180163636360607f807f80808080505151e100"),
-    ("float8_e8m0fnu", "ffff7fff76756e88888887878f8f8fe3ffffff838383ff00"))
+
 
 
 class Float8Test(TestCase):
-    def test_some_numbers(self):
-        self.assertEqual(tuple(sorted(tensorfmt.FLOAT8)), FLOAT8)
-        for dtype, codes in FLOAT8_CODES:
-            made = tensor(list(FLOAT8_VALUES), dtype)
-            self.assertEqual((made.dtype, made.itemsize, tohex(made.tobytes())), (dtype, 1, codes))
-            self.assertEqual(made[2], 1.0)
-            self.assertSame(tensor(list(made.flat), dtype).tobytes(), made.tobytes())
-            self.assertEqual(tensor([7, 1 << 80], dtype).tolist()[0], 8.0 if "8" in dtype[7:] else
-                             7.0)
-            self.assertEqual(bytes(made.data), made.tobytes())
-
     @full
     def test_every_cast_is_that_of_ml_dtypes(self):
         from zlib import crc32
@@ -2531,29 +2495,22 @@ class Float8Test(TestCase):
             for new in [new for new in DTYPES if tensorfmt.cast_is_exact(dtype, new)]:
                 back = codes.astype(new).astype(dtype)
                 self.assertSame(back.tolist(), codes.tolist(), (dtype, new))
-        self.assertEqual([pair for pair in [(old, new) for old in DTYPES for new in FLOAT8]
-                          if tensorfmt.cast_is_exact(*pair) and pair[0] != pair[1]],
-                         [("bool", dtype) for dtype in FLOAT8[:4]])
+        self.assertEqual([pair for pair in [(old, new) for old in DTYPES for new in sorted(
+            tensorfmt.FLOAT8)] if tensorfmt.cast_is_exact(*pair) and pair[0] != pair[1]],
+                         [("bool", dtype) for dtype in sorted(tensorfmt.FLOAT8)[:4]])
         self.assertFalse(tensorfmt.cast_is_exact("float8_e8m0fnu", "float16"))
 
+    @full
     def test_formats_that_hold_them(self):
         made = {"w": tensor([[1.5, -2.0], [0.25, 448.0]], "float8_e4m3fn")}
-        for kind, version in (("safetensors", None), ("ztensor", "2")):
-            if CPYTHON or kind == "ztensor":
-                data = dumps(made, format=kind, version=version) if version else dumps(
-                    made, format=kind)
-                item = load(data)["w"]
-                self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
-                self.assertEqual(dumps(load(data), format=kind), data)
-        for kind, new in (("burnpack", "bfloat16"), ("ztensor", "bfloat16"), ("mag", "float16"),
-                          ("tensorbuffers", "float32"), ("primitiv", "float32")):
-            if CPYTHON:  # copies for boards name no remedies
-                self.refuses(['.astype("%s") or convert(cast="%s")' % (new, new)],
-                             dumps, made, format=kind)
-                data = dumps(made, format="safetensors")
-                file, summary = converted(data, kind, cast=new)
-                self.assertEqual(file["w"].tolist(), made["w"].tolist())
-                self.assertEqual(summary.cast, [("w", "float8_e4m3fn", new, True)])
+        for kind, version in (("safetensors", {}), ("ztensor", {"version": "2"})):
+            data = dumps(made, format=kind, **version)
+            item = load(data)["w"]
+            self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
+            self.assertEqual(dumps(load(data), format=kind), data)
+            for new in ("mag", "primitiv"):
+                self.assertEqual(converted(data, new, cast="float32")[1].cast,
+                                 [("w", "float8_e4m3fn", "float32", True)])
 
     @about("ztensor")
     def test_sparse_tensors_need_a_zero(self):
@@ -2563,14 +2520,6 @@ class Float8Test(TestCase):
         item = tensor(components=parts, shape=(2,))
         self.assertEqual(item.components["values"].tolist(), [2.0])
         self.assertIn("no zero", error_of(Unsupported, item.tolist).what)
-
-    @full
-    def test_ints_and_integers(self):
-        item = tensor([1.0, 2.0, 240.0], "float8_e4m3fnuz")
-        self.assertEqual(item.astype("uint8").tolist(), [1, 2, 240])
-        self.refuses(["int8"], item.astype, "int8")
-        self.refuses(["int32"], tensor([NAN], "float8_e5m2").astype, "int32")
-        self.assertEqual(tensor([0.0, 0.5], "float8_e5m2").astype("bool").tolist(), [False, True])
 
 
 class EqualTest(TestCase):
@@ -2853,23 +2802,6 @@ def make_burnpack(*rows):
     return burnpack({"tensors": entries}, data)
 
 
-def dequantize_alone(code, shape, raw):
-    """Return the float32 values of a scheme, written anew from its description."""
-    facts, size = code["QFloat"], count_of(shape)
-    bits = int(facts["value"][1])
-    stored = int.from_bytes(bytes(raw), "little")
-    found = []
-    for i in range(size):
-        number = stored >> i * bits & (1 << bits) - 1
-        found.append(number - (1 << bits) if number >> bits - 1 else number)
-    words = -(-size * bits // 32) * 4 if facts["store"] == U32 else -(-size * bits // 8)
-    words += -words % 4
-    run = size if facts["level"] == "Tensor" else facts["level"]["Block"]["storage"][0]
-    scales = struct.unpack("<%df" % (size // run), bytes(raw[words:]))
-    return [struct.unpack("<f", struct.pack("<f", number * scales[i // run]))[0]
-            for i, number in enumerate(found)]
-
-
 @about("burnpack", "burnrecord")
 class QuantizedTest(TestCase):
     def test_worked_examples(self):
@@ -2918,21 +2850,6 @@ class QuantizedTest(TestCase):
                 if (kind, code & 127) == ("E4M3", 127) or (kind, code) == ("E8M0", 255):
                     value = NAN
                 self.assertSame(tensorfmt.minifloat(kind, code), float(value), (kind, code))
-
-    def test_random_schemes_against_another_reader(self):
-        seed = 0
-        for value in ("Q8S", "Q8F", "Q4S", "Q4F", "Q2S", "Q2F"):
-            for shape, level in (([16], ()), ([3, 8], (8,)), ([2, 2, 16], (4,)), ([5], ())):
-                seed += 1
-                size = count_of(shape)
-                raw = make_bytes(-(-size * int(value[1]) // 32) * 4, seed) + b"".join(
-                    [struct.pack("<f", 0.3 * (i + seed))
-                     for i in range(size // (level[0] if level else size))])
-                code = scheme(value, "F32", U32, level)
-                with self.subTest(code=code, shape=shape):
-                    item = load(make_burnpack(("q", shape, code, tohex(raw))))["q"]
-                    self.assertEqual(list(item.dequantize().flat),
-                                     dequantize_alone(code, shape, raw))
 
     def test_schemes_stay_as_they_are_known_or_not(self):
         def level(**block):
@@ -3345,17 +3262,6 @@ class SavePathTest(FolderCase):
                 resource.setrlimit(resource.RLIMIT_FSIZE, usual)
             self.assertEqual(read_file(self.path), old)
 
-    def test_saving_over_the_file_that_is_mapped(self):
-        tensorfmt.save(self.path, {"a": tensor([1, 2], "int32"), "b": tensor([3], "int32")})
-        with load(self.path, mmap=os.name != "nt") as file:
-            view = file["a"].data
-            tensorfmt.save(self.path, {"b": file["b"], "a": file["a"].astype("int64")})
-            if os.name != "nt":
-                self.assertEqual((list(view), file["a"].tolist()), ([1, 2], [1, 2]))
-        with load(self.path) as file:
-            self.assertEqual([(name, item.dtype, item.tolist()) for name, item in file.items()],
-                             [("b", "int32", [3]), ("a", "int64", [1, 2])])
-
     def test_where_a_file_cannot_be_written_or_replaced(self):
         import builtins
 
@@ -3750,14 +3656,6 @@ class ZTensor2Test(TestCase):
                 tensorfmt.Buffer(frame), 0, len(frame), 2))
         self.assertIn("damaged (UnicodeDecodeError", error.what)
 
-    def test_what_is_only_listed(self):
-        file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
-        self.assertEqual((file["w"].components, bytes(file["w"].raw)),
-                         (None, struct.pack("<2f", 1, 2)))
-        self.assertIn("data w", [field.name for field in tensorfmt.explain(zt2(
-            (b"edense", b"ex.y/1"), (b"ddata", b"dscal")))])
-        self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
-
 
 INDEX = ".safetensors.index.json"
 
@@ -3897,18 +3795,14 @@ class ShardTest(FolderCase):
             self.ONE: None}))))
 
     def test_all_that_an_index_places_wrongly(self):
-        count = 400
-        names = ["e"] + ["n%d" % i for i in range(count)]
+        names = ["e"] + ["n%d" % i for i in range(400)]
         path = self.write_model(dict([(name, self.ONE) for name in names]))
         report = tensorfmt.verify(path)
         self.assertEqual([error.tensor for error in report.errors], names)
         self.assertIn("which lacks it", report.errors[0].what)
         with Changed(tensorfmt, "MAX_ERRORS", 10):
             self.assertEqual(len(tensorfmt.verify(path).errors), 10)
-        self.assertEqual(run("verify", "--quiet", path)[1].count("\n"), count + 1)
-        if not PYPY:  # it has no tracemalloc
-            for words in ["get", path, "--stats"], ["verify", "--quiet", path]:
-                self.assertLess(peak_of(run, *words), 4 << 20, words)
+        self.assertEqual(run("verify", "--quiet", path)[1].count("\n"), len(names))
         self.assertEqual(calls_of(tensorfmt, "open_path", run, "get", path, "--stats"), 3)
         code, out, _ = run("explain", path, "--tensor", "e")
         self.assertEqual((code, self.ONE in out), (0, True))
@@ -4004,23 +3898,6 @@ class ShardTest(FolderCase):
         os.chdir(os.sep)
         self.assertEqual([file["c"].tolist() for file in files], [[99, 1]] * 2)
 
-    def test_descriptors(self):
-        path, opened, real = self.write_model(), [], tensorfmt.open_path
-
-        def look(*args):
-            opened.append(real(*args))
-            return opened[-1]
-        for mapped, most in (True, PYTHON < (3, 13)), (False, 1):
-            with load(path, mmap=mapped) as file:
-                with Changed(tensorfmt, "open_path", look):
-                    tensorfmt.check_file(file.source, tensorfmt.detect_format(file.source), False)
-                key = "_view" if mapped else "_stream"
-                self.assertEqual([vars(shard)[key] for shard in opened], [None] * 2)  # closed
-                self.assertEqual((file["a"].tolist(), file["b"].tolist()), ([97, 1], [98, 1]))
-                if os.path.isdir("/proc/self/fd"):
-                    self.assertEqual(descriptors_of(file["a"].source.path), most)
-            del opened[:]
-
     def test_more_shards_than_may_be_open(self):
         for most in 0, 1, 2:
             with Changed(tensorfmt, "OPEN_SHARDS", most), load(self.write_model()) as file:
@@ -4043,6 +3920,7 @@ class ShardTest(FolderCase):
         self.assertIn(words, error_of(Unsupported, item.tolist).what)
         self.refuses(["'far'", words], dumps, {"far": item}, format="ztensor")
         self.assertIn(words, str(tensorfmt.verify(data)))
+        self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
 
 
 @about("burnrecord")
@@ -4118,10 +3996,10 @@ def fits(kind, item):
         item.dtype in row.more_dtypes and item.dtype in family[0].more_dtypes))
 
 
-def converted(source, kind, **options):
+def converted(source, into, **options):
     """Return (File, Summary) of a conversion in memory."""
     stream = io.BytesIO()
-    summary = tensorfmt.convert(source, stream, format=kind, **options)
+    summary = tensorfmt.convert(source, stream, format=into, **options)
     return load(stream.getvalue(), verify=True), summary
 
 
@@ -4324,16 +4202,6 @@ class ConvertTest(TestCase):
         self.assertEqual((row["name"], row["changes"]), ("w", [
             "attribute 'step': 2 -> absent", "attribute 'unit': 'm' -> 'cm'"]))
         self.assertFalse(load(data)["w"] == load(plain)["w"])
-
-    def test_the_same_format_keeps_everything(self):
-        old = folder_for(self) + "/old"
-        write_file(old, golden("seed_basic.mag"))
-        for _, title, data, _ in [row for row in WRITTEN if AGAIN.get(row[1]) == {}]:
-            new = old + "." + title.split(".")[-1]
-            write_file(old, data)
-            summary = tensorfmt.convert(old, new)
-            self.assertEqual((read_file(new), summary.nbytes), (data, len(data)), title)
-        error_of(ValueError, tensorfmt.convert, old, old + ".dat")
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -4784,17 +4652,6 @@ def many_statistics(key, count=6000):
         [b"\xa4%04d" % i + stat for i in range(count)])
 
 
-def regions_of(data):
-    """Return the Reading of a file, which noted regions; and why it was refused, or None."""
-    source = tensorfmt.open_source(data, True)
-    reading, error = tensorfmt.Reading(source, []), None
-    try:
-        tensorfmt.detect_format(source).read(reading)
-    except FormatError as caught:
-        error = caught
-    return reading, error
-
-
 def check_refused(data, wanted):
     """Assert that explain marks the error's field, tiles the file and raises the error of load."""
     test, fields = TestCase(), []
@@ -4825,16 +4682,9 @@ class BadFileTest(TestCase):
                     self.assertIn("FAIL", [row[0] for row in report.rows])
                     self.assertIn((error.field, error.offset),
                                   [(e.field, e.offset) for e in report.errors])
-            if CPYTHON:
+            if CPYTHON and tensorfmt.detect(data):
                 with self.subTest(file=name):
-                    self.check_fields(data, error, report.errors)
-
-    def check_fields(self, data, wanted, errors):
-        """Assert that errors have a field and an offset, which explain() marks."""
-        for error in [wanted] + errors:
-            self.assertTrue(error.field and error.offset is not None, str(error))
-        if tensorfmt.detect(data):
-            check_refused(data, wanted)
+                    check_refused(data, error)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -4848,16 +4698,6 @@ class BadFileTest(TestCase):
         many = many_statistics(b"\x91\xa1k", count)
         self.assertEqual(len(load(many)), count + 1)
         self.assertTrue(tensorfmt.verify(many))
-
-    def test_kinds_of_values(self):
-        top = (1 << 64) - 1
-        for kind, good, bad in (
-                (tensorfmt.UINT64, (0, top), (-1, top + 1, 1.0, True, None)),
-                (tensorfmt.UINT64_LIST, ([], [0, top]), ([-1], [1, top + 1], (1,), [True])),
-                (tensorfmt.OFFSET_LENGTH, ([9, 1],), ([1], [1, 2, 3], [-1, 1])),
-                (tensorfmt.START_END, ([0, 0], [1, top]), ([2, 1], [-1, 1], [1, top + 1], [1]))):
-            self.assertEqual([kind.fits(value) for value in good + bad],
-                             [True] * len(good) + [False] * len(bad), kind.words)
 
     @full
     def test_every_truncation_of_small_goldens(self):
@@ -4902,9 +4742,7 @@ class BadFileTest(TestCase):
             self.assertLess(len(cut), min(ends.values()))
             return
         found = [name for name in whole if ends[name] <= len(cut)]
-        self.assertEqual(list(file), found)
-        for name in found:
-            self.assertEqual(file[name].tobytes(), whole[name].tobytes())
+        self.assertEqual(content(file), content({name: whole[name] for name in found}))
         run, left = whole.format == "primitiv", [name for name in whole if name not in found]
         if len(cut) >= last and not run:
             self.assertNotIn("missing", file.attrs)
@@ -4921,17 +4759,12 @@ class BadFileTest(TestCase):
             self.assertEqual(error.what, f"cut short: {len(cut)} bytes, the index wants {last}; "
                              f"{len(found)} of {len(whole)} tensors are whole" + (
                                  "; load(partial=True) takes the whole ones" if found else ""))
-        report = tensorfmt.verify(cut)
-        self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
-                         [(error.what, error.field, error.offset)])
-        options = {"format": "ztensor", "partial": True}
+        check_refused(cut, error)
         if not found:
-            self.refuses(["none of the tensors is whole"], tensorfmt.convert, cut, io.BytesIO(),
-                         **options)
+            self.refuses(["none of the tensors is whole"], converted, cut, "ztensor", partial=True)
             return
-        self.assertEqual(list(load(dumps(file, format=file.format))), found)  # a file of its own
-        summary = tensorfmt.convert(cut, io.BytesIO(), **options)
-        self.assertEqual(summary.missing, file.attrs["missing"])
+        there, summary = converted(cut, "ztensor", partial=True)
+        self.assertEqual((sorted(there), summary.missing), (sorted(found), file.attrs["missing"]))
         self.assertIn("missing: " + ", ".join(summary.missing), str(summary))
         self.assertNotIn("missing", summary.left_behind)
 
@@ -4963,19 +4796,6 @@ class BadFileTest(TestCase):
                     self.assertIn(word, str(error))
                 self.assertEqual(len(item.raw), item.stored_nbytes)
                 self.assertEqual(bool(tensorfmt.verify(made)), kind is Unsupported)
-
-    @about("mag")
-    def test_most_dimensions_of_magnetron(self):
-        for rank, key in (6, 37), (7, 29):
-            data = real_mag((12, "0100000000000000"), (24, "00%02x0000" % rank + (
-                "0100000000000000c000000000000000" + "0100000000000000" * rank
-                + "%02x000000" % key + "6b" * key)))
-            if rank == 6:
-                self.assertEqual(load(data)["k" * key].shape, (1,) * 6)
-            else:
-                self.assertEqual(error_of(FormatError, load, data).field, "tensors[0].aux")
-        for count, kind in ("40", Unsupported), ("3f", FormatError):  # offsets that begin at 0
-            error_of(kind, load, real_mag((63, count), (71, "00"), (79, count)))
 
     @about("mag", "tensorbuffers")
     @full
@@ -5287,16 +5107,6 @@ class ExplainTest(TestCase):
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
-    @about()
-    def test_few_zeros_inside_of_an_index_are_padding(self):
-        data = golden("sorted_one.tbs")
-        root, nbytes = struct.unpack_from("<I", data, 12)[0], len(data) - 20
-        for count, kind in ((4, "padding"), (8, "unused")):
-            more = (data[:12] + struct.pack("<I", root + count) + bytes(count) + data[16:-8]
-                    + struct.pack("<I", nbytes + count) + data[-4:])
-            found = [field.kind for field in tensorfmt.explain(more) if field.offset == 16]
-            self.assertEqual(found, [kind])
-
 
 class VerifyTest(TestCase):
     @about("zstd")
@@ -5309,17 +5119,6 @@ class VerifyTest(TestCase):
             rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
         self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
                                  "zstd data need a module", 64)])
-
-    @about()
-    def test_the_text_of_a_report(self):
-        for offsets, words in (([None, 5, 3], ", the first at 0x3"), ([None, None], ""),
-                               ([0, None], ", the first at 0x0")):
-            report = tensorfmt.Report(None, None)
-            for offset in offsets:
-                report.fail(FormatError("x", offset))
-            self.assertTrue(str(report).endswith("%d problems%s" % (len(offsets), words)))
-        report.add("note", "upstream", "x" * 5000, "n" * 5000, 1 << 62)
-        self.assertTrue(1000 < max(map(len, str(report).split("\n"))) <= 2000)
 
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
@@ -5343,28 +5142,19 @@ class VerifyTest(TestCase):
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
 
     @about("ztensor")
-    def test_cbor_that_ztensor_refuses_is_read(self):
-        entry = ztensor(layout="dense", x=0)[80:-9]
-        for text in ("81" * 125 + "00", "81" * 126 + "00", "c181" * 62 + "80", "81c1" * 62 + "8180",
-                     "c1" * 125 + "00", "c1" * 126 + "00", "3b8000000000000000",
-                     "3b7fffffffffffffff", "f7"):
-            self.assertTrue(tensorfmt.verify(ztensor_raw(entry + unhex(text))), text)
-
-    @about("ztensor")
     def test_work_that_a_small_file_asks_for(self):
         """Nothing is decoded nor hashed where the tensors ask for too much in all."""
         entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
         data = ztensor(*[dict(entry, name=name, checksum="crc32c:00000000") for name in "abc"])
         bad = ztensor(*[dict(entry, name=name, encoding="zstd", shape=[8]) for name in "abc"])
         for given, each in ((data, 16), (bad, 32 + 8 * 16)):  # but for the first and the largest
-            with Changed(tensorfmt, "MAX_COPIES", ratio(each, len(given))):
-                self.assertNotIn("MAX_COPIES", str(tensorfmt.verify(given)))
-                self.assertFalse(ZSTD and tensorfmt.verify(given))
-            with Changed(tensorfmt, "MAX_COPIES", ratio(each - 1, len(given))):
-                rows = [row[:2] for row in tensorfmt.verify(given).rows if "MAX_COPIES" in row[3]]
-                self.assertEqual(rows, [("-", "contents")])
-                items = list(load(given).items())
-                self.refuses(["MAX_COPIES"], dumps, dict(items), format="burnpack")
+            for less in 0, 1:
+                with Changed(tensorfmt, "MAX_COPIES", ratio(each - less, len(given))):
+                    report = tensorfmt.verify(given)
+                    self.assertEqual("MAX_COPIES" in str(report), bool(less))
+                    self.assertEqual(bool(report), bool(less or not ZSTD and given is bad))
+                    if less:
+                        self.refuses(["MAX_COPIES"], dumps, dict(load(given)), format="burnpack")
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
                     tensorfmt, "fast_xxh3", lambda: None):
@@ -6108,12 +5898,10 @@ class PartsTest(TestCase):
     @staticmethod
     def entry(dtype="float32", **more):
         """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
-        facts = Map([("name", "t"), ("offset", 64), ("size", 8), ("dtype", dtype),
-                     ("layout", "dense"), ("shape", [2]), ("encoding", "raw")])
-        facts.update(more)
-        text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
-        return (b"ZTEN0001" + bytes(56) + struct.pack("<2f", 1, 2) + text
-                + struct.pack("<Q", len(text)))
+        facts = dict({"name": "t", "offset": 64, "size": 8, "dtype": dtype, "layout": "dense",
+                      "shape": [2], "encoding": "raw"}, **more)
+        return ztensor_raw(b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff", None,
+                           struct.pack("<2f", 1, 2))
 
     def copies(self, data, name):
         """Yield a tensor, its copies, and what pickling makes of it."""
@@ -6144,23 +5932,6 @@ class PartsTest(TestCase):
         parts = {"a": part2("f32", 1, 8), "b": part2("f32", 1, 0)}  # one without bytes
         data = zt2_objects({"w": {"layout": "group", "shape": [2], "parts": parts}}, (bytes(8),))
         self.assertEqual(load(data)["w"].shape, (2,))
-
-    @full
-    def test_ranges_name_the_parts(self):
-        file, dense = load(self.zt2_parts()), load(self.entry())["t"]
-        for item, ranges in (
-                (file["coo"], [(4096, 32, "coords"), (8192, 8, "")]), (dense, [(64, 8, "")]),
-                (file["x"], [(8192, 8, "")])):  # of an unknown layout: one part
-            self.assertEqual(item.ranges(), ranges)
-        self.assertIs(dense.components, None)
-
-    @full
-    def test_what_zt2_cannot_hold_is_refused_together(self):
-        data = zt2_objects({name: one2("u8", 1, 2, 4, type="f4_e2m1") for name in "ab"}, (b"xy",))
-        self.assertEqual([item.dtype for item in load(data).values()], [None, None])
-        self.refuses(["zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f4_e2m1"],
-                     dumps, load(data), format="ztensor")
-        self.assertTrue(tensorfmt.verify(data))
 
     def test_unknown_dtypes(self):
         for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
@@ -6218,30 +5989,6 @@ class ArraysAndDigestsTest(PeerCase):
                 sys.modules["xxhash"] = None if found else module
                 self.assertEqual(tensorfmt.fast_xxh3(), wanted)
 
-    def test_the_module_xxhash_leaves_no_digest_out(self):
-        digest = 0x4DE8D78F7134F4B7
-        with Changed(tensorfmt, "MAX_SLOW_HASH", 0), Changed(
-                tensorfmt, "fast_xxh3", lambda: self), Changed(
-                    tensorfmt, "xxh3_64", lambda blocks: digest):
-            self.assertNotIn("MAX_SLOW_HASH", str(tensorfmt.verify(zt2(hash=digest))))
-
-    def test_entries_of_ztensor_2_are_deterministic_cbor(self):
-        attributes = {"blob": [0, 1], "digest": "xxh3:0123456789abcdef", "list": [1, None]}
-        dtypes = ["float32", "bool", "int8", "bfloat16", "uint64"]
-        items = [(name, tensor([i, 1], dtypes[i % 5])) for i, name in enumerate(
-            ["w" * n for n in (1, 23, 24, 255, 256)] + ["b", "\xe9", "\u4e2d"])]
-        items += [("own", tensor([7], attrs=attributes)), ("same", items[0][1])]
-        for metadata in ({}, {"about": "it", "z": [1.5]}):
-            data = dumps(items, format="ztensor", version=2, metadata=metadata)
-            start, nbytes = struct.unpack_from("<QQ", data, len(data) - 40)
-            top = tensorfmt.cbor_loads(data[start:start + nbytes])
-            self.assertEqual(tensorfmt.cbor_dumps(top, sort="bytes"), data[start:start + nbytes])
-            file = load(data, verify=True)
-            self.assertEqual((file.metadata, file["own"].custom), (metadata, attributes))
-            self.assertEqual(dict([(name, item.tolist()) for name, item in file.items()]),
-                             dict([(name, item.tolist()) for name, item in items]))
-            self.assertEqual(file["same"].offset, file["w"].offset)
-
     def changes(self, a, b):
         row = {"changes": []}
         tensorfmt.diff_values(a, b, row, 0.0, 0.0)
@@ -6249,8 +5996,7 @@ class ArraysAndDigestsTest(PeerCase):
 
     def test_diff_of_two_float_dtypes(self):
         values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
-        floats = [dtype for dtype in tensorfmt.FLOAT_DIGITS  # that hold these
-                  if dtype not in FLOAT8 or dtype == "float8_e5m2"]
+        floats = ["float64", "float32", "float16", "bfloat16", "float8_e5m2"]
         for old, new in [(old, new) for old in floats for new in floats]:
             for i, value, said in (
                     (0, 0.0, "same values"), (0, -0.0, "same values"),
@@ -6259,7 +6005,6 @@ class ArraysAndDigestsTest(PeerCase):
                 b = tensor(values[:i] + [value] + values[i + 1:], new)
                 found = self.changes(tensor(values, old), b) or ["same values"]
                 self.assertEqual([text[:len(said)] for text in found], [said], (old, new, i))
-        self.assertEqual(self.changes(tensor(values, "float32"), tensor(values, "float32")), [])
         for old, numbers, new, others, said in (
                 ("int8", [1, 2, 0], "int8", [1, 2, 0], ""), ("int8", [1], "int64", [1], "same val"),
                 ("int8", [1, 2], "float32", [1, 3], "1 value changed, by 1.0 at most"),
@@ -6394,16 +6139,16 @@ class TrustTest(FolderCase):
                 self.check_shown(evil)
 
     def check_shown(self, evil):
+        def place(word):
+            return os.path.join(self.folder, word) if "." in word else word
         for suffix, data in self.evil_files(evil):
-            path = os.path.join(self.folder, "evil" + suffix)
-            page = os.path.join(self.folder, "page.html")
+            path = place("evil" + suffix)
             write_file(path, data)
             texts = [str(tensorfmt.verify(path))]
-            for words in ("ls", "verify", "explain", "get PATH no", "diff PATH m.mag",
-                          "explain PATH --html PAGE", "convert PATH m.bpk --drop --dense"):
-                args = (words if "PATH" in words else words + " PATH").split()
-                texts += run(*[{"PATH": path, "PAGE": page}.get(word, os.path.join(
-                    self.folder, word) if "." in word else word) for word in args])[1:]
+            for words in ("ls PATH", "verify PATH", "explain PATH", "get PATH no",
+                          "diff PATH m.mag", "explain PATH --html page.html",
+                          "convert PATH m.bpk --drop --dense"):
+                texts += run(*[place(word.replace("PATH", path)) for word in words.split()])[1:]
             try:
                 with load(path) as file:
                     texts += [repr(file)] + [repr(item) for item in file.values()]
@@ -6411,7 +6156,7 @@ class TrustTest(FolderCase):
             except FormatError as error:
                 texts.append(str(error))
             else:
-                text = read_file(page).decode()
+                text = read_file(place("page.html")).decode()
                 check_page(self, text.replace("http", ""))
                 for mark in ("<script>f", "<img", "&lt;b&gt;"):
                     self.assertNotIn(mark, html + text)
@@ -6431,23 +6176,14 @@ class TrustTest(FolderCase):
             self.assertHarmless(text)
 
     def test_shapes_that_python_cannot_hold(self):
-        numpy = sys.modules.get("numpy")
         self.assertEqual(len(tensor([], "int8", (sys.maxsize, 0))), sys.maxsize)
         for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
             item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
             self.assertLess(len(repr(item)), 200)
-            for call in (tensorfmt.Tensor.tolist, tensorfmt.preview, len) + (
-                    (numpy.asarray,) if numpy else ()):
-                try:
-                    call(item)
-                except (ValueError, OverflowError):
-                    pass
-            path = os.path.join(self.folder, "m.zt")
-            tensorfmt.save(path, {"w": item})
+            tensorfmt.save(self.path, {"w": item})
             for words in ("ls %s", "ls %s --tree", "get %s w --stats", "verify %s", "explain %s"):
-                self.assertIn(run(*(words % path).split())[0], (0, 1))
-        self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
+                self.assertIn(run(*(words % self.path).split())[0], (0, 1))
 
     def test_streams_that_lie(self):
         good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
@@ -6472,8 +6208,7 @@ class TrustTest(FolderCase):
         self.refuses(["attribute 5"], dumps, {"w": odd}, format="ztensor")
 
     def test_one_budget_whatever_the_mapping(self):
-        many = spans([(0, 4096)] * 400, bytes(4096))
-        file = load(many)
+        file = load(spans([(0, 4096)] * 400, bytes(4096)))
         users = dict([("u%d" % i, file["t0"]) for i in range(400)])  # the user's own wish
         self.assertEqual(len(load(dumps(users, format="ztensor"))), 400)
         cast = dict([(name, tensorfmt.cast_tensor(item, "int16")) for name, item in file.items()])
@@ -6481,16 +6216,12 @@ class TrustTest(FolderCase):
             for tensors in (file, dict(file), file.items(), cast):
                 self.refuses(["again and again", "MAX_COPIES = 10"], dumps, tensors,
                              format="ztensor")
-            self.refuses(["MAX_COPIES = 10"], tensorfmt.convert, file, io.BytesIO(), format="mag",
-                         cast="int32")
-            self.assertEqual(len(load(dumps({"a": file["t0"], "b": file["t1"]},
-                                            format="ztensor"))), 2)
+            self.refuses(["MAX_COPIES = 10"], converted, file, "mag", cast="int32")
         entry = {"dtype": QUANTIZED[4][2], "shape": [16], "data_offsets": [0, 8]}
         data = burnpack({"tensors": dict([("q%d" % i, entry) for i in range(9)])}, bytes(8))
         with Changed(tensorfmt, "MAX_COPIES", ratio(7 * (8 + 4 * 16) - 1, len(data))):
             self.assertEqual(dumps(load(data), format="burnpack")[:4], data[:4])
-            self.refuses(["again and again"], tensorfmt.convert, data, io.BytesIO(), format="mag",
-                         cast="float32")
+            self.refuses(["again and again"], converted, data, "mag", cast="float32")
 
     def test_files_are_made_with_the_mode_of_the_target(self):
         if os.name != "posix":
@@ -6640,93 +6371,48 @@ class SmallWorkTest(TestCase):
                     self.assertTrue(many < 4.5 * few)
 
     @about("ztensor")
-    def test_names_of_parts_are_short(self):
-        group = dict([("%02d" % i, part2("f32", 1 + i, 4)) for i in range(40)])
-        for layout, parts in (("group", group), ("dense", {"data": part2("f32", 1, 4)})):
-            data = zt2_objects({"n" * 1024: {"layout": layout, "shape": [1], "parts": parts}},
-                               (bytes(4096 * len(parts)),))
-            item, = load(data).values()
-            self.assertEqual([role for _, _, role in item.ranges()], [""])  # one is listed
-            fields = list(tensorfmt.explain(data))
-            self.assertTrue(max([len(field.name) for field in fields]) < 1000)
-            self.assertTrue([1 for field in fields if field.name[:9] == "data nnnn"])
-            self.assertTiles(fields, len(data))
-
-    @about("ztensor")
     def test_verify_saves_bytes_that_are_named_again_within_a_limit(self):
-        entry, seen, hashed = one2("u8", 1, 16384, 16384), [], tensorfmt.xxh3_64
-
-        def hash_seen(blocks):
-            return hashed([seen.append(len(block)) or block for block in blocks])
+        entry = one2("u8", 1, 16384, 16384)
         for count in (3, 1500):
             data = zt2_objects(dict([("%03d" % i, entry) for i in range(count)]),
                                (bytes(range(256)) * 64,))
-            del seen[:]
-            with Changed(tensorfmt, "xxh3_64", hash_seen):
-                report = tensorfmt.verify(data)
+            report = tensorfmt.verify(data)
             self.assertEqual((bool(report), len(load(data))), (True, count))
             self.assertEqual("MAX_COPIES" in str(report), count == 1500)
-        self.assertLess(sum(seen) / len(data), 10)
 
     @about("ztensor")
     def test_attributes_called_like_options_are_refused(self):
         """Of another generation they are the user's, and no encoding, checksum or layout."""
-        def convert(item, old, **new):
-            stream = io.BytesIO()
-            tensorfmt.convert(dumps({"w": item}, format="ztensor", version=old), stream, **new)
-            return load(stream)["w"]
         for key in ("layout", "encoding", "checksum", "data_endianness"):
-            item = tensor([1.0], attrs={key: "text", "author": "me"})
-            self.refuses([key, "cannot be called so"], convert, item, 2, format="ztensor",
-                         version="0.1")
-        item = tensor([1.0], version=3, author="me")
-        self.assertEqual(dict(convert(item, "0.1", format="ztensor", version=2).custom),
-                         {"version": 3, "author": "me"})
-        self.refuses(["'version'", "drop=True"], convert, item, "0.1", format="burnpack")
+            data = dumps({"w": tensor([1.0], attrs={key: "text"})}, format="ztensor", version=2)
+            self.refuses([key, "cannot be called so"], converted, data, "ztensor", version="0.1")
+        data = dumps({"w": tensor([1.0], version=3)}, format="ztensor", version="0.1")
+        self.assertEqual(converted(data, "ztensor", version=2)[0]["w"].custom, {"version": 3})
+        self.refuses(["'version'", "drop=True"], converted, data, "burnpack")
 
     @about("burnpack")
     def test_integers_of_any_size_are_saved_and_compared(self):
         big = {"Int": (1 << 20000) - 1}
-        data = burnpack({"tensors": {}, "scalars": {"x": big}}, b"")
+        data = burnpack({"tensors": {"w": {"dtype": {"New": big}, "shape": [1], "data_offsets": [
+            0, 1]}}, "scalars": {"x": big}}, b"\7")
         self.assertEqual(tensorfmt.diff(data, data).differences, [])
-        entry = {"dtype": {"New": big["Int"]}, "shape": [1], "data_offsets": [0, 1]}
-        data = burnpack({"tensors": {"w": entry}}, b"\7")
-        again = dumps(load(data), format="burnpack")
-        self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
+        self.assertEqual(load(data)["w"].attrs["burn_dtype"], {"New": big})
 
     @about("ztensor")
+    @unittest.skipUnless(ZSTD, "no zstd here")
     def test_a_blob_of_blocks_that_many_tensors_name(self):
         """Its bytes can each be a block of a codec, of which nothing comes out."""
-        if not ZSTD:
-            self.skipTest("no zstd here")
-        looked, check = [], tensorfmt.zstd_check
-
-        def count(source, at, nbytes):
-            looked.append(nbytes)
-            check(source, at, nbytes)
-        frame = b"\x28\xb5\x2f\xfd\0\x58"
-        blocks, empty = frame + bytes(3 * 1000) + b"\x81\0\0" + bytes(16), frame + b"\1\0\0"
-        body = b"ZTEN0001" + bytes(56) + blocks + bytes(-len(blocks) % 64) + empty
-        usual = {"offset": len(body) - len(empty), "size": len(empty), "dtype": "uint8",
-                 "layout": "sparse", "shape": [1, 8], "encoding": "zstd", "sparse_format": "csr",
-                 "indptr": {"offset": 64, "size": len(blocks), "encoding": "zstd"}, "indices": []}
-        index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i, nnz=0) for i in range(300)])
-        data = body + index + struct.pack("<Q", len(index))
-        with Changed(tensorfmt, "zstd_check", count):
-            self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
-            self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
-            self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
-            self.refuses(["MAX_COPIES"], tensorfmt.convert, data, io.BytesIO(), format="ztensor",
-                         dense=True)
-        self.assertEqual(looked, [])
-        blob = blocks + struct.pack("<IIIIIB4s", 0x184D2A5E, 17, len(blocks), 16, 1, 0,
-                                    b"\xb1\xea\x92\x8f")
-        data = zt2_objects(dict([("w%d" % i, one2(
-            "u8", 1, len(blob), 16, encoding="zt.zstd-seekable/1", decoded_length=16,
-            digest="sha256:%064x" % i)) for i in range(300)]), (blob,))
-        with Changed(tensorfmt, "zstd_check", count):
-            self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
-        self.assertLess(sum(looked), 64 * len(data))
+        blocks = b"\x28\xb5\x2f\xfd\0\x58" + bytes(3 * 1000) + b"\x81\0\0" + bytes(16)
+        part = {"offset": 64, "size": len(blocks), "encoding": "zstd"}
+        usual = dict(part, dtype="uint8", layout="sparse", shape=[1, 8], sparse_format="csr",
+                     indptr=part, indices=[], nnz=0)
+        index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i) for i in range(300)])
+        data = ztensor_raw(index, None, blocks)
+        self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
+        self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
+        self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
+        self.refuses(["MAX_COPIES"], converted, data, "ztensor", dense=True)
+        self.assertEqual(calls_of(tensorfmt, "zstd_check", tensorfmt.verify, data), 0)
 
     @about("ztensor")
     def test_diff_of_values_that_are_not_known_here(self):
@@ -6757,51 +6443,24 @@ class SmallWorkTest(TestCase):
         data = dumps({}, format="ztensor", version=2,
                      metadata={"lr": 0.1, "on": True, "half": 0.5, "n": 3})
         for kind, options, changed_ones in (
-                ("mag", {}, [("on", True, 1)]), ("ztensor", {}, []),
+                ("mag", {}, [("on", True, 1)]), ("ztensor", {"version": 2}, []),
                 ("primitiv", {"kind": "optimizer"},
                  [("lr", 0.1, 0.10000000149011612), ("on", True, 1)])):
-            stream = io.BytesIO()
-            options = dict(options, **({"version": 2} if kind == "ztensor" else {}))
-            summary = tensorfmt.convert(data, stream, format=kind, **options)
+            file, summary = converted(data, kind, **options)
             self.assertSame(sorted(summary.changed), changed_ones)
-            found = load(stream).metadata
             for key, _, stored in changed_ones:
-                self.assertSame(found[key], stored)
+                self.assertSame(file.metadata[key], stored)
         self.assertIn("\nmetadata 'lr': 0.1 -> 0.10000000149011612\n", str(summary))
 
     @about("tensorbuffers")
     def test_operations_name_their_tensors_by_new_ids(self):
         step = {"id": 1, "operation": 2, "output": 7, "input_operations": [9]}
-        item = tensor([1.0], "float32", id=7)
-        data = dumps({"w": item, "v": F32}, format="tensorbuffers", operations=[step])
-        stream = io.BytesIO()
-        tensorfmt.convert(data, stream, format="tensorbuffers", rename={"w": "new"})
-        for file in load(data), load(stream):
-            name = "w" if "w" in file else "new"
+        made = {"w": tensor([1.0], "float32", id=7), "v": F32}
+        data = dumps(made, format="tensorbuffers", operations=[step])
+        for file, name in ((load(data), "w"),
+                           (converted(data, "tensorbuffers", rename={"w": "new"})[0], "new")):
             wanted = dict(step, output=file[name].attrs["id"])
             self.assertEqual(file.attrs["operations"], [wanted])
-
-    @about("burnpack")
-    def test_explain_of_files_that_are_cut_short(self):
-        """The tensor that is cut may share bytes with one that is whole; a scalar may be a NaN."""
-        entries = {name: {"dtype": "U8", "shape": [8], "data_offsets": [start, start + 8]}
-                   for name, start in (("a", 0), ("b", 4))}
-        text = tensorfmt.cbor_dumps({"tensors": entries, "scalars": {"x": {"Float": NAN}}})
-        data = struct.pack("<4sHI", b"NRUB", 1, len(text)) + text
-        data += bytes(-len(data) % 256 + 10)
-        check_refused(data, error_of(FormatError, load, data))
-        reading, _ = regions_of(data)
-        last = tensorfmt.data_fields(reading)[-1]
-        self.assertEqual((last.name, last.offset, last.nbytes), ("data b", len(data) - 6, 6))
-
-    @about("ztensor")
-    def test_explain_and_load_have_the_same_error(self):
-        """Of two errors, the first in reading order: a name twice, and bytes behind the index."""
-        text = zt2((b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"))[8192:-40] + b"\x80"
-        data = zt2_file(text)
-        error = error_of(FormatError, load, data)
-        self.assertIn("key 'w' twice", error.what)
-        check_refused(data, error)
 
 
 if __name__ == "__main__":
