@@ -334,18 +334,6 @@ class FolderCase(TestCase):
         self.path = os.path.join(self.folder, "m.zt") if CPYTHON else "m.zt"
 
 
-class PeerCase(TestCase):
-    def peer(self, name):
-        """Return another library; without it skip, or fail where peers are promised."""
-        from importlib import import_module
-        try:
-            return import_module(name)
-        except ImportError:
-            if os.environ.get("TENSORFMT_PEERS"):
-                raise
-        return self.skipTest("no " + name)
-
-
 # -- [1b] formats --------------------------------------------------------------------------------
 
 
@@ -5290,34 +5278,6 @@ class ModuleTest(TestCase):
                               if len(line) > 100 or line != line.rstrip() or "\t" in line], [])
         self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
 
-    @once
-    def test_generic_sections_know_no_format_by_name(self):
-        import ast
-        import re
-        text = text_of("tensorfmt.py")
-        lines = text.split("\n")
-        banners = [i for i, line in enumerate(lines, 1) if line.startswith("# -- [")]
-        skip = [(start, end) for start, end in zip(banners, banners[1:])
-                if re.match(r"# -- \[8[a-z]\d*\] (?!the formats)", lines[start - 1])]
-        self.assertEqual(len(skip), len(READ) + len(LATER))
-        start = [i for i, line in enumerate(lines, 1) if line.startswith("COPY_PARTS = {")][0]
-        skip.append((start, start + lines[start - 1:].index("")))  # names of sections
-        start = [i for i, line in enumerate(lines, 1) if re.match(r"FORMATS\b.*= \($", line)][0]
-        skip.append((start, start + lines[start - 1:].index("")))  # GENERATIONS stand after them
-        word = re.compile(r"(?i)(?<![a-z])(%s)(?![a-z])" % "|".join(READ))
-        tree, docs, found = tree_of_the_whole(), set(), []
-        for node in ast.walk(tree):  # parents first
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and isinstance(body[0], ast.Expr):
-                docs.add(id(body[0].value))
-            line = getattr(node, "lineno", 0)
-            if id(node) in docs or [1 for first, last in skip if first <= line <= last]:
-                continue
-            found += ["line %d: %s" % (line, value) for _, value in ast.iter_fields(node)
-                      if isinstance(value, (str, bytes)) and word.search(str(value))]
-        self.assertEqual([text.split(": ")[1] for text in sorted(found)],
-                         ["safetensors"])  # in is_idle()
-
     def test_doctests(self):
         import doctest
         texts = dict([(name, getattr(tensorfmt, name).__doc__) for name in PUBLIC])
@@ -5338,21 +5298,6 @@ class ModuleTest(TestCase):
         self.assertEqual(tops & set(LAZY), set())
         self.assertTrue(len(tops) < 30, tops)
 
-    @about(ONLY)
-    @once
-    @unittest.skipUnless(PYTHON > (3, 7), "vendor needs Python 3.8")
-    def test_any_one_format_can_be_cut_out(self):
-        for gone in READ:
-            _, module = make_copy([row.name for row in EVERY if row.name != gone],
-                                  list(tensorfmt.COPY_PARTS))
-            for kind, title, data, wanted in ALL_FILES:
-                with self.subTest(without=gone, file=title):
-                    if kind == gone:
-                        self.assertRaises(module.FormatError, module.load, data)
-                        continue
-                    self.assertEqual(list(module.load(data)), list(wanted))
-                    self.assertTrue(module.verify(data) and list(module.explain(data)))
-
     def test_what_a_platform_may_lack(self):
         cases = [((name,), ()) for name in ("mmap", "array", "zlib", "hashlib", "difflib",
                                             "tempfile")]
@@ -5363,64 +5308,6 @@ class ModuleTest(TestCase):
         code, out, err = run("python3", "-c", ABSENT, HERE, folder_for(self), repr(cases))
         self.assertEqual((code, out), (0, ""), err)
         self.assertEqual(err.count("... ok"), 3 * len(cases), err)
-
-
-LAYERS = (  # sections of what saves, of the tools; all others load
-    "values|save|work", "places|explain|verify|convert|diff|command line|page|vendor")
-
-
-def loaded_names(code):
-    """Return the names of the module that a code object uses, also in functions inside of it."""
-    from dis import get_instructions
-    steps = list(get_instructions(code))
-    names = set([step.argval for step in steps if step.opname in ("LOAD_NAME", "LOAD_GLOBAL")])
-    names -= set([step.argval for step in steps if step.opname == "STORE_NAME"])
-    return names.union(*[loaded_names(const) for const in code.co_consts if hasattr(
-        const, "co_code")])
-
-
-def uses_of_later_layers(text):
-    """Return "NAME in OWNER" of each name used in a section of a layer below that of the name."""
-    import ast
-    import re
-    layers, defined, pieces = [0], {}, []
-    for line in text.split("\n"):  # of line 1 and on
-        title = re.match(r"# -- \[\w+\] (.+?) -+$", line)
-        layers.append(layers[-1] if not title else max([0] + [
-            i for i, titles in enumerate(LAYERS, 1) if re.match("(%s)$" % titles, title.group(1))]))
-    for node in ast.parse(text).body:
-        code = compile(ast.Module([node], []), "text", "exec")
-        pieces.append((node, layers[node.lineno], loaded_names(code)))
-        for name in code.co_names:
-            if name not in pieces[-1][2]:
-                defined.setdefault(name, layers[node.lineno])
-    return sorted("%s in %s" % (name, getattr(node, "name", "line %d" % node.lineno))
-                  for node, layer, names in pieces for name in names
-                  if defined.get(name, 0) > layer)
-
-
-@about()
-@full
-@once
-class LayersTest(TestCase):
-    """What loads knows nothing of what saves, what saves nothing of the tools; lengths, flags."""
-
-    def setUp(self):
-        if PYTHON < (3, 8):
-            self.skipTest("ast before Python 3.8 does not tell where functions end")
-        if not USUAL:
-            self.skipTest("what the text says is the same everywhere")
-
-    def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
-        found = uses_of_later_layers(text_of("tensorfmt.py"))
-        self.assertEqual(found, ["check_file in load",  # load(verify=True)
-                                 "cut_record in Reading", "read_again in read_file"])  # errors
-        text = "\n".join(["A = 1", "# -- [1] a -", "def f(b):", "    return A, b, c, F, g",
-                          "class K:", "    k = lambda g: g, d", "# -- [2] save -", "b = c = d = 1",
-                          "def g(x=f):", "    d = [c for c in x], e", "# -- [3] places -",
-                          "e = K, g, c", "# -- [4] b -", "F = e"])
-        self.assertEqual(uses_of_later_layers(text),
-                         ["c in f", "d in K", "e in g", "e in line 14", "g in f"])
 
 
 # -- [13] copies ---------------------------------------------------------------------------------
@@ -5952,7 +5839,7 @@ class PartsTest(TestCase):
 
 @about("ztensor")
 @full
-class ArraysAndDigestsTest(PeerCase):
+class DigestsAndChangesTest(TestCase):
     def test_xxh3_is_the_same_in_all_three_ways(self):
         class Xxhash:  # the module, as far as it is used
             def __init__(self):
@@ -6014,69 +5901,6 @@ class ArraysAndDigestsTest(PeerCase):
                 ("float32", [0.1], "bfloat16", [0.1], "1 value changed, by 9.76")):
             found = self.changes(tensor(numbers, old), tensor(others, new))
             self.assertEqual([text[:len(said)] for text in found], [said] if said else [])
-
-    def test_no_copy_where_none_is_allowed(self):
-        numpy = self.peer("numpy")
-        if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
-            self.skipTest("numpy 1 has no copy=False")
-        parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [0, 1]}
-        file = load(dumps({"f": tensor([1.5, 2.0], "float32"), "b": tensor([1.5], "bfloat16"),
-                           "s": tensor(shape=(2, 2), components=parts)}, format="ztensor"))
-        swapped = file["f"].copy(byteorder=">")
-        for item, dtype in ((file["f"], None), (file["f"], "float32"), (file["b"], None),
-                            (file["f"][::-1], None), (swapped, None)):
-            array = numpy.asarray(item, dtype, copy=False)
-            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
-        made = [(file["b"], "float32"), (file["f"], "float64"), (file["s"], None),
-                (swapped.copy(dtype="bfloat16", shape=(4,)), None)]
-        if ZSTD:
-            coded = load(dumps({name: tensor([1.5] * 99, dtype) for name, dtype in (
-                ("f", "float32"), ("b", "bfloat16"))}, format="ztensor", encoding="zstd"))
-            made += [(coded["f"], None), (coded["f"], "float32"), (coded["b"], None)]
-        for item, dtype in made:
-            with self.assertRaises(ValueError):
-                numpy.asarray(item, dtype, copy=False)
-            if dtype is None and item.dtype in tensorfmt.STRUCT_CODE:
-                error_of(BufferError, item.__dlpack__, copy=False, max_version=(1, 0))
-            self.assertEqual(numpy.asarray(item, dtype).shape, item.shape)
-            self.assertEqual(numpy.array(item, dtype).shape, item.shape)
-
-    def test_bits_that_numpy_shows_are_taken_back(self):
-        numpy = self.peer("numpy")
-        with Changed(sys, "modules", {name: module for name, module in sys.modules.items()
-                                      if name != "ml_dtypes"}):
-            for dtype in "bfloat16", "float8_e5m2", "float8_e4m3fn":
-                item = tensor([[1.0, 2.0], [3.0, 4.0]], dtype)
-                array = numpy.asarray(item)
-                self.assertEqual(array.dtype.kind, "V")
-                for bits in array, array.T, array[::-1]:
-                    back = tensor(bits, dtype)
-                    self.assertEqual((back.dtype, back.shape), (dtype, bits.shape))
-                    self.assertEqual(back.tobytes(), numpy.ascontiguousarray(bits).tobytes())
-                    if dtype == "bfloat16":  # nothing else has two bytes
-                        self.assertEqual(tensor(bits).dtype, dtype)
-                        self.assertEqual(tensor(bits, "float32").tolist(), back.tolist())
-                    else:
-                        error = error_of(TypeError, dumps, {"w": bits}, format="burnpack")
-                        self.assertIn(dtype, str(error))
-                        self.assertIn("tensor(x, DTYPE) says which", str(error))
-
-    def test_numpy_scalars_and_arrays_without_a_code(self):
-        numpy = self.peer("numpy")
-        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
-                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
-            self.assertIn("cannot make a tensor of ", str(error_of(TypeError, tensor, value)))
-        for code in "c8", "c16":
-            error = error_of(TypeError, tensor, numpy.ones(2, code))
-            self.assertIn("take .real and .imag", str(error))
-        for code in "efdbhilqBHILQ?":
-            for array in (numpy.arange(6).astype(code).reshape(2, 3),
-                          numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
-                          numpy.array(1, code)):
-                item = tensor(array)
-                self.assertEqual((item.dtype, item.shape, item.tolist()),
-                                 (array.dtype.name, array.shape, array.tolist()))
-        self.assertEqual(tensor(numpy.arange(3, dtype="u1"), "float32").tolist(), [0, 1, 2])
 
 
 # -- [16] trust ----------------------------------------------------------------------------------
