@@ -1569,20 +1569,6 @@ class FileTest(FolderCase):
             with pickle.loads(pickle.dumps(file)) as again:
                 self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
 
-    @unittest.skipUnless(sys.platform != "emscripten", "no processes")
-    @little
-    def test_workers(self):
-        from importlib.util import spec_from_file_location
-        from multiprocessing import get_context
-        tensorfmt.save(self.path, [("t%d" % i, [float(i)]) for i in range(60)])
-        environment()
-        main, path = sys.modules["__main__"], os.path.join(HERE, "test_tensorfmt.py")
-        spec = spec_from_file_location("test_tensorfmt", path)  # by a name, workers import us
-        with load(self.path) as file, Changed(main, "__spec__", (
-                spec if main is sys.modules[__name__] else main.__spec__)), \
-                get_context("spawn").Pool(2) as pool:
-            check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
-
     def test_copies_need_no_path(self):
         from copy import copy, deepcopy
         for mapped in True, False:
@@ -2847,13 +2833,11 @@ for _ in range(125):
     DEEP = [DEEP]
 REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py has the words
     ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
-    ("mag", {"a": tensor([1.0], "bfloat16")}, {}), ("mag", {"a": tensor([1], "uint16")}, {}),
+    ("mag", {"a": tensor([1], "uint16")}, {}),
     ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}), ("mag", {"": F32}, {}),
     ("mag", {"a\0": F32}, {}), ("ztensor", {"w": tensor([1], size=3)}, {}),
     ("ztensor", {"w": tensor([1], big=1 << 65)}, {}),
-    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}),
     ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}),
-    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}),
     ("ztensor", {"w": tensor([1], odd="\ud800")}, {}),
     ("ztensor", {"w": tensor([1], odd=object)}, {}),
     ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}),
@@ -2871,7 +2855,6 @@ REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py 
     ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}),
     ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}),
     ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}),
     ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}),
     ("tensorbuffers", {"r": tensor([1], "uint8", (1,) * 65)}, {}),
     ("tensorbuffers", {"d": tensor(b"", "uint8", (0, 1 << 32))}, {}),
@@ -4287,7 +4270,6 @@ def ztensor_rows():
         ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"),
         ("unsorted", b"\xa1g", b"\xa2h12345678\x05g"), ("a tag", b"\x81\x02", b"\x81\xc1\x02"),
         ("indefinite", b"\x81\x02", b"\x9f\x02\xff"), ("a long head", b"\x82\x19", b"\x98\x02\x19"),
-        ("undefined", b"\x81\x02", b"\x81\xf7"),
         ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
         ("a NaN of its own", b"\x81\x02", b"\x81\xf9\x7e\1"),
         ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"), ("name", b"\xa1aw\xa3", b"\xa1`\xa3"),
@@ -4329,8 +4311,8 @@ def mag300_rows():
         ("blob_offset 2", mag300(blob_offset=0)), ("blob_span", mag300(blob_span=8201)),
         ("array", mag300((b"{", b"[{"), (b"}}}", b"}}}]"))), ("slack", slack)]
     rows += [(name, mag300((old, new))) for name, old, new in (
-        ("text", b"}}}", b"}}}!"), ("NUL", b"{", b"{\0"), ("not UTF-8", b"demo", b"dem\xff"),
-        ("comma", b"}}}", b"},}}"), ("BOM", b"{", b"\xef\xbb\xbf{"),
+        ("text", b"}}}", b"}}}!"), ("not UTF-8", b"demo", b"dem\xff"),
+        ("BOM", b"{", b"\xef\xbb\xbf{"),
         ("key twice", b'"lr"', b'"name"'), ("deep", b"[1,2", b"[" * 126 + b"1,2"),
         ("lacks", b'"timestamp"', b'"time"'),
         ("timestamp", b'"2026-11-21T20:09:20.747217+00:00"', b"5"),
@@ -4422,7 +4404,6 @@ def bad_files(*also):
         ("zt: not of digits", b"ZTEN000\xb1" + bytes(20)), ("mag: header cut", mag[:23]),
         ("mag: version 0", spec_mag((4, "00000000"))),
         ("mag: checksum", patched(mag, (8, "00000000"))),
-        ("mag: a letter of a key", patched(mag, (63, "7a"))),
         ("mag: 2**32-1 tensors", patched(mag, (12, "ffffffff"))),
         ("mag: 2**32-1 metadata", patched(mag, (16, "ffffffff"))), ("mag: metadata twice", twice),
         ("mag: key not UTF-8", spec_mag((63, "ff"))), ("mag: two of a name", spec_mag((137, "78"))),
@@ -4433,19 +4414,16 @@ def bad_files(*also):
         ("mag 0.1.2: rank 0", real_mag((12, "0100000000000000"), (
             24, "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85))),
         ("mag 0.1.2: numel", real_mag((63, "04"))),
-        ("mag 0.1.2: upper half of aux", real_mag((61, "01"))),
         ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80"))),
-        ("mag 0.1.2: dimension 0", real_mag((63, "00"), (79, "00"))),
-        ("zt: index size 0", ztensor_raw(b"", 0)), ("zt: index size", ztensor_raw(b"\x80", 90)),
+        ("zt: index size", ztensor_raw(b"\x80", 90)),
         ("zt: left over", ztensor_raw(b"\x80\x80")), ("zt: a map as root", ztensor_raw(b"\xa0")),
         ("zt: entry no map", ztensor_raw(b"\x81\x05")),
         ("zt: ends inside", ztensor_raw(b"\x81\xbf\x64name")),
-        ("zt: no name", ztensor(name=MISSING)), ("zt: name a number", ztensor(name=5)),
+        ("zt: name a number", ztensor(name=5)),
         ("zt: offset 65", ztensor(offset=65)), ("zt: offset 128", ztensor(offset=128)),
         ("zt: size 20", ztensor(size=20, shape=[5])), ("zt: size and shape", ztensor(shape=[5])),
         ("zt: nothing behind the end", ztensor(offset=1 << 20, size=0, shape=[0])),
         ("zt: shape wraps", ztensor(size=0, shape=[1 << 32, 1 << 32])),
-        ("zt: 2**64 bytes", ztensor(size=0, shape=[1 << 31, 1 << 31])),
         ("zt: dimension 2**64", ztensor_raw(tensorfmt.cbor_dumps([{"shape": "?"}]).replace(
             b"\x61?", b"\x81\xc2\x49\1" + bytes(8)))),
         ("zt: null", ztensor(layout=None)), ("zt: dimension -1", ztensor(shape=[-1])),
@@ -4511,20 +4489,13 @@ def bad_files(*also):
         bad += [("safetensors: " + name, data) for name, data in (
             ("past the end", safetensors(text, b"")[:-1]), ("no object", b"\2" + bytes(7) + b"{]"),
             ("cut", safetensors("{")), ("a comma", safetensors("{,}")),
-            ("no colon", safetensors('{"w",}')),
-            ("comma at the end", safetensors(text[:-1] + ",}")),
-            ("two brackets", safetensors("{" + text)),
-            ("an object as key", safetensors('{"w":{{"dtype":"U8"}:1}}')),
-            ("an array as key", safetensors('{"w":{"dtype":"U8",[1]:2,"shape":[]}}')),
-            ("comma in front", safetensors("{," + text[1:])),
-            ("behind it", safetensors(text + "x")), ("zeros behind it", safetensors(text + "\0")),
+            ("behind it", safetensors(text + "x")),
             ("not UTF-8", safetensors(text).replace(b"w", b"\xff")),
             ("escape", safetensors(text.replace("w", "\\x"))),
-            ("control", safetensors(text.replace("w", "\t"))),
             ("surrogate", safetensors(text.replace("w", "w\\ud800"))),
+            ("1e400", safetensors(one % ',"x":-1e400')),
             ("name twice", safetensors('{"w":{},"\\u0077":{}}')),
             ("key twice, deep", safetensors(one % ',"x":[{"y":1,"y":2}]')),
-            ("NaN", safetensors(one % ',"x":NaN')), ("1e400", safetensors(one % ',"x":-1e400')),
             ("128 open", safetensors(one % (',"x":' + "[" * 126))),
             ("no object of texts", safetensors('{"__metadata__":[]}', b"")),
             ("no text", safetensors('{"__metadata__":{"a":"b","c":[{}]}}', b"")),

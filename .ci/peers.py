@@ -473,8 +473,13 @@ class WorkersTest(FolderCase):
 
     def peer(self, name):
         """Return another library, as in PeerTest, and make the file."""
+        found = PeerTest.peer(self, name)
+        self.make_file()
+        return found
+
+    def make_file(self):
         import pickle
-        found, part = PeerTest.peer(self, name), tensor(bytes(1 << 19), "float32")
+        part = tensor(bytes(1 << 19), "float32")
         with Holes(self.path, "w") as stream:
             tensorfmt.save(stream, [("t%d" % i, part) for i in range(2000)], format="ztensor")
         with load(self.path) as file, open(self.path, "r+b") as stream:
@@ -486,16 +491,18 @@ class WorkersTest(FolderCase):
         self.assertTrue(file.nbytes > 1000 << 20)
         self.items = list(file.values())
         self.assertTrue(max([len(pickle.dumps(item)) for item in self.items]) < 1000)
-        return found
 
-    def test_joblib_and_multiprocessing(self):
+    def test_multiprocessing(self):
         from multiprocessing import get_context
+        self.make_file()
+        with get_context("spawn").Pool(2) as pool:
+            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
+
+    def test_joblib(self):
         joblib = self.peer("joblib")
         task = joblib.delayed(keep_in_worker)
         found = joblib.Parallel(2, batch_size=1)([task(item) for item in self.items])
         check_workers(self, 2000, found)
-        with get_context("spawn").Pool(2) as pool:
-            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
 
     def test_dask(self):
         distributed = self.peer("distributed")
