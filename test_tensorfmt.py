@@ -28,8 +28,7 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [12] the file itself   contents, imports, sections that can be cut out, docstrings
     [13] copies            what `tensorfmt vendor` writes
     [14] README            every example is run; the tiny reader's functions stand there
-    [15] parts             parts of tensors, arrays, digests
-    [16] trust             what a file must not do to who looks at it
+    [15] trust             what a file must not do to who looks at it
 
 Classes without @full also run on MicroPython: they keep to what its unittest has.
 `python3 test_tensorfmt.py --format NAME` runs what concerns one format: its files, bad files,
@@ -71,7 +70,6 @@ documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs doc
 INF = float("inf")
 NAN = float("nan")
 DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
-FLOAT8 = tuple([dtype for dtype in DTYPES if dtype[:6] == "float8"])
 WIDER = tuple([dtype for dtype in DTYPES if dtype[:6] != "float8"])
 
 
@@ -333,18 +331,6 @@ class FolderCase(TestCase):
     def setUp(self):
         self.folder = folder_for(self)
         self.path = os.path.join(self.folder, "m.zt") if CPYTHON else "m.zt"
-
-
-class PeerCase(TestCase):
-    def peer(self, name):
-        """Return another library; without it skip, or fail where peers are promised."""
-        from importlib import import_module
-        try:
-            return import_module(name)
-        except ImportError:
-            if os.environ.get("TENSORFMT_PEERS"):
-                raise
-        return self.skipTest("no " + name)
 
 
 # -- [1b] formats --------------------------------------------------------------------------------
@@ -1259,34 +1245,6 @@ class FlatBuffersTest(TestCase):
         data = struct.pack("<I", far) + bytes(far - 4) + struct.pack("<i", far)
         self.assertEqual(tensorfmt.flat_loads(data, rows[:1])["a"], 0)
 
-    @full
-    def test_operations_may_share_their_inputs(self):
-        usual = tensorfmt.FlatBuilder.numbers
-        for steps, inputs, fits in ((2, 1000, True), (20, 5, True), (4, 1000, False),
-                                    (20, 1000, False), (1000, 1, True), (1000, 10, False)):
-            kept = []
-
-            def once(flat, code, values, kept=kept):
-                if code != "Q":
-                    return usual(flat, code, values)
-                kept.extend([] if kept else [usual(flat, code, values)])
-                return kept[0]
-            with Changed(tensorfmt.FlatBuilder, "numbers", once):
-                data = dumps({}, format="tensorbuffers", operations=[
-                    {"id": i + 1, "input_operations": [1 << 60] * inputs} for i in range(steps)])
-            with self.subTest(steps=steps, inputs=inputs):
-                if fits:
-                    found = load(data).attrs["operations"]
-                    self.assertEqual([(step["id"], step["input_operations"]) for step in found],
-                                     [(i + 1, [1 << 60] * inputs) for i in range(steps)])
-                    found[0]["input_operations"].append(1)
-                    self.assertEqual(len(found[1]["input_operations"]), inputs)
-                    self.assertTrue(tensorfmt.verify(data))
-                else:
-                    error = error_of(Unsupported, load, data)
-                    self.assertIn("overlap", error.what)
-                    self.assertIn("operations[", error.field)
-
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
         def tables(count):
@@ -1469,13 +1427,11 @@ class GoldenTest(FolderCase):
 
     @about()
     def test_file_is_a_mapping(self):
-        self.assertSame(load(golden("m012_mixed.mag")).metadata, {"pi": 3.25, "n": 5})
         file = load(golden("seed_basic.mag"))
         self.assertEqual((len(file), "x" in file, "z" in file, list(file.keys()), file.get("z", 5)),
                          (2, True, False, ["x", "y"], 5))
         self.assertEqual([item.name for item in file.values()], ["x", "y"])
         for names, text in (("", "0 tensors"), ("a", "1 tensor 'a'"),
-                            ("abcd", "4 tensors 'a', 'b', 'c', 'd'"),
                             ("abcde", "5 tensors 'a', 'b', 'c', 'd', ...")):
             made = load(dumps([(name, [1.0]) for name in names], format="ztensor"))
             self.assertEqual(repr(made), "<File ztensor: %s>" % text)
@@ -1511,13 +1467,6 @@ class GoldenTest(FolderCase):
             self.assertIn('open(path, "rb")', str(error_of(TypeError, load, wrong)))
         self.assertEqual(error_of(FormatError, load, data, format="mag").field, "magic")
 
-        class Huge(io.BytesIO):
-            def seek(self, pos, how=0):
-                return super().seek(pos, how) if how == 0 else sys.maxsize + 100
-        data = dumps({"a": tensor(bytes(99999), "int8")}, format="tensorbuffers")
-        with Changed(tensorfmt, "BOARD", True):
-            self.assertIn("too large", str(error_of(Unsupported, load, Huge(data))))
-
     @about("burnpack")
     def test_packed_only_by_version_and_length(self):
         packed, aligned = golden("v019_basic.bpk"), golden("v021_tiny.bpk")
@@ -1526,12 +1475,11 @@ class GoldenTest(FolderCase):
             self.assertEqual(load(data).attrs["layout"], layout)
             self.assertTrue(load(data).metadata["version"].startswith("0.19."))
             self.assertSame(content(load(data)), content(load(packed)))
-        for cut in (packed[:-1], packed + b"\0", packed + bytes(99), made[:-1]):
-            last = "decoder.steps" if cut == made[:-1] else "decoder.head.weight"
-            for options, field in (({}, "tensors['%s'].data_offsets" % last), (
-                    {"partial": True}, "metadata.version")):
-                error = error_of(FormatError, load, cut, **options)
-                self.assertEqual((error.what[:9], error.field), ("cut short", field))
+        for cut, last in ((packed[:-1], "head"), (packed + b"\0", "head"), (made[:-1], "steps")):
+            error = error_of(FormatError, load, cut)
+            self.assertEqual((error.what[:9], last in error.field), ("cut short", True))
+            self.assertEqual(error_of(FormatError, load, cut, partial=True).field,
+                             "metadata.version")
         old = aligned[:81] + bytes(8)  # packed, without the version
         self.assertIn("cut short", error_of(FormatError, load, old).what)
         self.assertEqual(load(old, partial=True).attrs["missing"], ["w"])
@@ -1580,14 +1528,10 @@ class FileTest(FolderCase):
             with self.subTest(file=title), load(self.path) as file:
                 with pickle.loads(pickle.dumps(file)) as again:
                     GoldenTest.check(self, again, wanted)
-                readable = [item for item in file.values() if not zstd_missing(item)]
-                for held in readable + [item.contiguous() for item in readable
-                                        if item.dtype != "qfloat"]:
+                for held in [item for item in file.values() if not zstd_missing(item)]:
                     got = pickle.loads(pickle.dumps(held))
-                    self.assertSame(*[(t.name, t.dtype, t.shape, t.tobytes(), t.attrs)
+                    self.assertSame(*[(t.name, t.dtype, t.shape, t.tobytes(), t.attrs, t.offset)
                                       for t in (got, held)])
-                    if held.offset is not None:
-                        self.assertEqual(got.offset, held.offset)
         item = tensor([[1, 2, 3], [4, 5, 6]], "int16")  # in memory: by value
         for held in (item, item[:, ::-1], item[1], item[:, 1:2], load(golden(
                 "param_3x2x2_stat.primitiv"))["value"], tensor([[1, 2]]).astype("float16")):
@@ -1625,20 +1569,6 @@ class FileTest(FolderCase):
             with pickle.loads(pickle.dumps(file)) as again:
                 self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
 
-    @unittest.skipUnless(sys.platform != "emscripten", "no processes")
-    @little
-    def test_workers(self):
-        from importlib.util import spec_from_file_location
-        from multiprocessing import get_context
-        tensorfmt.save(self.path, [("t%d" % i, [float(i)]) for i in range(60)])
-        environment()
-        main, path = sys.modules["__main__"], os.path.join(HERE, "test_tensorfmt.py")
-        spec = spec_from_file_location("test_tensorfmt", path)  # by a name, workers import us
-        spec = spec if main is sys.modules[__name__] else main.__spec__
-        with load(self.path) as file, Changed(main, "__spec__", spec), \
-                get_context("spawn").Pool(2) as pool:
-            check_workers(self, 60, pool.map(keep_in_worker, file.values(), 1))
-
     def test_copies_need_no_path(self):
         from copy import copy, deepcopy
         for mapped in True, False:
@@ -1662,7 +1592,6 @@ class FileTest(FolderCase):
         self.assertEqual((item.tolist(), item.custom), ([0.0, 0.0], {"note": ["x", "y"]}))
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
-        import pickle
         import zipfile
         stream = io.BytesIO(golden("seed_basic.mag")[:60])
         for name, wanted in (("model.mag", "model.mag: "), (7, ""), (None, "")):
@@ -1676,7 +1605,6 @@ class FileTest(FolderCase):
                 file = load(stream)
                 self.assertEqual(file.path, "member.mag")
                 GoldenTest.check(self, file, FILES[0][3])
-                error_of(TypeError, pickle.dumps, file)
         with zipfile.ZipFile(self.path) as made:
             if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
                 GoldenTest.check(self, load(zipfile.Path(made, "member.mag")), FILES[0][3])
@@ -1688,7 +1616,6 @@ class FileTest(FolderCase):
             self.refuses((path, "load(stream.read())"), load, path)
             with open(path, "rb") as pipe:
                 self.assertRaises(OSError, load, pipe)  # it does not seek
-        stream = io.BytesIO(b"closed")
         stream.close()
         self.refuses(["closed"], load, stream)
 
@@ -1712,13 +1639,13 @@ class FileTest(FolderCase):
 
         def use(path):
             file, other = load(path), load(path, mmap=False)
-            texts = [repr(file), file._repr_html_()] + [repr(item) for item in file.values()]
-            for call in [item.tolist for item in list(file.values()) + list(other.values())] + [
+            for call in [lambda: [repr(file), file._repr_html_()]] + [
+                    item.tolist for item in list(file.values()) + list(other.values())] + [
                     lambda: file["no such name"], lambda: load(path, format="mag"),
-                    lambda: load(path, verify=True), lambda: tensorfmt.verify(path),
+                    lambda: load(path, verify=True), lambda: str(tensorfmt.verify(path)),
                     lambda: str(tensorfmt.explain(path))]:
                 try:
-                    texts.append(call())
+                    call()
                 except (ValueError, KeyError):
                     pass
         gc.collect()
@@ -1893,32 +1820,27 @@ class RoundTripTest(TestCase):
 
     @about("ztensor")
     def test_big_endian_files_hold_swapped_bytes(self):
-        item = tensor([1, 2, 0x01020304], "uint32")
-        made = {"w": item, "one": [True], "two": [[1, 2], [3, -4]]}
+        made = {"w": tensor([1, 2, 0x01020304], "uint32"), "one": [True], "two": [[1, 2], [3, -4]]}
         file = load(dumps(made, format="ztensor", data_endianness="big"))
         back, two = file["w"], file["two"]
         self.assertEqual(tohex(back.raw), "000000010000000201020304")
-        self.assertEqual((back.tobytes(), back.tolist()), (item.tobytes(), [1, 2, 0x01020304]))
-        self.assertEqual(list(back.data), [1, 2, 0x01020304])
+        self.assertEqual(tohex(back.tobytes()), "010000000200000004030201")
+        self.assertEqual((list(back.data), back[1:].tolist(), back[2]),
+                         ([1, 2, 0x01020304], [2, 0x01020304], 0x01020304))
         self.assertEqual(back.zero_copy, CPYTHON and sys.byteorder == "big")
         self.assertTrue(file["one"].zero_copy or not CPYTHON)  # a byte has no order
-        self.assertEqual(back[1:].tolist(), [2, 0x01020304])
-        self.assertEqual((back[2], tohex(back[::-2].tobytes())), (0x01020304, "0403020101000000"))
-        self.assertEqual((two.tolist(), list(two.data), list(two[KEYS[:, 1]].flat)),
-                         ([[1, 2], [3, -4]], [1, 2, 3, -4], [2, -4]))
+        self.assertEqual(tohex(back[::-2].tobytes()), "0403020101000000")
+        self.assertEqual((list(two.data), list(two[KEYS[:, 1]].flat)), ([1, 2, 3, -4], [2, -4]))
 
     @about("primitiv")
     def test_column_major(self):
-        item = tensor([[11, 12, 13], [21, 22, 23]], "float32")
+        item = tensor([[11, 12, 13], [21, 22, 23]], "float32", batch=3)
         back = load(dumps({"tensor": item}, format="primitiv", kind="tensor"))["tensor"]
         self.assertEqual(numbers("float32", back.raw), [11.0, 21.0, 12.0, 22.0, 13.0, 23.0])
         self.assertEqual((back.strides, back.tolist()), ((4, 8), item.tolist()))
+        self.assertSame(back.attrs, {"batch": 3})
         self.assertEqual(list(back.data), [11.0, 21.0, 12.0, 22.0, 13.0, 23.0])
         self.assertEqual(list(back[1].data), [21.0, 22.0, 23.0])
-        batch = tensor(make_bytes(4 * 2 * 3 * 5), "float32", (2, 3, 5), batch=5)
-        back = load(dumps({"tensor": batch}, format="primitiv", kind="tensor"))["tensor"]
-        self.assertSame((back.shape, back.attrs), ((2, 3, 5), {"batch": 5}))
-        self.assertEqual(back.tobytes(), batch.tobytes())
         self.assertEqual(error_of(FormatError, load, primitiv(0x100, "9100 00 c400")).what,
                          "batch is 0")
         self.refuses(["its bytes are those of '\u00e9'"], dumps, {"\udcc3\udca9": F32},
@@ -1947,13 +1869,12 @@ class RoundTripTest(TestCase):
             with self.subTest(block=block), Changed(tensorfmt, "BLOCK", block):
                 cubed = load(dumps({"w": item}, format="primitiv"))["w"]
                 self.assertEqual(cubed.tobytes(), data)
-                if ZSTD:  # decoded into a file where it is large
-                    coded = load(dumps({"w": item}, format="ztensor", encoding="zstd"))
-                    self.assertEqual(load(dumps(coded, format="primitiv"))["w"].tobytes(), data)
                 self.assertEqual(cubed[::-1, 2:, ::2].tobytes(), item[::-1, 2:, ::2].tobytes())
-                swapped = dumps({"w": item}, format="ztensor", data_endianness="big",
-                                checksum="crc32c")
-                self.assertEqual(load(swapped, verify=True)["w"].tobytes(), data)
+                for options in [{"data_endianness": "big", "checksum": "crc32c"}] + [
+                        {"encoding": "zstd"}] * ZSTD:  # decoded into a file where it is large
+                    made = dumps({"w": item}, format="ztensor", **options)
+                    coded = load(made, verify=True)
+                    self.assertEqual(load(dumps(coded, format="primitiv"))["w"].tobytes(), data)
 
     @about()
     @full
@@ -1965,11 +1886,11 @@ class RoundTripTest(TestCase):
             item = tensor(make_bytes(size), dtype, shape)
             for base in (item, item[::-1]):
                 turned, nbytes = tensorfmt.transpose(base), base.itemsize
-                wanted = [-base.byte_extent()[0]]
+                places = [-base.byte_extent()[0]]
                 for n, step in reversed(list(zip(base.shape, base.strides))):
-                    wanted = [at + i * step for at in wanted for i in range(n)]
-                wanted = b"".join([base.raw[at:at + nbytes] for at in wanted])
-                for block in (1 << 12, 1 << 14, 1 << 20):
+                    places = [at + i * step for at in places for i in range(n)]
+                wanted = b"".join([base.raw[at:at + nbytes] for at in places])
+                for block in (1 << 12, 1 << 20):
                     with Changed(tensorfmt, "BLOCK", block):
                         self.assertEqual(turned.tobytes() == wanted, True, (dtype, block))
 
@@ -2231,9 +2152,9 @@ class TensorTest(TestCase):
         for dtype in ("bfloat16", "float16"):
             self.refuses(["bits", "values"], tensor, array("H", [1]), dtype)
         self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
-        masked = type("Masked", (), {"mask": 0, "filled": 0})()
         for value, text in (
-                (masked, "a masked array: .filled(value) says what stands where nothing is"),
+                (type("Masked", (), {"mask": 0, "filled": 0})(),
+                 "a masked array: .filled(value) says what stands where nothing is"),
                 (1j, "cannot make a tensor of complex"),
                 (type("Array", (), {"dtype": "complex128"})(),
                  "cannot make a tensor of Array of complex128; take .real and .imag"),
@@ -2241,14 +2162,13 @@ class TensorTest(TestCase):
                  '{"NAME.b": ..., "NAME.2": ...}'),
                 ("text", "cannot make a tensor of str; text goes to metadata=, or as bytes: "
                  "tensor(text.encode())")):
-            self.assertEqual(str(error_of(TypeError, tensor, value)), text)
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
-            self.assertIn("tensor 'w': ", str(error))
+            self.assertEqual(str(error), "tensor 'w': " + text)
         for numbers, word in ([1j], "complex"), ([1, "a"], "str"), ([1, None], "NoneType"):
             self.refuses([word + " among the numbers"], tensor, numbers)
         for call in (lambda: dumps({}, "mag"), lambda: dumps({})):
             self.assertIn("dumps(", str(error_of(TypeError, call)))
-        for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)],
+        for value in (memoryview(b"12"), tensor([[1, 2]]), [tensor([1])], "ab", [(1,)], None, 3,
                       type("Module", (), {"state_dict": 0})()):
             error = error_of(TypeError, dumps, value, format="zt")
             self.assertIn("a mapping of names to values", str(error))
@@ -2387,8 +2307,7 @@ class CastTest(TestCase):
                 self.assertSame(list(tensor(values, dtype).flat), got)  # made with that dtype
 
     def test_bulk_casts_are_those_by_numbers(self):
-        for halves in (range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF],
-                       [1, 2, 0xFDFF], []):
+        for halves in (range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF], []):
             data = struct.pack("<%dH" % len(halves), *halves)
             wanted = struct.pack("<%df" % len(halves), *struct.unpack("<%de" % len(halves), data))
             wanted = [bits if h & 0x7FFF <= 0x7C00 else  # NaN: the bits of its fraction stay
@@ -2401,7 +2320,7 @@ class CastTest(TestCase):
                          [unhex("0000010200000304"), unhex("0102000003040000")])
         odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
         hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
-        for data in (hard * 150, (hard + odd) * 150, make_bytes(40004, 5) + odd, b"",
+        for data in ((hard + odd) * 150, make_bytes(40004, 5) + odd, b"",
                      b"\0\0\0\0\xff\xff\xff\x7f", b"\0\0\0\0\xff\xff\xff\xff"):
             got = tensor(data, "float32").astype("bfloat16").tobytes()
             self.assertEqual(got, tensorfmt.narrow_bfloat16(numbers("float32", data)))
@@ -2486,29 +2405,9 @@ FLOAT8_SUMS = (  # CRC-32 of what ml_dtypes 0.6.0 makes of the numbers in Float8
     ("float8_e4m3fnuz", "6797099c 0440c2c2 25ddedf0 7ca10122 80bdb11b de02f3c7 a49e6233"),
     ("float8_e5m2fnuz", "8379e580 081355f8 25ddedf0 87b9aaf4 ba202683 ec16d9b6 71243a7a"),
     ("float8_e8m0fnu", "d3c64392 cb09bda0 9c3fa990 719979ba 5761ae99 bdd7dbe7 cafe39c9"))
-FLOAT8_VALUES = (  # and some numbers, one by one
-    0.0, -0.0, 1.0, -1.5, 2.0 ** -9, 2.0 ** -10, 2.0 ** -17, 448.0, 464.0, 465.0, 240.0, 248.0,
-    57344.0, 61440.0, 61439.0, 1e30, INF, -INF, NAN, 17.0, 19.0, 21.0, -300.0, 2.0 ** -127)
-FLOAT8_CODES = (
-    ("float8_e4m3fn", "008038bc0100007e7e7f77787f7f7f7f7fff7f585a5af900"),
-    ("float8_e5m2", "00803cbe1814005f5f5f5c5c7b7c7b7c7cfc7e4c4d4ddd00"),
-    ("float8_e4m3fnuz", "000040c40201008080807f80808080808080806062628000"),
-    ("float8_e5m2fnuz", "000040c21c180163636360607f807f80808080505151e100"),
-    ("float8_e8m0fnu", "ffff7fff76756e88888887878f8f8fe3ffffff838383ff00"))
 
 
 class Float8Test(TestCase):
-    def test_some_numbers(self):
-        self.assertEqual(tuple(sorted(tensorfmt.FLOAT8)), FLOAT8)
-        for dtype, codes in FLOAT8_CODES:
-            made = tensor(list(FLOAT8_VALUES), dtype)
-            self.assertEqual((made.dtype, made.itemsize, tohex(made.tobytes())), (dtype, 1, codes))
-            self.assertEqual(made[2], 1.0)
-            self.assertSame(tensor(list(made.flat), dtype).tobytes(), made.tobytes())
-            self.assertEqual(tensor([7, 1 << 80], dtype).tolist()[0], 8.0 if "8" in dtype[7:] else
-                             7.0)
-            self.assertEqual(bytes(made.data), made.tobytes())
-
     @full
     def test_every_cast_is_that_of_ml_dtypes(self):
         from zlib import crc32
@@ -2531,29 +2430,22 @@ class Float8Test(TestCase):
             for new in [new for new in DTYPES if tensorfmt.cast_is_exact(dtype, new)]:
                 back = codes.astype(new).astype(dtype)
                 self.assertSame(back.tolist(), codes.tolist(), (dtype, new))
-        self.assertEqual([pair for pair in [(old, new) for old in DTYPES for new in FLOAT8]
-                          if tensorfmt.cast_is_exact(*pair) and pair[0] != pair[1]],
-                         [("bool", dtype) for dtype in FLOAT8[:4]])
+        self.assertEqual([pair for pair in [(old, new) for old in DTYPES for new in sorted(
+            tensorfmt.FLOAT8)] if tensorfmt.cast_is_exact(*pair) and pair[0] != pair[1]],
+                         [("bool", dtype) for dtype in sorted(tensorfmt.FLOAT8)[:4]])
         self.assertFalse(tensorfmt.cast_is_exact("float8_e8m0fnu", "float16"))
 
+    @full
     def test_formats_that_hold_them(self):
         made = {"w": tensor([[1.5, -2.0], [0.25, 448.0]], "float8_e4m3fn")}
-        for kind, version in (("safetensors", None), ("ztensor", "2")):
-            if CPYTHON or kind == "ztensor":
-                data = dumps(made, format=kind, version=version) if version else dumps(
-                    made, format=kind)
-                item = load(data)["w"]
-                self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
-                self.assertEqual(dumps(load(data), format=kind), data)
-        for kind, new in (("burnpack", "bfloat16"), ("ztensor", "bfloat16"), ("mag", "float16"),
-                          ("tensorbuffers", "float32"), ("primitiv", "float32")):
-            if CPYTHON:  # copies for boards name no remedies
-                self.refuses(['.astype("%s") or convert(cast="%s")' % (new, new)],
-                             dumps, made, format=kind)
-                data = dumps(made, format="safetensors")
-                file, summary = converted(data, kind, cast=new)
-                self.assertEqual(file["w"].tolist(), made["w"].tolist())
-                self.assertEqual(summary.cast, [("w", "float8_e4m3fn", new, True)])
+        for kind, version in (("safetensors", {}), ("ztensor", {"version": "2"})):
+            data = dumps(made, format=kind, **version)
+            item = load(data)["w"]
+            self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
+            self.assertEqual(dumps(load(data), format=kind), data)
+            for new in ("mag", "primitiv"):
+                self.assertEqual(converted(data, new, cast="float32")[1].cast,
+                                 [("w", "float8_e4m3fn", "float32", True)])
 
     @about("ztensor")
     def test_sparse_tensors_need_a_zero(self):
@@ -2563,14 +2455,6 @@ class Float8Test(TestCase):
         item = tensor(components=parts, shape=(2,))
         self.assertEqual(item.components["values"].tolist(), [2.0])
         self.assertIn("no zero", error_of(Unsupported, item.tolist).what)
-
-    @full
-    def test_ints_and_integers(self):
-        item = tensor([1.0, 2.0, 240.0], "float8_e4m3fnuz")
-        self.assertEqual(item.astype("uint8").tolist(), [1, 2, 240])
-        self.refuses(["int8"], item.astype, "int8")
-        self.refuses(["int32"], tensor([NAN], "float8_e5m2").astype, "int32")
-        self.assertEqual(tensor([0.0, 0.5], "float8_e5m2").astype("bool").tolist(), [False, True])
 
 
 class EqualTest(TestCase):
@@ -2779,18 +2663,6 @@ class SparseTest(TestCase):
         self.assertEqual((again["s"].dtype, again["s"].components["values"].dtype),
                          ("float16", "float16"))
 
-    def test_an_encoding_called_sparse_is_not_known(self):
-        for word in ("", "sparse"):
-            data = ztensor(encoding=word)
-            item = load(data)["a"]
-            self.assertIn("encoding %r" % word, error_of(Unsupported, item.tobytes).what)
-            again = load(dumps(load(data), format="ztensor"))["a"]
-            self.assertEqual((bytes(again.raw), again.attrs["encoding"]), (bytes(item.raw), word))
-            self.refuses(["copied as it is stored"], dumps, load(data), format="ztensor",
-                         data_endianness="little")
-            self.assertFalse("todense" in self.refuses(["'a'"], dumps, load(data), format="mag"))
-            self.assertTrue(tensorfmt.verify(data))
-
     def test_a_checksum_goes_with_its_bytes(self):
         for options in [{"data_endianness": "big"}] + [{"encoding": "zstd"}] * ZSTD:
             item = self.again([1.0, 2.0], checksum="crc32c", **options)
@@ -2853,23 +2725,6 @@ def make_burnpack(*rows):
     return burnpack({"tensors": entries}, data)
 
 
-def dequantize_alone(code, shape, raw):
-    """Return the float32 values of a scheme, written anew from its description."""
-    facts, size = code["QFloat"], count_of(shape)
-    bits = int(facts["value"][1])
-    stored = int.from_bytes(bytes(raw), "little")
-    found = []
-    for i in range(size):
-        number = stored >> i * bits & (1 << bits) - 1
-        found.append(number - (1 << bits) if number >> bits - 1 else number)
-    words = -(-size * bits // 32) * 4 if facts["store"] == U32 else -(-size * bits // 8)
-    words += -words % 4
-    run = size if facts["level"] == "Tensor" else facts["level"]["Block"]["storage"][0]
-    scales = struct.unpack("<%df" % (size // run), bytes(raw[words:]))
-    return [struct.unpack("<f", struct.pack("<f", number * scales[i // run]))[0]
-            for i, number in enumerate(found)]
-
-
 @about("burnpack", "burnrecord")
 class QuantizedTest(TestCase):
     def test_worked_examples(self):
@@ -2919,55 +2774,37 @@ class QuantizedTest(TestCase):
                     value = NAN
                 self.assertSame(tensorfmt.minifloat(kind, code), float(value), (kind, code))
 
-    def test_random_schemes_against_another_reader(self):
-        seed = 0
-        for value in ("Q8S", "Q8F", "Q4S", "Q4F", "Q2S", "Q2F"):
-            for shape, level in (([16], ()), ([3, 8], (8,)), ([2, 2, 16], (4,)), ([5], ())):
-                seed += 1
-                size = count_of(shape)
-                raw = make_bytes(-(-size * int(value[1]) // 32) * 4, seed) + b"".join(
-                    [struct.pack("<f", 0.3 * (i + seed))
-                     for i in range(size // (level[0] if level else size))])
-                code = scheme(value, "F32", U32, level)
-                with self.subTest(code=code, shape=shape):
-                    item = load(make_burnpack(("q", shape, code, tohex(raw))))["q"]
-                    self.assertEqual(list(item.dequantize().flat),
-                                     dequantize_alone(code, shape, raw))
-
     def test_schemes_stay_as_they_are_known_or_not(self):
-        def level(**block):
-            return {"level": {"Block": block}}
-        four, stores = [4, 1, 1, 1, 1], ({"PackedNative": 0}, {"PackedU32": 0}, "U32")
-        known = [{}, level(storage=four, len=1), level(storage=[4], len=1)]
-        known += [{"store": store} for store in stores]
-        unknown = [level(storage=four), level(storage=four, len=256), level(storage=4, len=1),
-                   level(storage=[256, 1], len=1), level(storage=[255], len=255),
-                   level(storage=[0], len=1), level(storage="4", len=1), level(),
-                   level(storage=four, len=1, more=1), {"level": {"Block": [1]}},
-                   {"level": {"BlockTensor": {}}}, {"level": "Tensor"}, {"value": "Q3S"},
-                   {"value": ["Q8S"]}, {"param": None}, {"mode": "Other"}, {"more": 1},
-                   {1 << 70: 1}, {"mode": {-(1 << 70): 0}}]
+        four = [4, 1, 1, 1, 1]
+        blocks = [{"storage": four, "len": 1}, {"storage": [4], "len": 1}]
+        known = [{"level": {"Block": block}} for block in blocks] + [
+            {"store": store} for store in ({"PackedNative": 0}, {"PackedU32": 0}, "U32")]
+        unknown = [{"level": {"Block": block}} for block in (
+            {"storage": four}, {"storage": four, "len": 256}, {"storage": 4, "len": 1},
+            {"storage": [256, 1], "len": 1}, {"storage": [0], "len": 1}, {}, [1],
+            dict(blocks[0], more=1))]
         unknown += [{"store": store} for store in (
-            "Nativa", "PackedU32", {"Native": None}, {"PackedU32": -1}, {"PackedU32": 1.5}, [1],
-            {"X": 0})]
+            "PackedU32", {"Native": None}, {"PackedU32": -1}, {"PackedU32": 1.5}, [1])]
+        unknown += [{"level": {"BlockTensor": {}}}, {"level": "Tensor"}, {"value": "Q3S"},
+                    {"value": ["Q8S"]}, {"param": None}, {"mode": "Other"}, {"more": 1},
+                    {1 << 70: 1}, {"mode": {-(1 << 70): 0}}]
+        _, shape, code, raw, _, _, result = QUANTIZED[1]
         for change in known + unknown:
             with self.subTest(change=change):
-                code = Map(list(QUANTIZED[1][2]["QFloat"].items()) + list(change.items()))
-                data = make_burnpack(("q", [2, 4], {"QFloat": code}, QUANTIZED[1][3]))
+                made = {"QFloat": Map(list(code["QFloat"].items()) + list(change.items()))}
+                data = make_burnpack(("q", shape, made, raw))
                 item = load(data)["q"]
-                self.assertSame(item.attrs["burn_dtype"], {"QFloat": code})
+                self.assertSame((item.attrs["burn_dtype"], item.tobytes()), (made, unhex(raw)))
                 self.assertTrue(tensorfmt.verify(data))
-                self.assertEqual(item.tobytes(), unhex(QUANTIZED[1][3]))
                 if change in known:
-                    self.assertEqual(item.dequantize().tolist()[0], QUANTIZED[1][6][:4])
+                    self.assertEqual(list(item.dequantize().flat), result)
                 else:
                     error_of(Unsupported, item.dequantize)
                 if CPYTHON:
                     self.assertEqual(dumps(load(data), format="burnpack"), data)
         item = load(make_burnpack(("q", [4], QUANTIZED[0][2], "0102030405")))["q"]
         self.assertIn("needs 8", str(error_of(Unsupported, item.dequantize)))  # stays opaque
-        for shape, code in ((0, "QFloat"), (None, {"QFloat": {}}), (0, {"QFloat": {}, "more": {}}),
-                            (0, {"QFloat": 1})):
+        for shape, code in ((0, "QFloat"), (None, {"QFloat": {}}), (0, {"QFloat": 1})):
             self.refuses(["needs bytes, shape= and"], tensor, b"", "qfloat", shape, burn_dtype=code)
 
     @full
@@ -2996,13 +2833,11 @@ for _ in range(125):
     DEEP = [DEEP]
 REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py has the words
     ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
-    ("mag", {"a": tensor([1.0], "bfloat16")}, {}), ("mag", {"a": tensor([1], "uint16")}, {}),
+    ("mag", {"a": tensor([1], "uint16")}, {}),
     ("mag", {"r": tensor([1.0], "float32", (1,) * 7)}, {}), ("mag", {"": F32}, {}),
     ("mag", {"a\0": F32}, {}), ("ztensor", {"w": tensor([1], size=3)}, {}),
     ("ztensor", {"w": tensor([1], big=1 << 65)}, {}),
-    ("ztensor", {"w": tensor([1], low=-(1 << 63) - 1)}, {}),
     ("ztensor", {"w": tensor([1], deep=DEEP if CPYTHON else object())}, {}),
-    ("ztensor", {"w": tensor([1], deep=[1, 1 << 64])}, {}),
     ("ztensor", {"w": tensor([1], odd="\ud800")}, {}),
     ("ztensor", {"w": tensor([1], odd=object)}, {}),
     ("ztensor", {"w": tensor([1], checksum="md5:0")}, {}),
@@ -3020,7 +2855,6 @@ REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py 
     ("burnpack", {"w": tensor([1.0], "float32", param_id=-1)}, {}),
     ("burnpack", {"w": tensor([1.0], "float32", burn_dtype="F64")}, {}),
     ("ztensor", {"w": F32}, {"encoding": "zstd", "level": 23}),
-    ("ztensor", {"w": F32}, {"encoding": "zstd", "level": -131073}),
     ("tensorbuffers", {"a": tensor([True]), "b": tensor([1.0], "float16"), "c": F32}, {}),
     ("tensorbuffers", {"r": tensor([1], "uint8", (1,) * 65)}, {}),
     ("tensorbuffers", {"d": tensor(b"", "uint8", (0, 1 << 32))}, {}),
@@ -3081,11 +2915,10 @@ class SaveTest(TestCase):
 
     @about()
     def test_wrong_arguments(self):
-        for words, wrong in (("not NoneType", None), ("not int", 3), ("name is a str", {5: F32}),
-                             ("'w'", [("w", object())]), ("not int", [5])):
+        for words, wrong in (("name is a str", {5: F32}), ("'w'", [("w", object())])):
             self.assertIn(words, str(error_of(TypeError, dumps, wrong, format="mag")))
-        for options in ({}, {"format": "mag", "metadata": 5}, {"format": "mag", "attrs": 5}):
-            error_of(TypeError, dumps, {}, **options)
+        for options in ({"metadata": 5}, {"attrs": 5}):
+            error_of(TypeError, dumps, {}, format="mag", **options)
         error_of(TypeError, tensorfmt.save, 5, {}, format="mag")
         for words, value in (("ragged", [[1], [2, 3]]), ("arrays in a list", [F32, F32])):
             self.refuses(["'w'", words], dumps, {"w": value}, format="mag")
@@ -3345,17 +3178,6 @@ class SavePathTest(FolderCase):
                 resource.setrlimit(resource.RLIMIT_FSIZE, usual)
             self.assertEqual(read_file(self.path), old)
 
-    def test_saving_over_the_file_that_is_mapped(self):
-        tensorfmt.save(self.path, {"a": tensor([1, 2], "int32"), "b": tensor([3], "int32")})
-        with load(self.path, mmap=os.name != "nt") as file:
-            view = file["a"].data
-            tensorfmt.save(self.path, {"b": file["b"], "a": file["a"].astype("int64")})
-            if os.name != "nt":
-                self.assertEqual((list(view), file["a"].tolist()), ([1, 2], [1, 2]))
-        with load(self.path) as file:
-            self.assertEqual([(name, item.dtype, item.tolist()) for name, item in file.items()],
-                             [("b", "int32", [3]), ("a", "int64", [1, 2])])
-
     def test_where_a_file_cannot_be_written_or_replaced(self):
         import builtins
 
@@ -3364,7 +3186,6 @@ class SavePathTest(FolderCase):
                 raise PermissionError(13, "Access is denied", name)
             return io.open(name, *rest, **options)
         tensorfmt.save(self.path, {"w": F32})
-        old, absent = read_file(self.path), os.path.join(self.folder, "absent", "x.zt")
         with Changed(builtins, "open", refuse):  # as in a folder that is read-only
             error = self.fails_with(PermissionError, {"w": [1, 2]}, 13, self.path)
         self.assertEqual(error.strerror, "Access is denied")
@@ -3372,13 +3193,13 @@ class SavePathTest(FolderCase):
             error = self.fails_with(PermissionError, {"w": [1, 2]}, 13, self.path)
         self.assertIn("close() the File", error.strerror)
         self.refuses([], tensorfmt.save, self.path, {"w": F32}, metadata={"a": 1})
-        self.assertEqual((os.listdir(self.folder), read_file(self.path)), (["m.zt"], old))
+        self.assertEqual((os.listdir(self.folder), list(load(self.path))), (["m.zt"], ["w"]))
+        absent = os.path.join(self.folder, "absent", "x.zt")
         error = error_of(FileNotFoundError, tensorfmt.save, absent, {"w": F32})
         self.assertEqual(error.filename, absent)
         for name in ("", "new/", "new/.", ".", "new/.."):
-            path = os.path.join(self.folder, name)
-            self.refuses(["the name of a folder"], tensorfmt.save, path, {"w": F32},
-                         format="ztensor")
+            self.refuses(["the name of a folder"], tensorfmt.save, os.path.join(self.folder, name),
+                         {"w": F32}, format="ztensor")
         os.mkdir(os.path.join(self.folder, "d"))
         error_of(IsADirectoryError if os.name != "nt" else PermissionError, tensorfmt.save,
                  os.path.join(self.folder, "d"), {"w": F32}, format="mag")
@@ -3552,9 +3373,44 @@ class ZTensor2Test(TestCase):
     def dumps(self, value, **options):
         return dumps({"w": value}, format="ztensor", version="2", **options)
 
+    @staticmethod
+    def entry(dtype="float32", **more):
+        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
+        facts = dict({"name": "t", "offset": 64, "size": 8, "dtype": dtype, "layout": "dense",
+                      "shape": [2], "encoding": "raw"}, **more)
+        return ztensor_raw(b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff", None,
+                           struct.pack("<2f", 1, 2))
+
+    def test_unknown_dtypes(self):
+        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
+                     {"data_endianness": "big"}, {"custom": 5}):
+            data = self.entry("float8_e4m3", **more)
+            item = load(data)["t"]
+            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
+            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
+            error_of(tensorfmt.Unsupported, item.tolist)
+            if "checksum" not in more:
+                self.assertEqual(dumps(load(data), format="ztensor"), data)
+        item = load(self.entry("f8"))["t"]
+        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
+        for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
+                      tensor([1], "int8").copy(custom={"dtype": "f8"})):
+            error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
+
     def test_xxh3(self):
+        """Alone, with numpy, and as the module xxhash is called."""
+        class Xxhash:
+            def __init__(self):
+                self.data = []
+                self.update = self.data.append
+
+            def intdigest(self):
+                with Changed(tensorfmt, "fast_xxh3", lambda: None):
+                    return tensorfmt.xxh3_64([b"".join(map(bytes, self.data))])
+
         def data(n):
             return bytes([(7 * i + 3) % 256 for i in range(n)])
+        modules = dict(sys.modules)
         for given, digest in (
                 (b"", "2d06800538d394c2"), (b"a", "e6c632b61e964e1f"), (b"abc", "78af5f94892f3950"),
                 (b"123456789", "72dcb18b67a17dff"), (bytes(16), "d0a66a65c7528968"),
@@ -3565,9 +3421,12 @@ class ZTensor2Test(TestCase):
                 (data(129), "c664bf3311c6abc4"), (data(240), "64556dc6b462a6cf"),
                 (data(241), "8beadd3a8874fe17"), (data(1024), "9b81661c641c72b1"),
                 (data(1025), "806c2072ed713576"), (data(65537), "f7460af97425b2c4")):
-            for step in (7, 1000, len(given) or 1):
-                blocks = [given[i:i + step] for i in range(0, len(given), step)]
-                self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
+            for make, numpy in (None, None), (None, modules.get("numpy")), (Xxhash, None):
+                for step in (7, 1000, len(given) or 1):
+                    blocks = [given[i:i + step] for i in range(0, len(given), step)]
+                    with Changed(tensorfmt, "fast_xxh3", lambda make=make: make), Changed(
+                            sys, "modules", dict(modules, numpy=numpy)):
+                        self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
         short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
         self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
 
@@ -3720,9 +3579,12 @@ class ZTensor2Test(TestCase):
         """They differ: pyzstd before 0.15.4 puts the size into a frame in one call only."""
         from types import SimpleNamespace as Module
 
-        class Compressor:
+        class Pledging:
             def __init__(self, level):
                 self.out = [b"%d" % level]
+
+            def _set_pledged_input_size(self, nbytes):
+                self.out.append(b" of %d " % nbytes)
 
             def compress(self, block):
                 return b"".join(self.out + [block])
@@ -3730,33 +3592,21 @@ class ZTensor2Test(TestCase):
             def flush(self):
                 return b"."
 
-        class Pledging(Compressor):
-            def _set_pledged_input_size(self, nbytes):
-                self.out.append(b" of %d " % nbytes)
-
-        class Broken:
-            def __init__(self, stream):
-                self.read = lambda nbytes: stream.read(nbytes).decode("ascii")
+        def broken(stream):
+            raise UnicodeDecodeError("ascii", b"\xff", 0, 1, "as some modules do")
 
         def encode(module):
             with Changed(tensorfmt, "zstd_module", lambda: module):
                 return b"".join(tensorfmt.zstd_encode([b"ab", b"c"], 3, 7))
         self.assertEqual(encode(Module(ZstdCompressor=Pledging)), b"7 of 3 ab7 of 3 c.")
-        self.assertEqual(encode(Module(ZstdCompressor=Compressor, compress=lambda data, level: (
-            data + b" %d" % level))), b"abc 7")
+        self.assertEqual(encode(Module(ZstdCompressor=lambda level: 0, compress=lambda data, level:
+                                       data + b" %d" % level)), b"abc 7")
         frame = b"\x28\xb5\x2f\xfd\x20\x02\x11\x00\x00\xff\xff"
-        with Changed(tensorfmt, "zstd_module", lambda: Module(ZstdFile=Broken)):
+        with Changed(tensorfmt, "zstd_module", lambda: Module(
+                ZstdFile=lambda stream: Module(read=broken))):
             error = error_of(FormatError, list, tensorfmt.zstd_decode(
                 tensorfmt.Buffer(frame), 0, len(frame), 2))
         self.assertIn("damaged (UnicodeDecodeError", error.what)
-
-    def test_what_is_only_listed(self):
-        file = load(zt2((b"edense", b"ex.y/1"), (b"ddata", b"dscal")))
-        self.assertEqual((file["w"].components, bytes(file["w"].raw)),
-                         (None, struct.pack("<2f", 1, 2)))
-        self.assertIn("data w", [field.name for field in tensorfmt.explain(zt2(
-            (b"edense", b"ex.y/1"), (b"ddata", b"dscal")))])
-        self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
 
 
 INDEX = ".safetensors.index.json"
@@ -3884,31 +3734,24 @@ class ShardTest(FolderCase):
         error_of(Unsupported, load, data, partial=True)
 
     def test_total_size_is_only_noted(self):
-        for total in 16, 15, "16", 16.0, None:
+        for total in 16, 15, "16", 16.0:
             report = tensorfmt.verify(self.write_model(total=total))
             rows = [row[:4] for row in report.rows if row[1] == "shards"]
-            self.assertEqual(rows, [("ok", "shards", None, f"'m-{i}-of-2.safetensors': 2 tensors")
-                                    for i in (1, 2)] + [
-                ("ok" if total == 16 else "note", "shards", None,
-                 f"total_size is {total!r}, the tensors have 16 bytes")] * bool(total))
-            self.assertNotIn("canonical", str(report))
-            self.assertTrue(report)
-        self.assertNotIn("total_size", str(tensorfmt.verify(self.write_model(files={
-            self.ONE: None}))))
+            self.assertEqual((bool(report), rows[-1], len(rows)), (
+                True, ("ok" if total == 16 else "note", "shards", None,
+                       f"total_size is {total!r}, the tensors have 16 bytes"), 3))
+        for given in {"total": None}, {"files": {self.ONE: None}}:
+            self.assertNotIn("total_size", str(tensorfmt.verify(self.write_model(**given))))
 
     def test_all_that_an_index_places_wrongly(self):
-        count = 400
-        names = ["e"] + ["n%d" % i for i in range(count)]
+        names = ["e"] + ["n%d" % i for i in range(400)]
         path = self.write_model(dict([(name, self.ONE) for name in names]))
         report = tensorfmt.verify(path)
         self.assertEqual([error.tensor for error in report.errors], names)
         self.assertIn("which lacks it", report.errors[0].what)
         with Changed(tensorfmt, "MAX_ERRORS", 10):
             self.assertEqual(len(tensorfmt.verify(path).errors), 10)
-        self.assertEqual(run("verify", "--quiet", path)[1].count("\n"), count + 1)
-        if not PYPY:  # it has no tracemalloc
-            for words in ["get", path, "--stats"], ["verify", "--quiet", path]:
-                self.assertLess(peak_of(run, *words), 4 << 20, words)
+        self.assertEqual(run("verify", "--quiet", path)[1].count("\n"), len(names))
         self.assertEqual(calls_of(tensorfmt, "open_path", run, "get", path, "--stats"), 3)
         code, out, _ = run("explain", path, "--tensor", "e")
         self.assertEqual((code, self.ONE in out), (0, True))
@@ -3997,30 +3840,6 @@ class ShardTest(FolderCase):
         os.unlink(one)
         self.assertIn("no tensor files", str(error_of(IsADirectoryError, load, self.folder)))
 
-    def test_an_index_after_chdir(self):
-        self.write_model()
-        go_to(self, self.folder)
-        files = [load(name) for name in ("m" + INDEX, ".")]
-        os.chdir(os.sep)
-        self.assertEqual([file["c"].tolist() for file in files], [[99, 1]] * 2)
-
-    def test_descriptors(self):
-        path, opened, real = self.write_model(), [], tensorfmt.open_path
-
-        def look(*args):
-            opened.append(real(*args))
-            return opened[-1]
-        for mapped, most in (True, PYTHON < (3, 13)), (False, 1):
-            with load(path, mmap=mapped) as file:
-                with Changed(tensorfmt, "open_path", look):
-                    tensorfmt.check_file(file.source, tensorfmt.detect_format(file.source), False)
-                key = "_view" if mapped else "_stream"
-                self.assertEqual([vars(shard)[key] for shard in opened], [None] * 2)  # closed
-                self.assertEqual((file["a"].tolist(), file["b"].tolist()), ([97, 1], [98, 1]))
-                if os.path.isdir("/proc/self/fd"):
-                    self.assertEqual(descriptors_of(file["a"].source.path), most)
-            del opened[:]
-
     def test_more_shards_than_may_be_open(self):
         for most in 0, 1, 2:
             with Changed(tensorfmt, "OPEN_SHARDS", most), load(self.write_model()) as file:
@@ -4043,6 +3862,7 @@ class ShardTest(FolderCase):
         self.assertIn(words, error_of(Unsupported, item.tolist).what)
         self.refuses(["'far'", words], dumps, {"far": item}, format="ztensor")
         self.assertIn(words, str(tensorfmt.verify(data)))
+        self.assertTrue(load(zt2(start=0, nbytes=0, hash=0)).attrs["data_shard"])
 
 
 @about("burnrecord")
@@ -4118,10 +3938,10 @@ def fits(kind, item):
         item.dtype in row.more_dtypes and item.dtype in family[0].more_dtypes))
 
 
-def converted(source, kind, **options):
+def converted(source, into, **options):
     """Return (File, Summary) of a conversion in memory."""
     stream = io.BytesIO()
-    summary = tensorfmt.convert(source, stream, format=kind, **options)
+    summary = tensorfmt.convert(source, stream, format=into, **options)
     return load(stream.getvalue(), verify=True), summary
 
 
@@ -4325,16 +4145,6 @@ class ConvertTest(TestCase):
             "attribute 'step': 2 -> absent", "attribute 'unit': 'm' -> 'cm'"]))
         self.assertFalse(load(data)["w"] == load(plain)["w"])
 
-    def test_the_same_format_keeps_everything(self):
-        old = folder_for(self) + "/old"
-        write_file(old, golden("seed_basic.mag"))
-        for _, title, data, _ in [row for row in WRITTEN if AGAIN.get(row[1]) == {}]:
-            new = old + "." + title.split(".")[-1]
-            write_file(old, data)
-            summary = tensorfmt.convert(old, new)
-            self.assertEqual((read_file(new), summary.nbytes), (data, len(data)), title)
-        error_of(ValueError, tensorfmt.convert, old, old + ".dat")
-
 
 # -- [10] bad files ------------------------------------------------------------------------------
 #
@@ -4460,7 +4270,6 @@ def ztensor_rows():
         ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"),
         ("unsorted", b"\xa1g", b"\xa2h12345678\x05g"), ("a tag", b"\x81\x02", b"\x81\xc1\x02"),
         ("indefinite", b"\x81\x02", b"\x9f\x02\xff"), ("a long head", b"\x82\x19", b"\x98\x02\x19"),
-        ("undefined", b"\x81\x02", b"\x81\xf7"),
         ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
         ("a NaN of its own", b"\x81\x02", b"\x81\xf9\x7e\1"),
         ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"), ("name", b"\xa1aw\xa3", b"\xa1`\xa3"),
@@ -4502,8 +4311,8 @@ def mag300_rows():
         ("blob_offset 2", mag300(blob_offset=0)), ("blob_span", mag300(blob_span=8201)),
         ("array", mag300((b"{", b"[{"), (b"}}}", b"}}}]"))), ("slack", slack)]
     rows += [(name, mag300((old, new))) for name, old, new in (
-        ("text", b"}}}", b"}}}!"), ("NUL", b"{", b"{\0"), ("not UTF-8", b"demo", b"dem\xff"),
-        ("comma", b"}}}", b"},}}"), ("BOM", b"{", b"\xef\xbb\xbf{"),
+        ("text", b"}}}", b"}}}!"), ("not UTF-8", b"demo", b"dem\xff"),
+        ("BOM", b"{", b"\xef\xbb\xbf{"),
         ("key twice", b'"lr"', b'"name"'), ("deep", b"[1,2", b"[" * 126 + b"1,2"),
         ("lacks", b'"timestamp"', b'"time"'),
         ("timestamp", b'"2026-11-21T20:09:20.747217+00:00"', b"5"),
@@ -4595,7 +4404,6 @@ def bad_files(*also):
         ("zt: not of digits", b"ZTEN000\xb1" + bytes(20)), ("mag: header cut", mag[:23]),
         ("mag: version 0", spec_mag((4, "00000000"))),
         ("mag: checksum", patched(mag, (8, "00000000"))),
-        ("mag: a letter of a key", patched(mag, (63, "7a"))),
         ("mag: 2**32-1 tensors", patched(mag, (12, "ffffffff"))),
         ("mag: 2**32-1 metadata", patched(mag, (16, "ffffffff"))), ("mag: metadata twice", twice),
         ("mag: key not UTF-8", spec_mag((63, "ff"))), ("mag: two of a name", spec_mag((137, "78"))),
@@ -4606,19 +4414,16 @@ def bad_files(*also):
         ("mag 0.1.2: rank 0", real_mag((12, "0100000000000000"), (
             24, "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85))),
         ("mag 0.1.2: numel", real_mag((63, "04"))),
-        ("mag 0.1.2: upper half of aux", real_mag((61, "01"))),
         ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80"))),
-        ("mag 0.1.2: dimension 0", real_mag((63, "00"), (79, "00"))),
-        ("zt: index size 0", ztensor_raw(b"", 0)), ("zt: index size", ztensor_raw(b"\x80", 90)),
+        ("zt: index size", ztensor_raw(b"\x80", 90)),
         ("zt: left over", ztensor_raw(b"\x80\x80")), ("zt: a map as root", ztensor_raw(b"\xa0")),
         ("zt: entry no map", ztensor_raw(b"\x81\x05")),
         ("zt: ends inside", ztensor_raw(b"\x81\xbf\x64name")),
-        ("zt: no name", ztensor(name=MISSING)), ("zt: name a number", ztensor(name=5)),
+        ("zt: name a number", ztensor(name=5)),
         ("zt: offset 65", ztensor(offset=65)), ("zt: offset 128", ztensor(offset=128)),
         ("zt: size 20", ztensor(size=20, shape=[5])), ("zt: size and shape", ztensor(shape=[5])),
         ("zt: nothing behind the end", ztensor(offset=1 << 20, size=0, shape=[0])),
         ("zt: shape wraps", ztensor(size=0, shape=[1 << 32, 1 << 32])),
-        ("zt: 2**64 bytes", ztensor(size=0, shape=[1 << 31, 1 << 31])),
         ("zt: dimension 2**64", ztensor_raw(tensorfmt.cbor_dumps([{"shape": "?"}]).replace(
             b"\x61?", b"\x81\xc2\x49\1" + bytes(8)))),
         ("zt: null", ztensor(layout=None)), ("zt: dimension -1", ztensor(shape=[-1])),
@@ -4684,20 +4489,13 @@ def bad_files(*also):
         bad += [("safetensors: " + name, data) for name, data in (
             ("past the end", safetensors(text, b"")[:-1]), ("no object", b"\2" + bytes(7) + b"{]"),
             ("cut", safetensors("{")), ("a comma", safetensors("{,}")),
-            ("no colon", safetensors('{"w",}')),
-            ("comma at the end", safetensors(text[:-1] + ",}")),
-            ("two brackets", safetensors("{" + text)),
-            ("an object as key", safetensors('{"w":{{"dtype":"U8"}:1}}')),
-            ("an array as key", safetensors('{"w":{"dtype":"U8",[1]:2,"shape":[]}}')),
-            ("comma in front", safetensors("{," + text[1:])),
-            ("behind it", safetensors(text + "x")), ("zeros behind it", safetensors(text + "\0")),
+            ("behind it", safetensors(text + "x")),
             ("not UTF-8", safetensors(text).replace(b"w", b"\xff")),
             ("escape", safetensors(text.replace("w", "\\x"))),
-            ("control", safetensors(text.replace("w", "\t"))),
             ("surrogate", safetensors(text.replace("w", "w\\ud800"))),
+            ("1e400", safetensors(one % ',"x":-1e400')),
             ("name twice", safetensors('{"w":{},"\\u0077":{}}')),
             ("key twice, deep", safetensors(one % ',"x":[{"y":1,"y":2}]')),
-            ("NaN", safetensors(one % ',"x":NaN')), ("1e400", safetensors(one % ',"x":-1e400')),
             ("128 open", safetensors(one % (',"x":' + "[" * 126))),
             ("no object of texts", safetensors('{"__metadata__":[]}', b"")),
             ("no text", safetensors('{"__metadata__":{"a":"b","c":[{}]}}', b"")),
@@ -4784,17 +4582,6 @@ def many_statistics(key, count=6000):
         [b"\xa4%04d" % i + stat for i in range(count)])
 
 
-def regions_of(data):
-    """Return the Reading of a file, which noted regions; and why it was refused, or None."""
-    source = tensorfmt.open_source(data, True)
-    reading, error = tensorfmt.Reading(source, []), None
-    try:
-        tensorfmt.detect_format(source).read(reading)
-    except FormatError as caught:
-        error = caught
-    return reading, error
-
-
 def check_refused(data, wanted):
     """Assert that explain marks the error's field, tiles the file and raises the error of load."""
     test, fields = TestCase(), []
@@ -4825,16 +4612,9 @@ class BadFileTest(TestCase):
                     self.assertIn("FAIL", [row[0] for row in report.rows])
                     self.assertIn((error.field, error.offset),
                                   [(e.field, e.offset) for e in report.errors])
-            if CPYTHON:
+            if CPYTHON and tensorfmt.detect(data):
                 with self.subTest(file=name):
-                    self.check_fields(data, error, report.errors)
-
-    def check_fields(self, data, wanted, errors):
-        """Assert that errors have a field and an offset, which explain() marks."""
-        for error in [wanted] + errors:
-            self.assertTrue(error.field and error.offset is not None, str(error))
-        if tensorfmt.detect(data):
-            check_refused(data, wanted)
+                    check_refused(data, error)
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -4848,16 +4628,6 @@ class BadFileTest(TestCase):
         many = many_statistics(b"\x91\xa1k", count)
         self.assertEqual(len(load(many)), count + 1)
         self.assertTrue(tensorfmt.verify(many))
-
-    def test_kinds_of_values(self):
-        top = (1 << 64) - 1
-        for kind, good, bad in (
-                (tensorfmt.UINT64, (0, top), (-1, top + 1, 1.0, True, None)),
-                (tensorfmt.UINT64_LIST, ([], [0, top]), ([-1], [1, top + 1], (1,), [True])),
-                (tensorfmt.OFFSET_LENGTH, ([9, 1],), ([1], [1, 2, 3], [-1, 1])),
-                (tensorfmt.START_END, ([0, 0], [1, top]), ([2, 1], [-1, 1], [1, top + 1], [1]))):
-            self.assertEqual([kind.fits(value) for value in good + bad],
-                             [True] * len(good) + [False] * len(bad), kind.words)
 
     @full
     def test_every_truncation_of_small_goldens(self):
@@ -4902,9 +4672,7 @@ class BadFileTest(TestCase):
             self.assertLess(len(cut), min(ends.values()))
             return
         found = [name for name in whole if ends[name] <= len(cut)]
-        self.assertEqual(list(file), found)
-        for name in found:
-            self.assertEqual(file[name].tobytes(), whole[name].tobytes())
+        self.assertEqual(content(file), content({name: whole[name] for name in found}))
         run, left = whole.format == "primitiv", [name for name in whole if name not in found]
         if len(cut) >= last and not run:
             self.assertNotIn("missing", file.attrs)
@@ -4921,17 +4689,12 @@ class BadFileTest(TestCase):
             self.assertEqual(error.what, f"cut short: {len(cut)} bytes, the index wants {last}; "
                              f"{len(found)} of {len(whole)} tensors are whole" + (
                                  "; load(partial=True) takes the whole ones" if found else ""))
-        report = tensorfmt.verify(cut)
-        self.assertEqual([(e.what, e.field, e.offset) for e in report.errors],
-                         [(error.what, error.field, error.offset)])
-        options = {"format": "ztensor", "partial": True}
+        check_refused(cut, error)
         if not found:
-            self.refuses(["none of the tensors is whole"], tensorfmt.convert, cut, io.BytesIO(),
-                         **options)
+            self.refuses(["none of the tensors is whole"], converted, cut, "ztensor", partial=True)
             return
-        self.assertEqual(list(load(dumps(file, format=file.format))), found)  # a file of its own
-        summary = tensorfmt.convert(cut, io.BytesIO(), **options)
-        self.assertEqual(summary.missing, file.attrs["missing"])
+        there, summary = converted(cut, "ztensor", partial=True)
+        self.assertEqual((sorted(there), summary.missing), (sorted(found), file.attrs["missing"]))
         self.assertIn("missing: " + ", ".join(summary.missing), str(summary))
         self.assertNotIn("missing", summary.left_behind)
 
@@ -4963,33 +4726,6 @@ class BadFileTest(TestCase):
                     self.assertIn(word, str(error))
                 self.assertEqual(len(item.raw), item.stored_nbytes)
                 self.assertEqual(bool(tensorfmt.verify(made)), kind is Unsupported)
-
-    @about("mag")
-    def test_most_dimensions_of_magnetron(self):
-        for rank, key in (6, 37), (7, 29):
-            data = real_mag((12, "0100000000000000"), (24, "00%02x0000" % rank + (
-                "0100000000000000c000000000000000" + "0100000000000000" * rank
-                + "%02x000000" % key + "6b" * key)))
-            if rank == 6:
-                self.assertEqual(load(data)["k" * key].shape, (1,) * 6)
-            else:
-                self.assertEqual(error_of(FormatError, load, data).field, "tensors[0].aux")
-        for count, kind in ("40", Unsupported), ("3f", FormatError):  # offsets that begin at 0
-            error_of(kind, load, real_mag((63, count), (71, "00"), (79, count)))
-
-    @about("mag", "tensorbuffers")
-    @full
-    def test_offsets_of_empty_tensors_do_not_matter(self):
-        mag = patched(dumps({"e": tensor([], "int32")}, format="mag"), (8, "00" * 4),
-                      (86, "f0" * 8))
-        mag = patched(mag, (8, tohex(struct.pack("<I", tensorfmt.crc32(mag[:98])))))
-        tbs = patched(dumps({"e": tensor([], "uint8")}, format="tensorbuffers"), (88, "f0ffffff"))
-        for far in (tbs, mag):
-            item = load(far)["e"]
-            self.assertEqual((item.tobytes(), bytes(item.raw)), (b"", b""))
-            self.assertTrue(0 <= item.offset <= len(far))
-            self.assertTrue(bool(tensorfmt.verify(far)))
-            self.assertTiles(tensorfmt.explain(far), len(far), True)
 
 
 # -- [10b] many tensors --------------------------------------------------------------------------
@@ -5287,16 +5023,6 @@ class ExplainTest(TestCase):
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
-    @about()
-    def test_few_zeros_inside_of_an_index_are_padding(self):
-        data = golden("sorted_one.tbs")
-        root, nbytes = struct.unpack_from("<I", data, 12)[0], len(data) - 20
-        for count, kind in ((4, "padding"), (8, "unused")):
-            more = (data[:12] + struct.pack("<I", root + count) + bytes(count) + data[16:-8]
-                    + struct.pack("<I", nbytes + count) + data[-4:])
-            found = [field.kind for field in tensorfmt.explain(more) if field.offset == 16]
-            self.assertEqual(found, [kind])
-
 
 class VerifyTest(TestCase):
     @about("zstd")
@@ -5309,17 +5035,6 @@ class VerifyTest(TestCase):
             rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
         self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
                                  "zstd data need a module", 64)])
-
-    @about()
-    def test_the_text_of_a_report(self):
-        for offsets, words in (([None, 5, 3], ", the first at 0x3"), ([None, None], ""),
-                               ([0, None], ", the first at 0x0")):
-            report = tensorfmt.Report(None, None)
-            for offset in offsets:
-                report.fail(FormatError("x", offset))
-            self.assertTrue(str(report).endswith("%d problems%s" % (len(offsets), words)))
-        report.add("note", "upstream", "x" * 5000, "n" * 5000, 1 << 62)
-        self.assertTrue(1000 < max(map(len, str(report).split("\n"))) <= 2000)
 
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
@@ -5343,28 +5058,19 @@ class VerifyTest(TestCase):
                 self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
 
     @about("ztensor")
-    def test_cbor_that_ztensor_refuses_is_read(self):
-        entry = ztensor(layout="dense", x=0)[80:-9]
-        for text in ("81" * 125 + "00", "81" * 126 + "00", "c181" * 62 + "80", "81c1" * 62 + "8180",
-                     "c1" * 125 + "00", "c1" * 126 + "00", "3b8000000000000000",
-                     "3b7fffffffffffffff", "f7"):
-            self.assertTrue(tensorfmt.verify(ztensor_raw(entry + unhex(text))), text)
-
-    @about("ztensor")
     def test_work_that_a_small_file_asks_for(self):
         """Nothing is decoded nor hashed where the tensors ask for too much in all."""
         entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
         data = ztensor(*[dict(entry, name=name, checksum="crc32c:00000000") for name in "abc"])
         bad = ztensor(*[dict(entry, name=name, encoding="zstd", shape=[8]) for name in "abc"])
         for given, each in ((data, 16), (bad, 32 + 8 * 16)):  # but for the first and the largest
-            with Changed(tensorfmt, "MAX_COPIES", ratio(each, len(given))):
-                self.assertNotIn("MAX_COPIES", str(tensorfmt.verify(given)))
-                self.assertFalse(ZSTD and tensorfmt.verify(given))
-            with Changed(tensorfmt, "MAX_COPIES", ratio(each - 1, len(given))):
-                rows = [row[:2] for row in tensorfmt.verify(given).rows if "MAX_COPIES" in row[3]]
-                self.assertEqual(rows, [("-", "contents")])
-                items = list(load(given).items())
-                self.refuses(["MAX_COPIES"], dumps, dict(items), format="burnpack")
+            for less in 0, 1:
+                with Changed(tensorfmt, "MAX_COPIES", ratio(each - less, len(given))):
+                    report = tensorfmt.verify(given)
+                    self.assertEqual("MAX_COPIES" in str(report), bool(less))
+                    self.assertEqual(bool(report), bool(less or not ZSTD and given is bad))
+                    if less:
+                        self.refuses(["MAX_COPIES"], dumps, dict(load(given)), format="burnpack")
         for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
             with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
                     tensorfmt, "fast_xxh3", lambda: None):
@@ -5500,34 +5206,6 @@ class ModuleTest(TestCase):
                               if len(line) > 100 or line != line.rstrip() or "\t" in line], [])
         self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
 
-    @once
-    def test_generic_sections_know_no_format_by_name(self):
-        import ast
-        import re
-        text = text_of("tensorfmt.py")
-        lines = text.split("\n")
-        banners = [i for i, line in enumerate(lines, 1) if line.startswith("# -- [")]
-        skip = [(start, end) for start, end in zip(banners, banners[1:])
-                if re.match(r"# -- \[8[a-z]\d*\] (?!the formats)", lines[start - 1])]
-        self.assertEqual(len(skip), len(READ) + len(LATER))
-        start = [i for i, line in enumerate(lines, 1) if line.startswith("COPY_PARTS = {")][0]
-        skip.append((start, start + lines[start - 1:].index("")))  # names of sections
-        start = [i for i, line in enumerate(lines, 1) if re.match(r"FORMATS\b.*= \($", line)][0]
-        skip.append((start, start + lines[start - 1:].index("")))  # GENERATIONS stand after them
-        word = re.compile(r"(?i)(?<![a-z])(%s)(?![a-z])" % "|".join(READ))
-        tree, docs, found = tree_of_the_whole(), set(), []
-        for node in ast.walk(tree):  # parents first
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and isinstance(body[0], ast.Expr):
-                docs.add(id(body[0].value))
-            line = getattr(node, "lineno", 0)
-            if id(node) in docs or [1 for first, last in skip if first <= line <= last]:
-                continue
-            found += ["line %d: %s" % (line, value) for _, value in ast.iter_fields(node)
-                      if isinstance(value, (str, bytes)) and word.search(str(value))]
-        self.assertEqual([text.split(": ")[1] for text in sorted(found)],
-                         ["safetensors"])  # in is_idle()
-
     def test_doctests(self):
         import doctest
         texts = dict([(name, getattr(tensorfmt, name).__doc__) for name in PUBLIC])
@@ -5548,21 +5226,6 @@ class ModuleTest(TestCase):
         self.assertEqual(tops & set(LAZY), set())
         self.assertTrue(len(tops) < 30, tops)
 
-    @about(ONLY)
-    @once
-    @unittest.skipUnless(PYTHON > (3, 7), "vendor needs Python 3.8")
-    def test_any_one_format_can_be_cut_out(self):
-        for gone in READ:
-            _, module = make_copy([row.name for row in EVERY if row.name != gone],
-                                  list(tensorfmt.COPY_PARTS))
-            for kind, title, data, wanted in ALL_FILES:
-                with self.subTest(without=gone, file=title):
-                    if kind == gone:
-                        self.assertRaises(module.FormatError, module.load, data)
-                        continue
-                    self.assertEqual(list(module.load(data)), list(wanted))
-                    self.assertTrue(module.verify(data) and list(module.explain(data)))
-
     def test_what_a_platform_may_lack(self):
         cases = [((name,), ()) for name in ("mmap", "array", "zlib", "hashlib", "difflib",
                                             "tempfile")]
@@ -5573,64 +5236,6 @@ class ModuleTest(TestCase):
         code, out, err = run("python3", "-c", ABSENT, HERE, folder_for(self), repr(cases))
         self.assertEqual((code, out), (0, ""), err)
         self.assertEqual(err.count("... ok"), 3 * len(cases), err)
-
-
-LAYERS = (  # sections of what saves, of the tools; all others load
-    "values|save|work", "places|explain|verify|convert|diff|command line|page|vendor")
-
-
-def loaded_names(code):
-    """Return the names of the module that a code object uses, also in functions inside of it."""
-    from dis import get_instructions
-    steps = list(get_instructions(code))
-    names = set([step.argval for step in steps if step.opname in ("LOAD_NAME", "LOAD_GLOBAL")])
-    names -= set([step.argval for step in steps if step.opname == "STORE_NAME"])
-    return names.union(*[loaded_names(const) for const in code.co_consts if hasattr(
-        const, "co_code")])
-
-
-def uses_of_later_layers(text):
-    """Return "NAME in OWNER" of each name used in a section of a layer below that of the name."""
-    import ast
-    import re
-    layers, defined, pieces = [0], {}, []
-    for line in text.split("\n"):  # of line 1 and on
-        title = re.match(r"# -- \[\w+\] (.+?) -+$", line)
-        layers.append(layers[-1] if not title else max([0] + [
-            i for i, titles in enumerate(LAYERS, 1) if re.match("(%s)$" % titles, title.group(1))]))
-    for node in ast.parse(text).body:
-        code = compile(ast.Module([node], []), "text", "exec")
-        pieces.append((node, layers[node.lineno], loaded_names(code)))
-        for name in code.co_names:
-            if name not in pieces[-1][2]:
-                defined.setdefault(name, layers[node.lineno])
-    return sorted("%s in %s" % (name, getattr(node, "name", "line %d" % node.lineno))
-                  for node, layer, names in pieces for name in names
-                  if defined.get(name, 0) > layer)
-
-
-@about()
-@full
-@once
-class LayersTest(TestCase):
-    """What loads knows nothing of what saves, what saves nothing of the tools; lengths, flags."""
-
-    def setUp(self):
-        if PYTHON < (3, 8):
-            self.skipTest("ast before Python 3.8 does not tell where functions end")
-        if not USUAL:
-            self.skipTest("what the text says is the same everywhere")
-
-    def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
-        found = uses_of_later_layers(text_of("tensorfmt.py"))
-        self.assertEqual(found, ["check_file in load",  # load(verify=True)
-                                 "cut_record in Reading", "read_again in read_file"])  # errors
-        text = "\n".join(["A = 1", "# -- [1] a -", "def f(b):", "    return A, b, c, F, g",
-                          "class K:", "    k = lambda g: g, d", "# -- [2] save -", "b = c = d = 1",
-                          "def g(x=f):", "    d = [c for c in x], e", "# -- [3] places -",
-                          "e = K, g, c", "# -- [4] b -", "F = e"])
-        self.assertEqual(uses_of_later_layers(text),
-                         ["c in f", "d in K", "e in g", "e in line 14", "g in f"])
 
 
 # -- [13] copies ---------------------------------------------------------------------------------
@@ -6089,252 +5694,7 @@ class ReadmeTest(FolderCase):
             self.assertEqual(copy.load(data)["array"].tolist(), item.tolist())
 
 
-# -- [15] parts ----------------------------------------------------------------------------------
-
-
-@about("ztensor")
-class PartsTest(TestCase):
-    """Tensors of several parts in a file, and what is not known of a tensor of zTensor."""
-
-    def zt2_parts(self):
-        """Return a file of zTensor 2: coo [2, 2] with values 1.0, 2.0 and an unknown layout."""
-        coo = {"coords": part2("u64", 1, 32), "values": part2("f32", 2, 8)}
-        group = {"scales": part2("f16", 3, 8), "values": part2("u8", 2, 8)}
-        return zt2_objects({
-            "coo": {"layout": "zt.sparse_coo/1", "shape": [2, 2], "parts": coo},
-            "x": {"layout": "group", "shape": [4], "parts": group}},
-            (struct.pack("<4Q", 0, 1, 1, 0), struct.pack("<2f", 1, 2), bytes(8)))
-
-    @staticmethod
-    def entry(dtype="float32", **more):
-        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
-        facts = Map([("name", "t"), ("offset", 64), ("size", 8), ("dtype", dtype),
-                     ("layout", "dense"), ("shape", [2]), ("encoding", "raw")])
-        facts.update(more)
-        text = b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff"
-        return (b"ZTEN0001" + bytes(56) + struct.pack("<2f", 1, 2) + text
-                + struct.pack("<Q", len(text)))
-
-    def copies(self, data, name):
-        """Yield a tensor, its copies, and what pickling makes of it."""
-        item = load(data)[name]
-        yield from (item, item.copy(), item.copy(name="again").copy(name=name))
-        if CPYTHON:
-            import pickle
-            path = folder_for(self) + "/x.zt"
-            write_file(path, data)
-            for file in load(data), load(path):
-                for made in file[name], file[name].copy():
-                    yield pickle.loads(pickle.dumps(made))
-
-    def test_copies_of_sparse_tensors(self):
-        for item in self.copies(self.zt2_parts(), "coo"):
-            self.assertEqual(item.tolist(), [[0.0, 1.0], [2.0, 0.0]])
-            self.assertEqual(item.components["coords"].tolist(), [[0, 1], [1, 0]])
-            for made, version in (item, "0.1"), (item.todense(), "2"):
-                data = dumps({"x": made}, format="ztensor", version=version)
-                self.assertEqual(load(data)["x"].tolist(), [[0.0, 1.0], [2.0, 0.0]])
-
-    def test_copies_of_unknown_layouts(self):
-        for item in self.copies(self.zt2_parts(), "x"):
-            self.assertEqual((item.dtype, item.shape, item.attrs["layout"]), (None, (4,), "group"))
-            self.assertIs(item.components, None)
-            self.assertEqual(bytes(item.raw), struct.pack("<2f", 1, 2))
-            error_of(tensorfmt.Unsupported, item.tolist)
-        parts = {"a": part2("f32", 1, 8), "b": part2("f32", 1, 0)}  # one without bytes
-        data = zt2_objects({"w": {"layout": "group", "shape": [2], "parts": parts}}, (bytes(8),))
-        self.assertEqual(load(data)["w"].shape, (2,))
-
-    @full
-    def test_ranges_name_the_parts(self):
-        file, dense = load(self.zt2_parts()), load(self.entry())["t"]
-        for item, ranges in (
-                (file["coo"], [(4096, 32, "coords"), (8192, 8, "")]), (dense, [(64, 8, "")]),
-                (file["x"], [(8192, 8, "")])):  # of an unknown layout: one part
-            self.assertEqual(item.ranges(), ranges)
-        self.assertIs(dense.components, None)
-
-    @full
-    def test_what_zt2_cannot_hold_is_refused_together(self):
-        data = zt2_objects({name: one2("u8", 1, 2, 4, type="f4_e2m1") for name in "ab"}, (b"xy",))
-        self.assertEqual([item.dtype for item in load(data).values()], [None, None])
-        self.refuses(["zTensor 2 cannot hold 2 things", "tensor 'a'", "tensor 'b'", "f4_e2m1"],
-                     dumps, load(data), format="ztensor")
-        self.assertTrue(tensorfmt.verify(data))
-
-    def test_unknown_dtypes(self):
-        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
-                     {"data_endianness": "big"}, {"custom": 5}):
-            data = self.entry("float8_e4m3", **more)
-            item = load(data)["t"]
-            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
-            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
-            error_of(tensorfmt.Unsupported, item.tolist)
-            if "checksum" not in more:
-                self.assertEqual(dumps(load(data), format="ztensor"), data)
-        item = load(self.entry("f8"))["t"]
-        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
-        for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
-                      tensor([1], "int8").copy(custom={"dtype": "f8"})):
-            error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
-
-
-@about("ztensor")
-@full
-class ArraysAndDigestsTest(PeerCase):
-    def test_xxh3_is_the_same_in_all_three_ways(self):
-        class Xxhash:  # the module, as far as it is used
-            def __init__(self):
-                self.data = []
-
-            def update(self, block):
-                self.data.append(bytes(block))
-
-            def intdigest(self):
-                with Changed(tensorfmt, "fast_xxh3", lambda: None):
-                    return tensorfmt.xxh3_64([b"".join(self.data)])
-        try:
-            import numpy
-        except ImportError:
-            numpy = None
-        data, modules = bytes([(i * i >> 3) % 251 for i in range(70000)]), dict(sys.modules)
-        for n in 0, 5, 240, 241, 1024, 1025, 1088, 1089, 3072, 3073, 32769, 70000:
-            found = set()
-            for make, module in (None, None), (None, numpy), (Xxhash, None):
-                modules["numpy"] = module
-                with Changed(tensorfmt, "fast_xxh3", lambda make=make: make), Changed(
-                        sys, "modules", modules):
-                    found.update([tensorfmt.xxh3_64([data[:cut], data[cut:n]])
-                                  for cut in (0, n // 3, n - 1 if n else 0)])
-            self.assertEqual(len(found), 1, n)
-        self.assertEqual("%016x" % found.pop(), "90f89e2304125f98")
-
-    def test_xxhash_is_looked_for_once(self):
-        from unittest.mock import patch
-        module = type("xxhash", (), {"xxh3_64": self.changes})
-        for found, wanted in (module, module.xxh3_64), (object(), None), (None, None):
-            with patch.dict(sys.modules, xxhash=found), Changed(tensorfmt, "FAST_XXH3", {}):
-                self.assertEqual(tensorfmt.fast_xxh3(), wanted)
-                sys.modules["xxhash"] = None if found else module
-                self.assertEqual(tensorfmt.fast_xxh3(), wanted)
-
-    def test_the_module_xxhash_leaves_no_digest_out(self):
-        digest = 0x4DE8D78F7134F4B7
-        with Changed(tensorfmt, "MAX_SLOW_HASH", 0), Changed(
-                tensorfmt, "fast_xxh3", lambda: self), Changed(
-                    tensorfmt, "xxh3_64", lambda blocks: digest):
-            self.assertNotIn("MAX_SLOW_HASH", str(tensorfmt.verify(zt2(hash=digest))))
-
-    def test_entries_of_ztensor_2_are_deterministic_cbor(self):
-        attributes = {"blob": [0, 1], "digest": "xxh3:0123456789abcdef", "list": [1, None]}
-        dtypes = ["float32", "bool", "int8", "bfloat16", "uint64"]
-        items = [(name, tensor([i, 1], dtypes[i % 5])) for i, name in enumerate(
-            ["w" * n for n in (1, 23, 24, 255, 256)] + ["b", "\xe9", "\u4e2d"])]
-        items += [("own", tensor([7], attrs=attributes)), ("same", items[0][1])]
-        for metadata in ({}, {"about": "it", "z": [1.5]}):
-            data = dumps(items, format="ztensor", version=2, metadata=metadata)
-            start, nbytes = struct.unpack_from("<QQ", data, len(data) - 40)
-            top = tensorfmt.cbor_loads(data[start:start + nbytes])
-            self.assertEqual(tensorfmt.cbor_dumps(top, sort="bytes"), data[start:start + nbytes])
-            file = load(data, verify=True)
-            self.assertEqual((file.metadata, file["own"].custom), (metadata, attributes))
-            self.assertEqual(dict([(name, item.tolist()) for name, item in file.items()]),
-                             dict([(name, item.tolist()) for name, item in items]))
-            self.assertEqual(file["same"].offset, file["w"].offset)
-
-    def changes(self, a, b):
-        row = {"changes": []}
-        tensorfmt.diff_values(a, b, row, 0.0, 0.0)
-        return row["changes"]
-
-    def test_diff_of_two_float_dtypes(self):
-        values = [0.0, -0.0, 1.5, INF, -INF, NAN, 2.0 ** -14, -3.0]
-        floats = [dtype for dtype in tensorfmt.FLOAT_DIGITS  # that hold these
-                  if dtype not in FLOAT8 or dtype == "float8_e5m2"]
-        for old, new in [(old, new) for old in floats for new in floats]:
-            for i, value, said in (
-                    (0, 0.0, "same values"), (0, -0.0, "same values"),
-                    (2, -2.5, "1 value changed, by 4.0"), (5, 1.0, "1 value changed"),
-                    (3, NAN, "1 value changed")):
-                b = tensor(values[:i] + [value] + values[i + 1:], new)
-                found = self.changes(tensor(values, old), b) or ["same values"]
-                self.assertEqual([text[:len(said)] for text in found], [said], (old, new, i))
-        self.assertEqual(self.changes(tensor(values, "float32"), tensor(values, "float32")), [])
-        for old, numbers, new, others, said in (
-                ("int8", [1, 2, 0], "int8", [1, 2, 0], ""), ("int8", [1], "int64", [1], "same val"),
-                ("int8", [1, 2], "float32", [1, 3], "1 value changed, by 1.0 at most"),
-                ("int8", [1, 2, 0], "bool", [1, 1, 1], "2 values changed, by 1.0 at most"),
-                ("float64", [0.1], "float32", [0.1], "1 value changed, by 1.49"),
-                ("float32", [0.1], "float64", [0.1], "1 value changed, by 1.49"),
-                ("float32", [0.1], "bfloat16", [0.1], "1 value changed, by 9.76")):
-            found = self.changes(tensor(numbers, old), tensor(others, new))
-            self.assertEqual([text[:len(said)] for text in found], [said] if said else [])
-
-    def test_no_copy_where_none_is_allowed(self):
-        numpy = self.peer("numpy")
-        if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
-            self.skipTest("numpy 1 has no copy=False")
-        parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [0, 1]}
-        file = load(dumps({"f": tensor([1.5, 2.0], "float32"), "b": tensor([1.5], "bfloat16"),
-                           "s": tensor(shape=(2, 2), components=parts)}, format="ztensor"))
-        swapped = file["f"].copy(byteorder=">")
-        for item, dtype in ((file["f"], None), (file["f"], "float32"), (file["b"], None),
-                            (file["f"][::-1], None), (swapped, None)):
-            array = numpy.asarray(item, dtype, copy=False)
-            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
-        made = [(file["b"], "float32"), (file["f"], "float64"), (file["s"], None),
-                (swapped.copy(dtype="bfloat16", shape=(4,)), None)]
-        if ZSTD:
-            coded = load(dumps({name: tensor([1.5] * 99, dtype) for name, dtype in (
-                ("f", "float32"), ("b", "bfloat16"))}, format="ztensor", encoding="zstd"))
-            made += [(coded["f"], None), (coded["f"], "float32"), (coded["b"], None)]
-        for item, dtype in made:
-            with self.assertRaises(ValueError):
-                numpy.asarray(item, dtype, copy=False)
-            if dtype is None and item.dtype in tensorfmt.STRUCT_CODE:
-                error_of(BufferError, item.__dlpack__, copy=False, max_version=(1, 0))
-            self.assertEqual(numpy.asarray(item, dtype).shape, item.shape)
-            self.assertEqual(numpy.array(item, dtype).shape, item.shape)
-
-    def test_bits_that_numpy_shows_are_taken_back(self):
-        numpy = self.peer("numpy")
-        with Changed(sys, "modules", {name: module for name, module in sys.modules.items()
-                                      if name != "ml_dtypes"}):
-            for dtype in "bfloat16", "float8_e5m2", "float8_e4m3fn":
-                item = tensor([[1.0, 2.0], [3.0, 4.0]], dtype)
-                array = numpy.asarray(item)
-                self.assertEqual(array.dtype.kind, "V")
-                for bits in array, array.T, array[::-1]:
-                    back = tensor(bits, dtype)
-                    self.assertEqual((back.dtype, back.shape), (dtype, bits.shape))
-                    self.assertEqual(back.tobytes(), numpy.ascontiguousarray(bits).tobytes())
-                    if dtype == "bfloat16":  # nothing else has two bytes
-                        self.assertEqual(tensor(bits).dtype, dtype)
-                        self.assertEqual(tensor(bits, "float32").tolist(), back.tolist())
-                    else:
-                        error = error_of(TypeError, dumps, {"w": bits}, format="burnpack")
-                        self.assertIn(dtype, str(error))
-                        self.assertIn("tensor(x, DTYPE) says which", str(error))
-
-    def test_numpy_scalars_and_arrays_without_a_code(self):
-        numpy = self.peer("numpy")
-        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
-                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1)):
-            self.assertIn("cannot make a tensor of ", str(error_of(TypeError, tensor, value)))
-        for code in "c8", "c16":
-            error = error_of(TypeError, tensor, numpy.ones(2, code))
-            self.assertIn("take .real and .imag", str(error))
-        for code in "efdbhilqBHILQ?":
-            for array in (numpy.arange(6).astype(code).reshape(2, 3),
-                          numpy.arange(6).astype(">" + code)[::2], numpy.ones((0, 3), code),
-                          numpy.array(1, code)):
-                item = tensor(array)
-                self.assertEqual((item.dtype, item.shape, item.tolist()),
-                                 (array.dtype.name, array.shape, array.tolist()))
-        self.assertEqual(tensor(numpy.arange(3, dtype="u1"), "float32").tolist(), [0, 1, 2])
-
-
-# -- [16] trust ----------------------------------------------------------------------------------
+# -- [15] trust ----------------------------------------------------------------------------------
 
 EVIL = ("\x1b[31mRED\x07", "a\r\nFORGED row", "\u202eabc\u2028FORGED", "<script>f()</script>",
         "\"><img src=x onerror=f()>", "&lt;b&gt;", "x" * 40000, "</script>{{rows}}%s\"'&")
@@ -6394,16 +5754,16 @@ class TrustTest(FolderCase):
                 self.check_shown(evil)
 
     def check_shown(self, evil):
+        def place(word):
+            return os.path.join(self.folder, word) if "." in word else word
         for suffix, data in self.evil_files(evil):
-            path = os.path.join(self.folder, "evil" + suffix)
-            page = os.path.join(self.folder, "page.html")
+            path = place("evil" + suffix)
             write_file(path, data)
             texts = [str(tensorfmt.verify(path))]
-            for words in ("ls", "verify", "explain", "get PATH no", "diff PATH m.mag",
-                          "explain PATH --html PAGE", "convert PATH m.bpk --drop --dense"):
-                args = (words if "PATH" in words else words + " PATH").split()
-                texts += run(*[{"PATH": path, "PAGE": page}.get(word, os.path.join(
-                    self.folder, word) if "." in word else word) for word in args])[1:]
+            for words in ("ls PATH", "verify PATH", "explain PATH", "get PATH no",
+                          "diff PATH m.mag", "explain PATH --html page.html",
+                          "convert PATH m.bpk --drop --dense"):
+                texts += run(*[place(word.replace("PATH", path)) for word in words.split()])[1:]
             try:
                 with load(path) as file:
                     texts += [repr(file)] + [repr(item) for item in file.values()]
@@ -6411,7 +5771,7 @@ class TrustTest(FolderCase):
             except FormatError as error:
                 texts.append(str(error))
             else:
-                text = read_file(page).decode()
+                text = read_file(place("page.html")).decode()
                 check_page(self, text.replace("http", ""))
                 for mark in ("<script>f", "<img", "&lt;b&gt;"):
                     self.assertNotIn(mark, html + text)
@@ -6431,23 +5791,14 @@ class TrustTest(FolderCase):
             self.assertHarmless(text)
 
     def test_shapes_that_python_cannot_hold(self):
-        numpy = sys.modules.get("numpy")
         self.assertEqual(len(tensor([], "int8", (sys.maxsize, 0))), sys.maxsize)
         for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
             item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
             self.assertLess(len(repr(item)), 200)
-            for call in (tensorfmt.Tensor.tolist, tensorfmt.preview, len) + (
-                    (numpy.asarray,) if numpy else ()):
-                try:
-                    call(item)
-                except (ValueError, OverflowError):
-                    pass
-            path = os.path.join(self.folder, "m.zt")
-            tensorfmt.save(path, {"w": item})
+            tensorfmt.save(self.path, {"w": item})
             for words in ("ls %s", "ls %s --tree", "get %s w --stats", "verify %s", "explain %s"):
-                self.assertIn(run(*(words % path).split())[0], (0, 1))
-        self.assertLessEqual(len(repr(tensor([0.1 + i for i in range(900)]))), 2000)
+                self.assertIn(run(*(words % self.path).split())[0], (0, 1))
 
     def test_streams_that_lie(self):
         good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
@@ -6472,8 +5823,7 @@ class TrustTest(FolderCase):
         self.refuses(["attribute 5"], dumps, {"w": odd}, format="ztensor")
 
     def test_one_budget_whatever_the_mapping(self):
-        many = spans([(0, 4096)] * 400, bytes(4096))
-        file = load(many)
+        file = load(spans([(0, 4096)] * 400, bytes(4096)))
         users = dict([("u%d" % i, file["t0"]) for i in range(400)])  # the user's own wish
         self.assertEqual(len(load(dumps(users, format="ztensor"))), 400)
         cast = dict([(name, tensorfmt.cast_tensor(item, "int16")) for name, item in file.items()])
@@ -6481,16 +5831,12 @@ class TrustTest(FolderCase):
             for tensors in (file, dict(file), file.items(), cast):
                 self.refuses(["again and again", "MAX_COPIES = 10"], dumps, tensors,
                              format="ztensor")
-            self.refuses(["MAX_COPIES = 10"], tensorfmt.convert, file, io.BytesIO(), format="mag",
-                         cast="int32")
-            self.assertEqual(len(load(dumps({"a": file["t0"], "b": file["t1"]},
-                                            format="ztensor"))), 2)
+            self.refuses(["MAX_COPIES = 10"], converted, file, "mag", cast="int32")
         entry = {"dtype": QUANTIZED[4][2], "shape": [16], "data_offsets": [0, 8]}
         data = burnpack({"tensors": dict([("q%d" % i, entry) for i in range(9)])}, bytes(8))
         with Changed(tensorfmt, "MAX_COPIES", ratio(7 * (8 + 4 * 16) - 1, len(data))):
             self.assertEqual(dumps(load(data), format="burnpack")[:4], data[:4])
-            self.refuses(["again and again"], tensorfmt.convert, data, io.BytesIO(), format="mag",
-                         cast="float32")
+            self.refuses(["again and again"], converted, data, "mag", cast="float32")
 
     def test_files_are_made_with_the_mode_of_the_target(self):
         if os.name != "posix":
@@ -6576,7 +5922,6 @@ class TrustTest(FolderCase):
         self.assertEqual(printed, [])
 
 
-
 def add_tests(name):
     """Take in the tests of a file in the folder .ci, as if they stood here."""
     from importlib.util import module_from_spec, spec_from_file_location
@@ -6590,7 +5935,6 @@ def add_tests(name):
                           if name.endswith("Test")])
     else:
         print("skipped: its tests, no .ci/%s.py" % name, file=sys.stderr)
-
 
 
 def load_tests(loader, tests, pattern):
@@ -6640,103 +5984,47 @@ class SmallWorkTest(TestCase):
                     self.assertTrue(many < 4.5 * few)
 
     @about("ztensor")
-    def test_names_of_parts_are_short(self):
-        group = dict([("%02d" % i, part2("f32", 1 + i, 4)) for i in range(40)])
-        for layout, parts in (("group", group), ("dense", {"data": part2("f32", 1, 4)})):
-            data = zt2_objects({"n" * 1024: {"layout": layout, "shape": [1], "parts": parts}},
-                               (bytes(4096 * len(parts)),))
-            item, = load(data).values()
-            self.assertEqual([role for _, _, role in item.ranges()], [""])  # one is listed
-            fields = list(tensorfmt.explain(data))
-            self.assertTrue(max([len(field.name) for field in fields]) < 1000)
-            self.assertTrue([1 for field in fields if field.name[:9] == "data nnnn"])
-            self.assertTiles(fields, len(data))
-
-    @about("ztensor")
-    def test_verify_saves_bytes_that_are_named_again_within_a_limit(self):
-        entry, seen, hashed = one2("u8", 1, 16384, 16384), [], tensorfmt.xxh3_64
-
-        def hash_seen(blocks):
-            return hashed([seen.append(len(block)) or block for block in blocks])
-        for count in (3, 1500):
-            data = zt2_objects(dict([("%03d" % i, entry) for i in range(count)]),
-                               (bytes(range(256)) * 64,))
-            del seen[:]
-            with Changed(tensorfmt, "xxh3_64", hash_seen):
-                report = tensorfmt.verify(data)
-            self.assertEqual((bool(report), len(load(data))), (True, count))
-            self.assertEqual("MAX_COPIES" in str(report), count == 1500)
-        self.assertLess(sum(seen) / len(data), 10)
-
-    @about("ztensor")
     def test_attributes_called_like_options_are_refused(self):
         """Of another generation they are the user's, and no encoding, checksum or layout."""
-        def convert(item, old, **new):
-            stream = io.BytesIO()
-            tensorfmt.convert(dumps({"w": item}, format="ztensor", version=old), stream, **new)
-            return load(stream)["w"]
         for key in ("layout", "encoding", "checksum", "data_endianness"):
-            item = tensor([1.0], attrs={key: "text", "author": "me"})
-            self.refuses([key, "cannot be called so"], convert, item, 2, format="ztensor",
-                         version="0.1")
-        item = tensor([1.0], version=3, author="me")
-        self.assertEqual(dict(convert(item, "0.1", format="ztensor", version=2).custom),
-                         {"version": 3, "author": "me"})
-        self.refuses(["'version'", "drop=True"], convert, item, "0.1", format="burnpack")
+            data = dumps({"w": tensor([1.0], attrs={key: "text"})}, format="ztensor", version=2)
+            self.refuses([key, "cannot be called so"], converted, data, "ztensor", version="0.1")
+        data = dumps({"w": tensor([1.0], version=3)}, format="ztensor", version="0.1")
+        self.assertEqual(converted(data, "ztensor", version=2)[0]["w"].custom, {"version": 3})
+        self.refuses(["'version'", "drop=True"], converted, data, "burnpack")
 
     @about("burnpack")
     def test_integers_of_any_size_are_saved_and_compared(self):
         big = {"Int": (1 << 20000) - 1}
-        data = burnpack({"tensors": {}, "scalars": {"x": big}}, b"")
+        data = burnpack({"tensors": {"w": {"dtype": {"New": big}, "shape": [1], "data_offsets": [
+            0, 1]}}, "scalars": {"x": big}}, b"\7")
         self.assertEqual(tensorfmt.diff(data, data).differences, [])
-        entry = {"dtype": {"New": big["Int"]}, "shape": [1], "data_offsets": [0, 1]}
-        data = burnpack({"tensors": {"w": entry}}, b"\7")
-        again = dumps(load(data), format="burnpack")
-        self.assertEqual(load(again)["w"].attrs["burn_dtype"], {"New": big["Int"]})
+        self.assertEqual(load(data)["w"].attrs["burn_dtype"], {"New": big})
 
     @about("ztensor")
+    @unittest.skipUnless(ZSTD, "no zstd here")
     def test_a_blob_of_blocks_that_many_tensors_name(self):
         """Its bytes can each be a block of a codec, of which nothing comes out."""
-        if not ZSTD:
-            self.skipTest("no zstd here")
-        looked, check = [], tensorfmt.zstd_check
-
-        def count(source, at, nbytes):
-            looked.append(nbytes)
-            check(source, at, nbytes)
-        frame = b"\x28\xb5\x2f\xfd\0\x58"
-        blocks, empty = frame + bytes(3 * 1000) + b"\x81\0\0" + bytes(16), frame + b"\1\0\0"
-        body = b"ZTEN0001" + bytes(56) + blocks + bytes(-len(blocks) % 64) + empty
-        usual = {"offset": len(body) - len(empty), "size": len(empty), "dtype": "uint8",
-                 "layout": "sparse", "shape": [1, 8], "encoding": "zstd", "sparse_format": "csr",
-                 "indptr": {"offset": 64, "size": len(blocks), "encoding": "zstd"}, "indices": []}
-        index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i, nnz=0) for i in range(300)])
-        data = body + index + struct.pack("<Q", len(index))
-        with Changed(tensorfmt, "zstd_check", count):
-            self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
-            self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
-            self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
-            self.refuses(["MAX_COPIES"], tensorfmt.convert, data, io.BytesIO(), format="ztensor",
-                         dense=True)
-        self.assertEqual(looked, [])
-        blob = blocks + struct.pack("<IIIIIB4s", 0x184D2A5E, 17, len(blocks), 16, 1, 0,
-                                    b"\xb1\xea\x92\x8f")
-        data = zt2_objects(dict([("w%d" % i, one2(
-            "u8", 1, len(blob), 16, encoding="zt.zstd-seekable/1", decoded_length=16,
-            digest="sha256:%064x" % i)) for i in range(300)]), (blob,))
-        with Changed(tensorfmt, "zstd_check", count):
-            self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
-        self.assertLess(sum(looked), 64 * len(data))
+        blocks = b"\x28\xb5\x2f\xfd\0\x58" + bytes(3 * 1000) + b"\x81\0\0" + bytes(16)
+        part = {"offset": 64, "size": len(blocks), "encoding": "zstd"}
+        usual = dict(part, dtype="uint8", layout="sparse", shape=[1, 8], sparse_format="csr",
+                     indptr=part, indices=[], nnz=0)
+        index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i) for i in range(300)])
+        data = ztensor_raw(index, None, blocks)
+        self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
+        self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
+        self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
+        self.refuses(["MAX_COPIES"], converted, data, "ztensor", dense=True)
+        self.assertEqual(calls_of(tensorfmt, "zstd_check", tensorfmt.verify, data), 0)
 
     @about("ztensor")
     def test_diff_of_values_that_are_not_known_here(self):
         """It is "the same" only where all bytes are, and all words but those for them."""
-        def sparse(**more):
-            return ztensor(**dict({"size": 4, "shape": [1 << 20, 1 << 20], "layout": "sparse",
-                                   "sparse_format": "coo", "nnz": 1}, **more))
-        for a, b in ((sparse(coords=[1, 1]), sparse(coords=[5, 7])),
-                     (sparse(sparse_format="bsr", indices=[1]),
-                      sparse(sparse_format="bsr", indices=[2])),
+        def sparse(kind, **more):
+            return ztensor(size=4, shape=[1 << 20, 1 << 20], layout="sparse", sparse_format=kind,
+                           nnz=1, **more)
+        for a, b in ((sparse("coo", coords=[1, 1]), sparse("coo", coords=[5, 7])),
+                     (sparse("bsr", indices=[1]), sparse("bsr", indices=[2])),
                      (ztensor(layout="tiled", order=1), ztensor(layout="tiled", order=2))):
             self.assertEqual(tensorfmt.diff(a, a).differences, [])
             self.assertEqual(len(tensorfmt.diff(a, b).differences), 1)
@@ -6757,51 +6045,24 @@ class SmallWorkTest(TestCase):
         data = dumps({}, format="ztensor", version=2,
                      metadata={"lr": 0.1, "on": True, "half": 0.5, "n": 3})
         for kind, options, changed_ones in (
-                ("mag", {}, [("on", True, 1)]), ("ztensor", {}, []),
+                ("mag", {}, [("on", True, 1)]), ("ztensor", {"version": 2}, []),
                 ("primitiv", {"kind": "optimizer"},
                  [("lr", 0.1, 0.10000000149011612), ("on", True, 1)])):
-            stream = io.BytesIO()
-            options = dict(options, **({"version": 2} if kind == "ztensor" else {}))
-            summary = tensorfmt.convert(data, stream, format=kind, **options)
+            file, summary = converted(data, kind, **options)
             self.assertSame(sorted(summary.changed), changed_ones)
-            found = load(stream).metadata
             for key, _, stored in changed_ones:
-                self.assertSame(found[key], stored)
+                self.assertSame(file.metadata[key], stored)
         self.assertIn("\nmetadata 'lr': 0.1 -> 0.10000000149011612\n", str(summary))
 
     @about("tensorbuffers")
     def test_operations_name_their_tensors_by_new_ids(self):
         step = {"id": 1, "operation": 2, "output": 7, "input_operations": [9]}
-        item = tensor([1.0], "float32", id=7)
-        data = dumps({"w": item, "v": F32}, format="tensorbuffers", operations=[step])
-        stream = io.BytesIO()
-        tensorfmt.convert(data, stream, format="tensorbuffers", rename={"w": "new"})
-        for file in load(data), load(stream):
-            name = "w" if "w" in file else "new"
+        made = {"w": tensor([1.0], "float32", id=7), "v": F32}
+        data = dumps(made, format="tensorbuffers", operations=[step])
+        for file, name in ((load(data), "w"),
+                           (converted(data, "tensorbuffers", rename={"w": "new"})[0], "new")):
             wanted = dict(step, output=file[name].attrs["id"])
             self.assertEqual(file.attrs["operations"], [wanted])
-
-    @about("burnpack")
-    def test_explain_of_files_that_are_cut_short(self):
-        """The tensor that is cut may share bytes with one that is whole; a scalar may be a NaN."""
-        entries = {name: {"dtype": "U8", "shape": [8], "data_offsets": [start, start + 8]}
-                   for name, start in (("a", 0), ("b", 4))}
-        text = tensorfmt.cbor_dumps({"tensors": entries, "scalars": {"x": {"Float": NAN}}})
-        data = struct.pack("<4sHI", b"NRUB", 1, len(text)) + text
-        data += bytes(-len(data) % 256 + 10)
-        check_refused(data, error_of(FormatError, load, data))
-        reading, _ = regions_of(data)
-        last = tensorfmt.data_fields(reading)[-1]
-        self.assertEqual((last.name, last.offset, last.nbytes), ("data b", len(data) - 6, 6))
-
-    @about("ztensor")
-    def test_explain_and_load_have_the_same_error(self):
-        """Of two errors, the first in reading order: a name twice, and bytes behind the index."""
-        text = zt2((b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"))[8192:-40] + b"\x80"
-        data = zt2_file(text)
-        error = error_of(FormatError, load, data)
-        self.assertIn("key 'w' twice", error.what)
-        check_refused(data, error)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,22 @@ from tensorfmt import FormatError, dumps, load, tensor
 from test_tensorfmt import (
     CBOR, Changed, check_workers, content, converted, count_of, CPYTHON, DTYPES, error_of,
     folder_for, FolderCase, FORMATS, full, golden, HARD, HERE, keep_in_worker, make_bytes,
-    make_entry, many_tensors, MSGPACK, PeerCase, random_keys, read_file, row_of, STORED, TestCase,
-    tohex, unhex, write_file, zstd_missing)
+    make_entry, many_tensors, MSGPACK, random_keys, read_file, row_of, STORED, TestCase, tohex,
+    unhex, write_file, ZSTD, zstd_missing)
 
 # -- [1] peers ----------------------------------------------------------------------------------
+
+
+class PeerCase(TestCase):
+    def peer(self, name):
+        """Return another library; without it skip, or fail where peers are promised."""
+        from importlib import import_module
+        try:
+            return import_module(name)
+        except ImportError:
+            if os.environ.get("TENSORFMT_PEERS"):
+                raise
+        return self.skipTest("no " + name)
 
 
 @full
@@ -178,11 +190,59 @@ class PeerTest(PeerCase):
                     self.assertEqual(item.tolist(), array.tolist())
         wrapped = type("Wrapped", (), {"__array__": lambda self: numpy.eye(2, dtype="f2")})()
         self.assertEqual(tensor(wrapped, shape=numpy.int64(4)).tolist(), [1.0, 0.0, 0.0, 1.0])
-        error_of(TypeError, tensor, numpy.array(["text"]))
-        error_of(TypeError, tensor, numpy.array([1j]))
+        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
+                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1),
+                      numpy.array([1j])):
+            self.assertIn("cannot make a tensor of ", str(error_of(TypeError, tensor, value)))
         file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
         self.assertEqual((file["w"].tolist(), file["s"].shape), ([[1.0, 0.0], [0.0, 1.0]], ()))
         self.assertEqual(tensor([numpy.float32(0.5), numpy.int64(2)]).tolist(), [0.5, 2.0])
+
+    def test_no_copy_where_none_is_allowed(self):
+        numpy = self.peer("numpy")
+        if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
+            self.skipTest("numpy 1 has no copy=False")
+        parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [0, 1]}
+        file = load(dumps({"f": tensor([1.5, 2.0], "float32"), "b": tensor([1.5], "bfloat16"),
+                           "s": tensor(shape=(2, 2), components=parts)}, format="ztensor"))
+        swapped = file["f"].copy(byteorder=">")
+        for item, dtype in ((file["f"], None), (file["f"], "float32"), (file["b"], None),
+                            (file["f"][::-1], None), (swapped, None)):
+            array = numpy.asarray(item, dtype, copy=False)
+            self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
+        made = [(file["b"], "float32"), (file["f"], "float64"), (file["s"], None),
+                (swapped.copy(dtype="bfloat16", shape=(4,)), None)]
+        if ZSTD:
+            coded = load(dumps({name: tensor([1.5] * 99, dtype) for name, dtype in (
+                ("f", "float32"), ("b", "bfloat16"))}, format="ztensor", encoding="zstd"))
+            made += [(coded["f"], None), (coded["f"], "float32"), (coded["b"], None)]
+        for item, dtype in made:
+            with self.assertRaises(ValueError):
+                numpy.asarray(item, dtype, copy=False)
+            if dtype is None and item.dtype in tensorfmt.STRUCT_CODE:
+                error_of(BufferError, item.__dlpack__, copy=False, max_version=(1, 0))
+            self.assertEqual(numpy.asarray(item, dtype).shape, item.shape)
+            self.assertEqual(numpy.array(item, dtype).shape, item.shape)
+
+    def test_bits_that_numpy_shows_are_taken_back(self):
+        numpy = self.peer("numpy")
+        with Changed(sys, "modules", {name: module for name, module in sys.modules.items()
+                                      if name != "ml_dtypes"}):
+            for dtype in "bfloat16", "float8_e5m2", "float8_e4m3fn":
+                item = tensor([[1.0, 2.0], [3.0, 4.0]], dtype)
+                array = numpy.asarray(item)
+                self.assertEqual(array.dtype.kind, "V")
+                for bits in array, array.T, array[::-1]:
+                    back = tensor(bits, dtype)
+                    self.assertEqual((back.dtype, back.shape), (dtype, bits.shape))
+                    self.assertEqual(back.tobytes(), numpy.ascontiguousarray(bits).tobytes())
+                    if dtype == "bfloat16":  # nothing else has two bytes
+                        self.assertEqual(tensor(bits).dtype, dtype)
+                        self.assertEqual(tensor(bits, "float32").tolist(), back.tolist())
+                    else:
+                        error = error_of(TypeError, dumps, {"w": bits}, format="burnpack")
+                        self.assertIn(dtype, str(error))
+                        self.assertIn("tensor(x, DTYPE) says which", str(error))
 
     def test_numpy_rounds_the_same(self):
         numpy = self.peer("numpy")
@@ -413,8 +473,13 @@ class WorkersTest(FolderCase):
 
     def peer(self, name):
         """Return another library, as in PeerTest, and make the file."""
+        found = PeerTest.peer(self, name)
+        self.make_file()
+        return found
+
+    def make_file(self):
         import pickle
-        found, part = PeerTest.peer(self, name), tensor(bytes(1 << 19), "float32")
+        part = tensor(bytes(1 << 19), "float32")
         with Holes(self.path, "w") as stream:
             tensorfmt.save(stream, [("t%d" % i, part) for i in range(2000)], format="ztensor")
         with load(self.path) as file, open(self.path, "r+b") as stream:
@@ -426,16 +491,18 @@ class WorkersTest(FolderCase):
         self.assertTrue(file.nbytes > 1000 << 20)
         self.items = list(file.values())
         self.assertTrue(max([len(pickle.dumps(item)) for item in self.items]) < 1000)
-        return found
 
-    def test_joblib_and_multiprocessing(self):
+    def test_multiprocessing(self):
         from multiprocessing import get_context
+        self.make_file()
+        with get_context("spawn").Pool(2) as pool:
+            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
+
+    def test_joblib(self):
         joblib = self.peer("joblib")
         task = joblib.delayed(keep_in_worker)
         found = joblib.Parallel(2, batch_size=1)([task(item) for item in self.items])
         check_workers(self, 2000, found)
-        with get_context("spawn").Pool(2) as pool:
-            check_workers(self, 2000, pool.map(keep_in_worker, self.items, 1))
 
     def test_dask(self):
         distributed = self.peer("distributed")
