@@ -6,8 +6,10 @@ They stand in .ci/accepted, whole, for people to read and for `git diff`:
     errors.txt      of each file that the tests break: its name, error, field and offset
     messages.txt    each message once: numbers are #, quoted texts are '..'
     explains.txt    the whole of `explain`, for a small file of each generation
-    commands.txt    commands of COMMANDS, and all that they print
-    help.txt        what -h prints
+    commands.txt    commands, and all that they print
+    help.txt        what -h prints, and what is said of misuse
+
+A command is added as a line of one of the last three, with `$ ` before it, behind an empty line.
 
 What must hold for every file is check_mutant() of fuzz.py.
 """
@@ -23,39 +25,19 @@ import tensorfmt
 import test_tensorfmt
 from test_tensorfmt import (
     broken_files, documented, dumps, F32, FILES, folder_for, FORMATS, full, go_to, HERE, INF, load,
-    many_tensors, NAN, NET, PYPY, PYTHON, read_file, REFUSED, run, safetensors, tensor, TestCase,
-    write_file, ztensor)
+    many_tensors, NAN, NET, one_burnpack, PYTHON, read_file, REFUSED, run, safetensors,
+    scheme, tensor, TestCase, write_file, ztensor)
 
-usual_json = unittest.skipUnless(
-    PYTHON < (3, 13) and not PYPY, "json of other Pythons has other words, and places")
-usual_argparse = unittest.skipUnless(
-    (3, 10) <= PYTHON < (3, 13) and not PYPY, "argparse of other Pythons has other words")
-COMMANDS = """--help; frobnicate; lss; formats; formats --json; formats mag; demo made
-    ls seed_basic.mag; ls --json seed_basic.mag; ls --sort bytes --limit 2 net.zt
-    ls net.zt --tree; ls --tree net.zt
-    ls --only '*.1.*' --only head net.zt; ls --only z net.zt; ls absent.zt broken.zt sorted_one.tbs
-    ls names.zt sparse.zt head_quant.bpk; ls cut.bpk; ls --partial cut.bpk; ls --limit x net.zt
-    get seed_basic.mag y; get wide.zt w; get wide.zt 'w[0:2, ::999]'; get wide.zt 'w[2]'
-    get net.zt '*.bias'
-    get wide.zt; get --stats wide.zt; get --json seed_basic.mag x; get seed_basic.mag xx
-    get types.safetensors F4; get head_quant.bpk q; get odd.zt w; get sparse.zt s
-    explain seed_basic.mag --tensor y; explain seed_basic.mag --from 0x100; explain broken.zt
-    explain --json sorted_one.tbs; explain cut.bpk; explain --html page.html net.zt
-    verify names.zt; verify --quiet seed_basic.mag broken.zt; verify --json sorted_one.tbs cut.bpk
-    verify absent.zt; diff a.zt a.zt; diff a.zt b.zt; diff --json a.zt b.zt; diff a.zt c.mag
-    diff --rtol 0.5 a.zt b.zt; diff a.zt broken.zt
-    convert a.zt out.mag; convert a.zt out.mag --cast float32; ls out.mag; convert a.zt out.xyz
-    convert a.zt out.bpk --rename 'v=a.*' --meta by=me --json; ls out.bpk
-    convert v021_basic.bpk out.tbs --drop --cast float32 --only 'decoder.*'; ls out.tbs
-    convert v021_basic.bpk out.mag; convert head_quant.bpk out.zt; convert head_scalars.bpk out.zt
-    convert sparse.zt out.safetensors; convert sparse.zt out.safetensors --dense --drop
-    convert cut.bpk out.zt; convert cut.bpk out.zt --partial; convert net.zt out.zt --exclude none
-    convert optim_sgd_set.primitiv out.zt; convert a.zt out.zt --set version=2; verify out.zt
-    convert a.zt out.zt --set colour=3; vendor out.py --formats nope
-    ls m.safetensors.index.json; verify m.safetensors.index.json; ls lost.json
-    verify lost.json; convert lost.json out.zt; convert lost.json out.zt --partial"""
-EXPLAINED = """seed_basic.mag m012_mixed.mag v300.mag sparse.zt v2.zt param_3x2x2_stat.primitiv
-    v021_tiny.bpk head_quant.bpk v021_one_tensor.mpk up_head_ops.tbs v080_basic.safetensors"""
+usual_words = unittest.skipUnless(
+    (3, 10) <= PYTHON < (3, 12), "argparse, json, struct of other Pythons have other words")
+GONE = [  # what arrives instead of a model
+    b"Invalid username or password.", "\u0434\u043e\u0441\u0442\u0443\u043f\n".encode(),
+    b'{"error": "Repository not found"}\n', bytes(5), bytes(4096), b"\xfd7zXZ\0\0\4",
+    b"BZh91AY&SY\0\0", b"\x1f\x8b\x08" + bytes(9), b"\x28\xb5\x2f\xfd\4\0",
+    b"model.zt".ljust(257, b"\0") + b"ustar\x0000", b"PK\3\4" + bytes(26) + b"w.npy",
+    b"\xef\xbb\xbfversion https://git-lfs.github.com/spec/v1\n",
+    b"version https://git-lfs.github.com/spec/v1\n", b"\n<html><body>",
+    b"<?xml version='1.0'?><Error>", b"\x08\x07\x12\x07pytorch", b"\1\2\3"]
 
 
 def write_files():
@@ -89,6 +71,72 @@ def write_files():
     for path, version, kind in ("v300.mag", 300, "mag"), ("v2.zt", 2, "ztensor"):
         tensorfmt.save(path, {"w": F32, "e": tensor([], "int64")}, format=kind, version=version,
                        metadata={"by": "me"})
+
+
+def write_more_files():
+    """Write files for what is told apart by get, ls --tree, diff and convert."""
+    block = tensor([float(i) for i in range(60)], "float32", (3, 4, 5))
+    layers = [("model.layers.%d.%s" % (i, part), tensor([0.0] * size, dtype)) for i in range(12)
+              for part, size, dtype in (("mlp.up", 6, "float32"), ("mlp.down", 4, "float16"),
+                                        ("norm", 2, "float32"))]
+    pairs = ((INF, -INF), (1.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, NAN), (INF, INF), (1.0, 2.0))
+    one, two = [dict([("w%d" % i, [pair[side], 4.0]) for i, pair in enumerate(pairs)])
+                for side in (0, 1)]
+    one.update(f=tensor([1.0, 100.0, NAN, 5.0, 0.0], "float32"), i=tensor([5, 1 << 60]),
+               g=tensor([1.0, 2.0], "float32"), j=[(1 << 53) + 1], e=tensor([1.0], "float8_e5m2"))
+    two.update(f=tensor([1.5, 100.5, NAN, 5.0, -0.0], "float32"), i=tensor([5, 2**60 + 1]),
+               g=[1.5, 2.0], j=[2.0**53], e=tensor([0.0], "float8_e5m2"))
+    many = dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(7)],
+                half=tensor([1.0], "float16"))
+    for path, rows, options in (
+            ("parts.zt", {"a[0].w": block[0], "a": block, "s": tensor(7)}, {}),
+            ("odds.zt", [("w", tensor([1.5, -2.0, NAN, INF], "float32")), ("b", [True, False]),
+                         ("i", tensor([3, 1 << 62])), ("n", tensor([NAN, NAN], "float16")),
+                         ("e", tensor([], "int8")), ("o", [1e308, 1e308]), ("t", [0.1])], {}),
+            ("sort.zt", [("b", [1.0]), ("a", [1.0] * 3), ("c", [1.0] * 2)], {}),
+            ("tree.zt", layers + [("model.embed", tensor([1], "uint8"))], {}),
+            ("wood.zt", [("a.%c.%c" % (97 + i % 6, 97 + i // 6), F32) for i in range(36)], {}),
+            ("dots.zt", {"a": [1.0], "a.b": [2.0, 3.0], "": [1.0], ".": [2.0], "c.d": [1.0]}, {}),
+            ("one.safetensors", one, {}), ("two.safetensors", two, {}),
+            ("pt.safetensors", {"w": F32}, {"metadata": {"format": "pt"}}),
+            ("old.bpk", {"w": F32}, {"scalars": {"s": {"Int": 0}}}),
+            ("new.bpk", {"w": F32}, {"scalars": {"s": {"Int": 1}}}),
+            ("many.zt", many, {"version": "0.1"}), ("float8.zt", {"w": one["e"]}, {"version": 2}),
+            ("n.mag", {"w": F32}, {"metadata": {"n": NAN, "i": -INF, "k": 1}}),
+            ("rot.zt", {"a": F32, "b": F32, "c": F32}, {"checksum": "crc32c"}),
+            ("m.bpk", {"model.a": F32, "model.b": F32, "b.bias": F32},
+             {"metadata": {"x": "1", "y": "2"}}),
+            ("letters.bpk", [(name, F32) for name in (
+                "\u65e5\u672c.\u91cd\u307f", "gr\xf6\xdfe", "a\u202eb", " \xe9 ", "\u2028\xe9")],
+             {"metadata": {"\u984c": "\u65e5\u672c\x9b"}})):
+        tensorfmt.save(path, rows, **options)
+    data = read_file("rot.zt")
+    write_file("rot.zt", data[:64] + b"\xff" + data[65:128] + b"\xff" + data[129:])
+    for i, data in enumerate(GONE):
+        write_file("gone%02d" % i, data)
+    for name in ("-h", "--json"):
+        write_file(name, read_file("seed_basic.mag"))
+    for i, name in enumerate(("Q8S", "E4M3")):
+        write_file("q%d.bpk" % i, one_burnpack(dtype=scheme(name), shape=[4]))
+    for i in range(2):
+        six = "F6_E%dM%d" % (2 + i, 3 - i)
+        entries = dict([(name, {"dtype": name, "shape": [8 // size], "data_offsets": [at, at + 8]})
+                        for at, name, size in ((0, "float32", 4), (8, "C64", 8), (16, "f32", 4),
+                                               (24, "FLOAT", 4))])
+        entries["w"] = {"dtype": six, "shape": [8], "data_offsets": [32, 38]}
+        write_file("foreign%d.safetensors" % i, safetensors(entries, bytes(38)))
+    write_file("deep.safetensors", safetensors({
+        "w": {"dtype": "U8", "shape": [9] + [1] * 64, "data_offsets": [0, 9]}}, b"ABCDEFGHI"))
+    row = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
+    sparse = dict(row, shape=[2, 4], layout="sparse", sparse_format="csr", indptr=[0, 1, 4])
+    write_file("partly.zt", ztensor(dict(sparse, name="r", indices=[0, 0, 1, 4]),
+                                    dict(row, name="fine"), dict(row, name="x", encoding="lz4")))
+    for folder, texts in ("s12", "12"), ("s34", "34"), ("t12", "12"):
+        os.mkdir(folder)
+        for key, text in zip("ab", texts):
+            tensorfmt.save("%s/%s.safetensors" % (folder, key), {key: F32}, metadata={"k": text})
+        write_file(folder + "/model.safetensors.index.json",
+                   b'{"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}')
 
 
 def known_files(test):
@@ -143,29 +191,35 @@ def printed(line):
     return "$ %s\n%s%s%s" % (line, out, err, "(exit code %s)\n" % code if code else "")
 
 
+def path_of(name):
+    return os.path.join(HERE, ".ci", "accepted", name)
+
+
+def seen(name):
+    """Return a text that somebody has looked at."""
+    with io.open(path_of(name), encoding="utf-8", newline="\n") as stream:
+        return stream.read()
+
+
 @full
 @documented
 class TextsTest(TestCase):
     def accepted(self, name, text):
         """Assert that a text is that of .ci/accepted, or write it anew."""
-        path = os.path.join(HERE, ".ci", "accepted", name)
         if test_tensorfmt.ACCEPT:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_file(path, text.encode())
-        with io.open(path, encoding="utf-8", newline="\n") as stream:
-            seen = stream.read()
-        if text != seen:
-            lines = list(unified_diff(seen.split("\n"), text.split("\n"), "accepted", "made",
+            write_file(path_of(name), text.encode())
+        if text != seen(name):
+            lines = list(unified_diff(seen(name).split("\n"), text.split("\n"), "accepted", "made",
                                       n=1, lineterm=""))
             self.fail("not as in %s (`--accept` if it is right):\n%s" % (
-                path, "\n".join([line[:200] for line in lines[:60]])))
+                path_of(name), "\n".join([line[:200] for line in lines[:60]])))
 
-    @usual_json
+    @usual_words
     def test_errors(self):
         self.accepted("errors.txt", "".join([
             "%s: %s\n" % (name, what_is_wrong(data)) for name, data in known_files(self)]))
 
-    @usual_json
+    @usual_words
     def test_messages(self):
         said = set()
         for data in [row[1] for row in known_files(self)] + [
@@ -190,20 +244,26 @@ class TextsTest(TestCase):
                 lines += getattr(error, "what", str(error)).split("\n")
         return lines
 
+    def commands(self, name):
+        """Run the commands that stand in a text, in its order; return the text, made anew."""
+        go_to(self, folder_for(self))
+        write_files()
+        write_more_files()
+        lines = re.findall(r"(?m)^\$ (.+)", seen(name))
+        self.assertGreater(len(lines), 10)
+        texts = [printed(line) for line in lines]
+        for text in [text for line, text in zip(lines, texts) if "--json" in line.split()]:
+            for out in text.split("\n")[1:]:
+                if out and not out.startswith(("error: ", "(exit code ")):
+                    json.loads(out, parse_constant=self.fail)
+        self.accepted(name, "\n".join(texts))
+
     def test_explains(self):
-        go_to(self, folder_for(self))
-        write_files()
-        self.accepted("explains.txt", "\n".join([
-            printed("explain " + name) for name in EXPLAINED.split()]))
+        self.commands("explains.txt")
 
-    @usual_argparse
     def test_commands(self):
-        go_to(self, folder_for(self))
-        write_files()
-        self.accepted("commands.txt", "\n".join([
-            printed(line.strip()) for line in COMMANDS.replace("\n", ";").split(";")]))
+        self.commands("commands.txt")
 
-    @usual_argparse
+    @usual_words
     def test_help(self):
-        self.accepted("help.txt", "\n".join([
-            printed(call.__name__[5:] + " -h") for call, _, _ in tensorfmt.COMMANDS]))
+        self.commands("help.txt")
