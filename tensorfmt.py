@@ -2608,17 +2608,23 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors are the same, but for their names and attrs."""
     facts = [(item.dtype, item.shape, item.nbytes, item.scheme,
               item.dtype or stored_dtype(item),
-              item.unreadable and (item.byteorder, item.encoding), item.custom,
-              item.components if item.dtype is None else None) for item in (a, b)]
+              item.unreadable and (item.byteorder, item.encoding), item.custom) for item in (a, b)]
+    same = facts[0] == facts[1]
     if a.unreadable and a.source is not b.source and places_other_bytes(a):
         return False  # their other bytes are not known here
-    return facts[0] == facts[1] and has_same_bytes(a, b)
+    try:
+        _ = a.components, b.components
+    except Unsupported:  # sparse, of a layout that is not known here
+        return (same and a.attrs == b.attrs and a.raw == b.raw
+                and (a.source is b.source or not places_other_bytes(a)))
+    return same and has_same_bytes(a, b)
 
 
 def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors of as many bytes have the same row-major ones."""
-    if a.source is b.source and (a.start, a.stored_nbytes, a._strides, a.byteorder, a.encoding) == (
-            b.start, b.stored_nbytes, b._strides, b.byteorder, b.encoding):
+    places = [(item.source, item.start, item.stored_nbytes, item._strides, item.byteorder,
+               item.encoding) for item in (a, b)]
+    if places[0] == places[1] and a.encoding != "sparse":
         return True
     a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
             for item in (a, b)]
@@ -2761,7 +2767,7 @@ class Tensor:
         """Offset in the file of the first element (if encoded: of the bytes), or None."""
         return self.start if self.source.has_offsets else None
 
-    def stored_parts(self) -> "Dict[str, Tensor]":
+    def stored_parts(self, decode: bool = False) -> "Dict[str, Tensor]":
         """Return what lies apart in the file, by role; "" is the role of the values."""
         return {"": self}
 
@@ -3572,9 +3578,6 @@ def cut_record(reading: Reading, record: Record) -> FormatError:
     return found
 
 
-BROKEN = "broken here"  # the doc of the last field of a region
-
-
 def fields_of(reading: Reading) -> Fields:
     """Yield the fields of all regions. Of one that is broken, the last one has no bytes."""
     for region in reading.regions:
@@ -3631,7 +3634,8 @@ class Sparse(Tensor):
     """A tensor of which some elements are stored, csr or coo; it is read as its dense form.
 
     `stored` is the Tensor of the stored elements, or of a blob that holds all. `open_components`
-    returns the Tensors by role when they are asked for, or raises what is wrong with them.
+    (decode) returns the Tensors by role when they are asked for, or raises what is wrong with them;
+    only with `decode` it decodes one of them where that says how long the others are.
     `sorted_columns`: the columns of each row of csr must rise.
     """
 
@@ -3652,7 +3656,7 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._components is None:
             try:
-                components = self.open_components()
+                components = self.open_components(True)
                 for part in components.values():
                     part.check_readable()
                 why = find_bad_index(self.shape, components, self.sorted_columns)
@@ -3663,19 +3667,20 @@ class Sparse(Tensor):
             self._components = components
         return Map(self._components.items())
 
-    def stored_parts(self) -> "Dict[str, Tensor]":
+    def stored_parts(self, decode: bool = False) -> "Dict[str, Tensor]":
+        """`decode`: some have their shapes only then."""
         parts: "Dict[str, Tensor]" = Map()
         try:
-            parts.update({} if self.is_blob else self._components or self.open_components())
+            parts.update({} if self.is_blob else self._components or self.open_components(decode))
         except FormatError:  # .components raises it again
             pass
         parts[""] = parts.pop("values", self.stored)
         return parts
 
-    def decoded_nbytes(self) -> int:
-        """Return how many bytes its components are in memory; no byte of them is read."""
+    def decoded_nbytes(self, decode: bool) -> int:
+        """Return how many bytes its components are in memory; `decode`: see stored_parts()."""
         return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
-                    for part in self.stored_parts().values()])
+                    for part in self.stored_parts(decode).values()])
 
     def iter_bytes(self) -> Blocks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3746,7 +3751,7 @@ def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
 def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
                 custom: Any = None, format: "Optional[str]" = None) -> Sparse:
     """Return the sparse tensor that has these components."""
-    return Sparse(components["values"], name, tuple(shape), lambda: components, attrs=attrs,
+    return Sparse(components["values"], name, tuple(shape), lambda decode: components, attrs=attrs,
                   custom=custom, format=format)
 
 
@@ -4567,7 +4572,8 @@ class ZTensor(Format):
         if layout == "dense" or unreadable is not None:
             return item
         source = reading.source  # not the Reading, which has the tensors
-        return Sparse(item, name, shape, lambda: self.open_sparse(Reading(source), item, end),
+        return Sparse(item, name, shape,
+                      lambda decode: self.open_sparse(Reading(source), item, end, decode),
                       layout != "sparse", False, attrs, custom, self.NAME)
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
@@ -4588,7 +4594,8 @@ class ZTensor(Format):
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
             raise reading.error(what, *path, tensor=name, check="bounds")
 
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int) -> "Dict[str, Tensor]":
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int,
+                    decode: bool) -> "Dict[str, Tensor]":
         """Return the components of a sparse tensor, whose entry's blob is a Tensor."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
         layout = attrs["layout"][6:] or attrs.get("sparse_format")
@@ -4603,7 +4610,11 @@ class ZTensor(Format):
         if "nnz" not in attrs and blob.encoding == "raw":
             nnz = blob.stored_nbytes // blob.check_readable()
         elif "nnz" not in attrs and layout == "csr":  # the last row ends there
-            nnz = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end).data[shape[0]]
+            indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
+            if not decode:
+                indices = self.open_index(reading, "indices", attrs, end)
+                return Map(values=blob, indptr=indptr, indices=indices)
+            nnz = indptr.data[shape[0]]
         if not UINT64.fits(nnz):
             raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
         for role, dims in component_shapes(layout, shape, nnz).items():
@@ -4923,7 +4934,7 @@ class ZTensor2(Format):
         first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
         if roles and first.dtype:
             ordered = {role: parts[role] for role in shapes}
-            return Sparse(first, name, shape, lambda: ordered, False, True, attrs, custom,
+            return Sparse(first, name, shape, lambda decode: ordered, False, True, attrs, custom,
                           self.NAME)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
         return first.copy(name=name, dtype=None, shape=shape, unreadable=why, attrs=attrs,
@@ -7028,14 +7039,17 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
-def work_of(item: Any, cast: bool, dense: bool) -> int:
-    """Return the bytes that a tensor may be when it is read, hashed, decoded and written."""
+def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
+    """Return the bytes that a tensor may be when it is read, hashed, decoded and written.
+
+    `decode`: see stored_parts(). What that takes is part of the work without it.
+    """
     nbytes: int = sum([stored for _, stored, _ in item.ranges()])
     if dense or not isinstance(item, Sparse):
         nbytes = max(item.nbytes, nbytes)
     if cast and item.dtype == "qfloat":
         nbytes += 4 * item.size
-    for role, part in item.stored_parts().items():
+    for role, part in item.stored_parts(decode).items():
         if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
             nbytes += 8 * part.stored_nbytes + (part.nbytes if role else 0)
     return nbytes
@@ -7051,16 +7065,19 @@ def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
         if item.source.has_offsets:
             files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
     for nbytes, named in files.values():
-        tensors, work, reach = list(named.values()), {}, 0
+        tensors, reach = list(named.values()), 0
+        sharing: "Set[int]" = set()
         for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
                                       for start, size, _ in item.ranges()]):
-            if (start < reach or start == stop) and i not in work:  # bytes of another, or none
-                work[i] = work_of(tensors[i], cast, dense)
+            if start < reach or start == stop:  # bytes of another, or none
+                sharing.add(i)
             reach = max(reach, stop)
-        total = sum(work.values()) - max(work.values(), default=0)
-        if total > MAX_COPIES * nbytes:
-            raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, for "
-                             f"{total}; MAX_COPIES = {MAX_COPIES}")
+        for decode in False, True:
+            work = [work_of(tensors[i], cast, dense, decode) for i in sharing]
+            total = sum(work) - max(work, default=0)
+            if total > MAX_COPIES * nbytes:
+                raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, "
+                                 f"for {total}; MAX_COPIES = {MAX_COPIES}")
 
 
 # -- [10b] save ------------------------------------------------------------------------------------
@@ -7708,14 +7725,14 @@ def note_places(report: Report, file: File) -> None:
 
 def has_much_work(file: File) -> bool:
     """Return whether to check the values would take far more than the file is."""
-    if [item for item in file.values() if isinstance(item, Sparse)
-            and item.decoded_nbytes() > MAX_COPIES * file.nbytes]:
+    found = [item for item in file.values() if isinstance(item, Sparse)]
+    if max([item.decoded_nbytes(False) for item in found], default=0) > MAX_COPIES * file.nbytes:
         return True
     try:
         check_work(list(file.items()))
     except ValueError:
         return True
-    return False
+    return max([item.decoded_nbytes(True) for item in found], default=0) > MAX_COPIES * file.nbytes
 
 
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:

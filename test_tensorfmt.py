@@ -6008,14 +6008,15 @@ class SmallWorkTest(TestCase):
         blocks = b"\x28\xb5\x2f\xfd\0\x58" + bytes(3 * 1000) + b"\x81\0\0" + bytes(16)
         part = {"offset": 64, "size": len(blocks), "encoding": "zstd"}
         usual = dict(part, dtype="uint8", layout="sparse", shape=[1, 8], sparse_format="csr",
-                     indptr=part, indices=[], nnz=0)
-        index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i) for i in range(300)])
-        data = ztensor_raw(index, None, blocks)
-        self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
-        self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
-        self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
-        self.refuses(["MAX_COPIES"], converted, data, "ztensor", dense=True)
-        self.assertEqual(calls_of(tensorfmt, "zstd_check", tensorfmt.verify, data), 0)
+                     indptr=part, indices=[])
+        for more in {"nnz": 0}, {}, {"indices": [1]}:
+            index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i, **more) for i in range(300)])
+            data = ztensor_raw(index, None, blocks)
+            self.assertIn("MAX_COPIES", str(tensorfmt.verify(data)))
+            self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
+            self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
+            self.refuses(["MAX_COPIES"], converted, data, "ztensor", dense=True)
+            self.assertEqual(calls_of(tensorfmt, "zstd_check", tensorfmt.verify, data), 0)
 
     @about("ztensor")
     def test_diff_of_values_that_are_not_known_here(self):
@@ -6039,6 +6040,13 @@ class SmallWorkTest(TestCase):
             row, = tensorfmt.diff(a, b).differences
             self.assertIn("not known to be the same: ", row["changes"][0])
             self.assertFalse(a != b and load(a)["a"] == load(b)["a"])
+        data = ztensor(*[dict(name="w%d" % i, offset=64, size=4, dtype="float32", shape=[1, 4],
+                              encoding="raw", layout="sparse", sparse_format=word, coords=[0, i])
+                         for i, word in enumerate(["bsr", "bsr", "coo", "coo"])])
+        a, b = [list(load(data).values()) for _ in range(2)]
+        for others in a, b:  # also of one file, where all have the same values
+            self.assertEqual([[x == y for y in others] for x in a],
+                             [[i == k for k in range(4)] for i in range(4)])
 
     @about("mag", "primitiv", "ztensor")
     def test_conversions_tell_of_metadata_that_is_another_number(self):
