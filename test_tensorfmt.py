@@ -2761,18 +2761,13 @@ class QuantizedTest(TestCase):
             self.assertEqual(list(item.dequantize().flat), [x * 0.5 for x in numbers] * 160)
 
     def test_every_small_float(self):
-        for kind, low, bias, bits in (("E5M2", 2, 15, 8), ("E4M3", 3, 7, 8), ("E2M1", 1, 1, 4),
-                                      ("E8M0", 0, 127, 9)):
-            for code in range(256 if bits > 4 else 16):
-                sign, exponent = code >> bits - 1, code >> low & (1 << bits - 1 - low) - 1
-                digits = (code & (1 << low) - 1) + (1 << low if exponent else 0)
-                value = (-1.0) ** sign * digits * 2.0 ** (max(exponent, 1) - bias - low)
-                value = 2.0 ** (code - 127) if low == 0 else value
-                if (kind, exponent) == ("E5M2", 31):
-                    value = NAN if code & 3 else (-1.0) ** sign * INF
-                if (kind, code & 127) == ("E4M3", 127) or (kind, code) == ("E8M0", 255):
-                    value = NAN
-                self.assertSame(tensorfmt.minifloat(kind, code), float(value), (kind, code))
+        for kind, dtype in (("E5M2", "float8_e5m2"), ("E4M3", "float8_e4m3fn"),
+                            ("E8M0", "float8_e8m0fnu")):
+            for code, value in enumerate(tensor(bytes(range(256)), dtype).flat):
+                self.assertSame(tensorfmt.minifloat(kind, code), value, (kind, code))
+        values = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+        self.assertSame([tensorfmt.minifloat("E2M1", code) for code in range(16)],
+                        values + [-value for value in values])
 
     def test_schemes_stay_as_they_are_known_or_not(self):
         four = [4, 1, 1, 1, 1]
@@ -2828,9 +2823,13 @@ class QuantizedTest(TestCase):
 # -- [8] save ------------------------------------------------------------------------------------
 
 F32 = tensor([1.5], "float32")
-DEEP = [0]
-for _ in range(125):
-    DEEP = [DEEP]
+
+
+def nested(levels):
+    return [nested(levels - 1)] if levels else []
+
+
+DEEP = nested(126)
 REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py has the words
     ("mag", {"a": tensor([1.0]), "b": F32, "c": tensor([1], "int64")}, {}),
     ("mag", {"a": tensor([1], "uint16")}, {}),
@@ -2880,6 +2879,19 @@ REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
      [{"operation": -129}], [{"input_operations": 5}], [{"input_operations": [-1]}], 5,
      [{"output": 1 << 64}], [{"kind": 1}]]), ("safetensors", "metadata", [{"a": 1, "b": "x"}]),
     ("safetensors", "sort", ["yes"]), ("safetensors", "empty_metadata", [1])) for value in values]
+ODD = tensor(b"\1\2", "bool")  # in zTensor 2 a bool has bytes of its own
+REFUSED += [(kind, tensors, dict(options, version=version)) for kind, version, tensors, options in (
+    ("mag", 300, {}, {}), ("mag", 300, {"e": tensor([], "int8")}, {}),
+    ("mag", 300, {"a": tensor([1.0])}, {}), ("mag", 300, {"w": F32}, {"timestamp": 5}),
+    ("mag", 300, {"r": tensor([1], "int8", (1,) * 17)}, {}), ("mag", 200, {"w": F32}, {}),
+    ("mag", 300, {"w": F32}, {"metadata": {"a": [{"b": b""}], "e": {1: 2}, "d": "\ud800",
+     "deep": DEEP}}), ("ztensor", "1.2", {}, {}), ("ztensor", 2, {"w": ODD}, {}),
+    ("ztensor", 2, {"a": ODD[:1], "b": ODD[1:]}, {}), ("ztensor", 2, {"": F32}, {}),
+    ("ztensor", 2, {"w": tensor(b"", "int8", (1 << 63, 4, 0))}, {}),
+    ("ztensor", 2, {"w": tensor(dtype="float32", shape=(3, 5), components=CSR)}, {}),
+    ("ztensor", 2, {"w": tensor([1.0], c=nested(29))}, {}),
+    ("ztensor", 2, {}, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "e": nested(31),
+                                     "d" * 1025: 1}})) if CPYTHON]
 
 
 class SaveTest(TestCase):
@@ -2952,14 +2964,13 @@ class SaveTest(TestCase):
         self.assertSame(load(dumps({"w": item}, format="burnpack"))["w"].attrs, item.custom)
 
     @about("zstd")
+    @unittest.skipUnless(ZSTD, "no zstd here")
     def test_levels_of_zstd(self):
-        for level in (-131072, 22):
-            dumps({"w": F32}, format="ztensor", level=level)
         item = tensor([(i * 2654435761 >> 7) % (1 + i % 13) for i in range(5000)], "int16")
         made = [dumps({"w": item}, format="ztensor", encoding="zstd", **more)
-                for more in ({}, {"level": 3}, {"level": 19})] if ZSTD else "aab"
+                for more in ({}, {"level": 3}, {"level": 19}, {"level": 22}, {"level": -131072})]
         self.assertTrue(made[0] == made[1] != made[2])
-        for most, kept in ((100, True), (99, False)) if ZSTD else ():
+        for most, kept in (100, True), (99, False):
             coded = load(dumps({"w": tensor(bytes(100))}, format="ztensor", encoding="zstd"))["w"]
             with Changed(tensorfmt, "KEPT", most):
                 self.assertEqual((coded[0], coded[1:3].size, coded._kept is not None), (0, 2, kept))
@@ -3311,25 +3322,14 @@ class Mag300Test(TestCase):
         for name in ("mag", "mag300"):
             self.assertEqual(list(load(made, format=name)), ["w"])
 
-    def test_what_is_refused(self):
-        one, deep = {"w": F32}, []
-        for _ in range(125):
-            deep = [deep]
-        for tensors, options, words in (
-                ({}, {}, ("0 bytes", "version=1")), ({"e": tensor([], "int8")}, {}, ("0 bytes",)),
-                ({"a": tensor([1.0])}, {}, ("mag 300", "'a'", "float64", "float32")),
-                ({"r": tensor([1], "int8", (1,) * 17)}, {}, ("'r'", "16 is the limit")),
-                (one, {"metadata": {"a": [{"b": b""}], "c": {1: 2}, "d": "\ud800", "e": [deep]}},
-                 ("'a'", "bytes", "'c'", "not text", "'d'", "surrogate", "'e'", "deeper")),
-                (one, {"timestamp": 5}, ("timestamp", "text")),
-                (one, {"version": 200}, ("200", "1, 300"))) + (
-                    (one, {"metadata": {"n": 10 ** 4300}}, ("'n'",)),) * (
-                        hasattr(sys, "get_int_max_str_digits")):
-            self.refuses(words, dumps, tensors, format="mag", **dict({"version": 300}, **options))
-        error_of(TypeError, dumps, one, format="mag", timestamp="now")
-        fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": deep}
-        again = load(dumps(one, format="mag", version=300, metadata=fine)).metadata
+    def test_metadata_is_any_json(self):
+        error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
+        fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": nested(125)}
+        again = load(dumps({"w": F32}, format="mag", version=300, metadata=fine)).metadata
         self.assertSame(again, dict(fine, x=[NAN, INF, [1, None]]))
+        if hasattr(sys, "get_int_max_str_digits"):
+            self.refuses(["'n'"], dumps, {"w": F32}, format="mag", version=300,
+                         metadata={"n": 10 ** 4300})
 
     def test_odd_files(self):
         unknown = mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13'))
@@ -3465,23 +3465,8 @@ class ZTensor2Test(TestCase):
             for file in (there, back):
                 self.assertSame(dict(file[name].custom), dict(item.custom))
 
-    def test_what_is_refused(self):
-        def nested(levels):
-            return [nested(levels - 1)] if levels else []
-        odd = tensor(b"\1\2", "bool", (2,))
-        for value, options, words in (
-                (odd, {}, ("bool of byte 2",)),
-                (tensor(b"", "int8", (1 << 63, 4, 0)), {}, ("elements",)),
-                (tensor(dtype="float32", shape=(3, 5), components=CSR), {}, ("sparse", "todense")),
-                (F32, {"metadata": {"": 1, "a\0": 2, "b": 1 << 64, "c": nested(31), "d" * 1025: 1}},
-                 ("'a\\x00'", "'b'", "'c'", "1024")),
-                (F32, {"metadata": {"c": nested(31)}}, ("32 levels",)),
-                (tensor([1.0], c=nested(29)), {}, ("32 levels",))):
-            self.refuses(words, self.dumps, value, **options)
+    def test_attributes_are_any_cbor(self):
         load(self.dumps(tensor([1.0], c=nested(28)), metadata={"c": nested(30)}))
-        for name, value, words in (("", F32, "the name"), ("b", odd[1:], "of byte 2")):
-            self.refuses([words, "tensor '%s'" % name], dumps, {"a": odd[:1], name: value},
-                         format="ztensor", version="2")  # each bool has bytes of its own
         fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
         file = load(self.dumps(tensor([1.0], **fine), metadata=fine))
         for found in (file.metadata, file["w"].custom):
@@ -3489,20 +3474,20 @@ class ZTensor2Test(TestCase):
 
     def test_verify(self):
         import hashlib
-        self.assertTrue(tensorfmt.verify(zt2()))
         bad = zt2((b"xxh3:4d", b"xxh3:5d"))
         self.assertEqual(tensorfmt.verify(bad).errors[0].check, "checksums")
-        error_of(FormatError, load, bad, verify=True)
         error_of(FormatError, dumps, load(bad), format="mag")
         sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + hashlib.sha256(
             struct.pack("<2f", 1, 2)).hexdigest().encode()))
         self.assertTrue(tensorfmt.verify(sha))
-        with Changed(tensorfmt, "MAX_SLOW_HASH", 7), Changed(
-                tensorfmt, "fast_xxh3", lambda: None):
-            self.assertIn("MAX_SLOW_HASH", str(tensorfmt.verify(bad)))
-            self.assertTrue(tensorfmt.verify(bad))
-            self.assertFalse(tensorfmt.verify(bad, deep=True))
-            error_of(FormatError, load, bad, verify=True)
+        with Changed(tensorfmt, "fast_xxh3", lambda: None):
+            for most, fine in (8, False), (7, True):  # bytes of a slow hash
+                with Changed(tensorfmt, "MAX_SLOW_HASH", most):
+                    report = tensorfmt.verify(bad)
+                    self.assertEqual((bool(report), "over MAX_SLOW_HASH" in str(report)),
+                                     (fine, fine))
+                    self.assertFalse(tensorfmt.verify(bad, deep=True))
+                    error_of(FormatError, load, bad, verify=True)
         bools = zt2((b"\xa3dblob", b"\xa4dblob"), (b"\x81\x02", b"\x81\x08"), (
             b"edtypecf32", b"dtypedbooledtypebu8"))
         self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
@@ -3771,10 +3756,8 @@ class ShardTest(FolderCase):
     def test_some_tensors_while_a_shard_is_missing(self):
         path = self.write_model(files={self.ONE: None})
         for options in {"only": ["c", "d"]}, {"only": "[cd]"}, {"exclude": "[ab]"}:
-            target = io.BytesIO()
-            summary = tensorfmt.convert(path, target, format="safetensors", **options)
-            self.assertEqual((summary.copied, load(target).metadata),
-                             (["c", "d"], {"format": "pt"}))
+            file, summary = converted(path, "safetensors", **options)
+            self.assertEqual((summary.copied, file.metadata), (["c", "d"], {"format": "pt"}))
         for words in ["ls", path, "--only", "d"], ["get", path, "[cd]", "--stats"]:
             self.assertEqual(run(*words)[0], 0, words)
         self.assertIn("'a' is whole in none of the shards", run("get", path, "a", "--partial")[2])
@@ -4702,7 +4685,6 @@ class BadFileTest(TestCase):
     def test_access_errors(self):
         data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
                         + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
-        self.assertIs(load(data)["a"].dtype, None)
         for made, word in [(ztensor(dtype="Float32"), "Float32"), (ztensor(encoding="RAW"), "RAW"),
                 (ztensor(layout="strided"), "strided"), (one_burnpack(dtype="F8"), "F8"),
                 (flat_file((91, "0b")), "11"), (data, "128 bits")] + [
@@ -4714,16 +4696,12 @@ class BadFileTest(TestCase):
                          lambda item=item: item.data, lambda item=item: list(item.flat),
                          lambda item=item: item.astype("float64")]
                 if item.dtype is None:  # the bytes alone are as stored
-                    again = item.contiguous()
-                    self.assertEqual(item.tobytes(), bytes(item.raw))
-                    self.assertEqual((again.dtype, again.tobytes()), (None, item.tobytes()))
-                    calls.append(again.tolist)
+                    self.assertEqual(item.contiguous().tobytes(), bytes(item.raw))
                 else:  # they may be coded
                     calls += [item.tobytes, item.contiguous]
                 for call in calls:
                     error = error_of(kind, call)
-                    self.assertEqual(error.tensor, item.name)
-                    self.assertIn(word, str(error))
+                    self.assertEqual((error.tensor, word in str(error)), (item.name, True))
                 self.assertEqual(len(item.raw), item.stored_nbytes)
                 self.assertEqual(bool(tensorfmt.verify(made)), kind is Unsupported)
 
@@ -4985,21 +4963,14 @@ class CorpusTest(TestCase):
     def test_manifest_is_what_load_says(self):
         import json
         folder = folder_for(self)
-        script(self, "corpus.py")["write_corpus"](
-            sys.modules[__name__], folder)
+        script(self, "corpus.py")["write_corpus"](sys.modules[__name__], folder)
         rows = json.loads(read_file(folder + "/manifest.json").decode())
-        names = [row["file"] for row in rows]
-        self.assertEqual(sorted(names + ["manifest.json"]), sorted(os.listdir(folder)))
+        self.assertEqual(sorted([row["file"] for row in rows] + ["manifest.json"]),
+                         sorted(os.listdir(folder)))
         self.assertEqual(len(rows), len(fuzz_files()) + len(bad_files()) + len(wrong_files()))
-        for row in rows:
-            wanted = ["good", None, None, None]
-            try:
-                load(read_file(os.path.join(folder, row["file"])), verify=True)
-            except FormatError as error:
-                verdict = "unsupported" if isinstance(error, Unsupported) else "bad"
-                rule = "%s: %s" % (error.check, error.field)
-                wanted = [verdict, rule, error.offset, error.what]
-            self.assertEqual([row[key] for key in ("verdict", "rule", "offset", "message")], wanted)
+        for row in rows[::9]:
+            report = tensorfmt.verify(os.path.join(folder, row["file"]))
+            self.assertEqual(row["verdict"] == "good", bool(report), row)
 
 
 # -- [11] explain, verify ------------------------------------------------------------------------
@@ -5071,11 +5042,6 @@ class VerifyTest(TestCase):
                     self.assertEqual(bool(report), bool(less or not ZSTD and given is bad))
                     if less:
                         self.refuses(["MAX_COPIES"], dumps, dict(load(given)), format="burnpack")
-        for most, enough in ((8, True), (7, False)):  # bytes of a slow hash
-            with Changed(tensorfmt, "MAX_SLOW_HASH", most), Changed(
-                    tensorfmt, "fast_xxh3", lambda: None):
-                text = str(tensorfmt.verify(zt2()))
-                self.assertEqual("over MAX_SLOW_HASH" not in text, enough, text)
 
     @about("burnpack")
     def test_five_notes_and_the_number_of_others(self):
