@@ -225,10 +225,7 @@ def truncate(text: str, limit: int) -> str:
 
 
 def safe_repr(value: Any) -> str:
-    """Return a text for people, quoted, cut; in its letters: only what is not printable is escaped.
-
-    All texts of a file leave by it, safe_str(), short_repr() and html_escape().
-    """
+    """Return a text of a file for people: quoted, cut; only what is not printable is escaped."""
     text = truncate(value, TEXT_WIDTH) if isinstance(value, str) else value
     return truncate(repr(text), TEXT_WIDTH)
 
@@ -249,9 +246,8 @@ def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
 
 def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
-    if type(value) is int:
-        fine = -(1 << 128) < value < 1 << 128  # else str() is slow, or an error
-        return str(value) if fine else "an integer of more than 128 bits"
+    if type(value) is int:  # str() of a long one is slow, or an error
+        return "an integer of more than 128 bits" if abs(value) >> 128 else str(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return safe_repr(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
     if depth > 3 and type(value) in (list, tuple, dict, Map):
@@ -271,7 +267,7 @@ def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
 
 
 def join_lines(lines: "List[str]") -> str:
-    """Return lines as one message: each cut to MAX_LINE, all of them to MESSAGE_WIDTH."""
+    """Return lines as one message, cut to MAX_LINE and MESSAGE_WIDTH."""
     shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be a heading
     while sum([len(line) + 3 for line in shown]) > MESSAGE_WIDTH:
         shown.pop()
@@ -309,10 +305,7 @@ def encode_text(text: str, errors: str = "strict") -> bytes:
 
 def is_text(text: Any) -> bool:
     """Return whether this is a str that UTF-8 can hold."""
-    try:
-        return isinstance(text, str) and encode_text(text) is not None
-    except ValueError:
-        return False
+    return isinstance(text, str) and text.encode("utf-8", "replace").decode() == text
 
 
 def decode_text(data: Any) -> "Optional[str]":
@@ -806,10 +799,10 @@ class PickledFile(AnySource):
 
     @property
     def mapping(self) -> bool:
-        return bool(self.open().mapping)
+        return self.open().mapping
 
     def view(self, offset: int, nbytes: int) -> Any:
-        return (self._source or self.open()).view(offset, nbytes)
+        return self.open().view(offset, nbytes)
 
 
 def open_pickled(*args: Any) -> PickledFile:
@@ -828,9 +821,6 @@ def open_source(source: Any, mmap: bool = True) -> Any:
         return Buffer(source, has_offsets=True)
     except TypeError:
         lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
-    if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
-        with source.open("rb") as stream:  # zipfile.Path: to seek in a deflated member takes long
-            return Buffer(stream.read(), True, getattr(source, "name", None))
     if lacks or hasattr(source, "encoding"):
         raise TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
                         f'"rb")), not {type(source).__name__}')
@@ -2548,25 +2538,25 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
         edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
     base = item.decoded() if item.shape else item.item()
     widths = [0]
-    preview_part(base, item.ndim, item.ndim, edge, widths)
-    return preview_part(base, item.ndim, item.ndim, edge, widths)
+    preview_part(base, item.ndim, edge, widths)
+    return preview_part(base, item.ndim, edge, widths)
 
 
-def preview_part(part: Any, depth: int, rank: int, edge: int, widths: Any) -> str:
-    """Return a part with `depth` of `rank` dimensions as text; widths[0]: of the widest value."""
-    if not depth:
+def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
+    """Return a part of a tensor with `rank` dimensions as text; widths[0]: of the widest value."""
+    if not isinstance(part, Tensor):
         text = repr(float("%.8g" % part) if isinstance(part, float) else part)
         widths[0] = max(widths[0], len(text))
         return " " * (widths[0] - len(text)) + text
     n = part.shape[0]
-    rows = list(range(n)) if n <= 2 * edge else (
-        list(range(edge)) + [-n] + list(range(n - edge, n)))
-    texts = ["..." if i < 0 else preview_part(part[i], depth - 1, rank, edge, widths)
-             for i in rows]
-    if depth == 1:  # in lines of 78 columns
+    rows = list(range(min(n, edge))) + list(range(max(n - edge, edge), n))
+    texts = [preview_part(part[i], rank, edge, widths) for i in rows]
+    if len(rows) < n:
+        texts.insert(edge, "...")
+    if part.ndim == 1:  # in lines of 78 columns
         count = max(1, (80 - 2 * rank) // (widths[0] + 2))
         texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-    return "[" + (",\n" + " " * (rank - depth + 1)).join(texts) + "]"
+    return "[" + (",\n" + " " * (rank - part.ndim + 1)).join(texts) + "]"
 
 
 def json_ready(value: Any) -> Any:
@@ -2606,30 +2596,18 @@ class Result:
 
 def is_equal(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors are the same, but for their names and attrs."""
-    facts = [(item.dtype, item.shape, item.nbytes, item.scheme,
-              item.dtype or stored_dtype(item),
-              item.unreadable and (item.byteorder, item.encoding), item.custom) for item in (a, b)]
-    same = facts[0] == facts[1]
-    if a.unreadable and a.source is not b.source and places_other_bytes(a):
-        return False  # their other bytes are not known here
+    facts = [(item.dtype or [stored_dtype(item)], item.shape, item.nbytes, item.scheme, item.custom,
+              item.unreadable and (item.byteorder, item.encoding)) for item in (a, b)]
+    other_bytes = a.source is not b.source and places_other_bytes(a)  # are not known here
+    if facts[0] != facts[1] or a.unreadable and other_bytes:
+        return False
     try:
         _ = a.components, b.components
     except Unsupported:  # sparse, of a layout that is not known here
-        return (same and a.attrs == b.attrs and a.raw == b.raw
-                and (a.source is b.source or not places_other_bytes(a)))
-    return same and has_same_bytes(a, b)
-
-
-def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
-    places = [(item.source, item.start, item.stored_nbytes, item._strides, item.byteorder,
-               item.encoding) for item in (a, b)]
-    if places[0] == places[1] and a.encoding != "sparse":
-        return True
-    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
-            for item in (a, b)]
-    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
-                                                    iter_parts(b.iter_bytes(), PART)))
+        return a.attrs == b.attrs and a.raw == b.raw and not other_bytes
+    parts = [iter_parts((item if item.encoding == "raw" and item._strides is None
+                         else item.contiguous()).iter_bytes(), PART) for item in (a, b)]
+    return all(bytes(x) == bytes(y) for x, y in zip(*parts))
 
 
 def describe_tensor(item: "Tensor") -> str:
@@ -2649,14 +2627,13 @@ def describe_tensor(item: "Tensor") -> str:
 
 def stored_dtype(item: "Tensor") -> Any:
     """Return what the file calls a dtype that is not known here, or None."""
-    words = [item.attrs[key] for key in ("type", "dtype", "st_dtype", "burn_dtype")
-             if item.attrs.get(key) is not None]
-    return words[0] if words else None
+    words = map(item.attrs.get, ("type", "dtype", "st_dtype", "burn_dtype"))
+    return next((word for word in words if word is not None), None)
 
 
 def dtype_words(item: "Tensor") -> str:
     """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
-    word = stored_dtype(item) if item.dtype is None else None
+    word = None if item.dtype else stored_dtype(item)
     return item.dtype or ("?" if word is None else short_repr(word))
 
 
@@ -2833,8 +2810,7 @@ class Tensor:
         if not BOARD:
             return memoryview(raw).cast(code)
         from array import array
-        flat: Any = array("B" if code == "?" else code, bytes(raw))  # not of a memoryview
-        return flat
+        return array("B" if code == "?" else code, bytes(raw))  # type: ignore[return-value]
 
     def iter_bytes(self) -> Blocks:
         """Return an iterator over its row-major little-endian bytes, or those stored if opaque.
@@ -3425,8 +3401,7 @@ class Reading:
         self.note(at, Values, self.source, at, rows, path)
         if self.packed is None:
             self.packed = MessagePack(self.source)
-        found: "Tuple[Any, int]" = self.packed.read_rows(at, rows)
-        return found
+        return self.packed.read_rows(at, rows)
 
     def spend_name(self, name: str, *path: Any) -> None:
         """Raise where names, which repeat those around them, are much longer than the file."""
@@ -3466,14 +3441,24 @@ class Reading:
                 self.errors.append(error)
 
     def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
-        """Add a tensor, if its name is new, its size that of its shape, and its place inside."""
+        """Add a tensor, if its name is new, its size that of its shape, and its place inside.
+
+        One that ends after the end of the file is noted: it may be cut short (check_whole).
+        """
         if self.regions is not None and path:
             self.paths[path] = item.name
         if item.name in self.tensors or item.name in self.missing:
             raise self.entry_error("two tensors have this name", item, path, fields["name"])
         self.check_size(item, path, fields["size"])
-        if self.is_whole(item, path, low, high, fields["place"]):
+        end = item.start + item.stored_nbytes
+        if end <= high and (item.start >= low or not item.stored_nbytes):
             self.tensors[item.name] = item
+            return
+        what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
+        error = self.entry_error(what, item, path, fields["place"], "bounds")
+        if end <= high or high < self.end:
+            raise error
+        self.missing[item.name] = item, error
 
     def check_size(self, item: Tensor, path: Path, field: str) -> None:
         """Raise unless the stored bytes are those of dtype and shape; let equal shapes be one."""
@@ -3488,21 +3473,6 @@ class Reading:
         if need != item.stored_nbytes and need is not None and item.encoding == "raw" and (
                 not item.unreadable):
             raise self.entry_error(size_message(item, need), item, path, field, "sizes")
-
-    def is_whole(self, item: Tensor, path: Path, low: int, high: Any, field: str) -> bool:
-        """Return whether a tensor lies in the file; raise if its place is wrong besides.
-
-        What ends after the end of the file is noted: the file may be cut short (check_whole).
-        """
-        end = item.start + item.stored_nbytes
-        if end <= high and (item.start >= low or not item.stored_nbytes):
-            return True
-        what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
-        error = self.entry_error(what, item, path, field, "bounds")
-        if end <= high or high < self.end:
-            raise error
-        self.missing[item.name] = item, error
-        return False
 
     def check_whole(self, *path: Any) -> None:
         """Raise an error that counts the tensors which are not whole, if some are.
@@ -3573,9 +3543,7 @@ def cut_record(reading: Reading, record: Record) -> FormatError:
     """Return the error of a record in which the file ends: of the first field that is not whole."""
     row, (begin, end, _) = list(record.iter_rows())[-1]
     what = f"{row[0]} needs {end - begin} bytes, {max(0, reading.end - begin)} left (cut short?)"
-    found: FormatError = reading.error(what, *record.path + (row[0],),
-                                       offset=min(begin, reading.end))
-    return found
+    return reading.error(what, *record.path + (row[0],), offset=min(begin, reading.end))
 
 
 def fields_of(reading: Reading) -> Fields:
@@ -6848,22 +6816,14 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 # -- [9b] arrays -----------------------------------------------------------------------------------
 
 
-REMEDIES = dict([(kind, text) for kinds, text in (  # by the kind of a dtype of numpy
-    ("UST", "; text goes to metadata=, or as bytes: tensor(text.encode())"),
-    ("O", '; .astype("float64") if these are numbers'), ("c", "; take .real and .imag"),
-    ("mM", '; .astype("int64") counts their units')) for kind in kinds])
-
-
 def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, or a Tensor; and its dtype. Or TypeError.
+    """Return a memoryview of an array of any library, and its dtype; or raise TypeError.
 
     `name`: that of its dtype; `wanted`: which dtype the user says it has, or None.
     """
     given = data
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_neg()
-    elif name in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
-        return new_tensor(name, tuple(data.shape), data.tobytes()), name  # another copy's Tensor
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
     no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
     if no_code and hasattr(data, "view"):  # it is no buffer
@@ -6877,15 +6837,12 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
 
 def unfit_message(data: Any, name: str) -> str:
     """Return why a value is no tensor, and what to do."""
-    dtype = getattr(data, "dtype", None)
     what = f"cannot make a tensor of {type(data).__name__}"
-    what += "" if dtype is None else f" of {name}"
+    what += "" if name == "None" else f" of {name}"
     if hasattr(data, "items"):
         names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
         return f"{what}; flatten it: {{{', '.join(names)}}}"
-    kind = "U" if isinstance(data, str) else "c" if name[:7] == "complex" else getattr(
-        dtype, "kind", "")
-    return what + REMEDIES.get(kind, "")
+    return what + "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
 
 
 def dtype_of_bits(code: str, wanted: Any) -> str:
@@ -7000,7 +6957,7 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
         values = [item.item() if hasattr(item, "item") else item for item in level]
         types = set([type(item) for item in values])
     for one in types - {int, float, bool}:
-        raise ValueError(f"{one.__name__} among the numbers{REMEDIES['U'] if one is str else ''}")
+        raise ValueError(f"{one.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
@@ -7013,13 +6970,13 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     view, found = typed_view(data)
+    if view is None and hasattr(data, "zero_copy"):  # a Tensor of another copy of this file
+        return new_tensor(as_dtype(data.dtype), tuple(data.shape), data.tobytes())
     own = getattr(data, "dtype", None)
     # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
     if found is None or found == "uint8" and own is not None and (
             getattr(own, "char", "") != "B"):
         view, found = view_of_array(data, str(own).split(".")[-1], dtype)
-    if isinstance(view, Tensor):
-        return view
     if dtype and found == "uint8" and view.ndim == 1 and own is None and not (
             hasattr(data, "typecode")):  # raw
         if len(view) % ITEMSIZE[dtype]:

@@ -1605,9 +1605,6 @@ class FileTest(FolderCase):
                 file = load(stream)
                 self.assertEqual(file.path, "member.mag")
                 GoldenTest.check(self, file, FILES[0][3])
-        with zipfile.ZipFile(self.path) as made:
-            if PYTHON >= (3, 9):  # before, it opens as "r" or "w"
-                GoldenTest.check(self, load(zipfile.Path(made, "member.mag")), FILES[0][3])
         if hasattr(os, "mkfifo"):
             path = os.path.join(self.folder, "pipe")
             os.mkfifo(path)
@@ -2152,16 +2149,16 @@ class TensorTest(TestCase):
         for dtype in ("bfloat16", "float16"):
             self.refuses(["bits", "values"], tensor, array("H", [1]), dtype)
         self.assertEqual(tensor(item.data).copy(dtype="bfloat16").tolist(), [1.0, -2.5])
+        way = "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
         for value, text in (
                 (type("Masked", (), {"mask": 0, "filled": 0})(),
                  "a masked array: .filled(value) says what stands where nothing is"),
-                (1j, "cannot make a tensor of complex"),
+                (1j, "cannot make a tensor of complex" + way),
                 (type("Array", (), {"dtype": "complex128"})(),
-                 "cannot make a tensor of Array of complex128; take .real and .imag"),
+                 "cannot make a tensor of Array of complex128" + way),
                 ({"b": 1, 2: 3, "c": 4}, "cannot make a tensor of dict; flatten it: "
                  '{"NAME.b": ..., "NAME.2": ...}'),
-                ("text", "cannot make a tensor of str; text goes to metadata=, or as bytes: "
-                 "tensor(text.encode())")):
+                ("text", "cannot make a tensor of str" + way)):
             error = error_of(TypeError, dumps, {"w": value}, format="zt")
             self.assertEqual(str(error), "tensor 'w': " + text)
         for numbers, word in ([1j], "complex"), ([1, "a"], "str"), ([1, None], "NoneType"):
