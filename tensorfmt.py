@@ -672,9 +672,7 @@ class AnySource:
     path: Any
     file_id: Any
     has_offsets: bool
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        raise NotImplementedError
+    view: Any  # (offset, nbytes) -> bytes
 
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
@@ -857,7 +855,7 @@ def map_file(file: Any) -> Any:
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     ways: Any = [{"access": 3, "trackfd": False}, {"access": 3}, {"flags": private}, {"access": 1}]
-    for way in ways[sys.version_info[:2] < (3, 13):]:  # trackfd is new there
+    for way in ways:  # trackfd is new in Python 3.13
         try:
             from mmap import mmap
             return mmap(file.fileno(), 0, **way)
@@ -6970,7 +6968,7 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     view, found = typed_view(data)
-    if view is None and hasattr(data, "zero_copy"):  # a Tensor of another copy of this file
+    if found is None and hasattr(data, "zero_copy"):  # a Tensor of another copy of this file
         return new_tensor(as_dtype(data.dtype), tuple(data.shape), data.tobytes())
     own = getattr(data, "dtype", None)
     # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
