@@ -8590,12 +8590,9 @@ class Piece:
             self.doc = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
         self.members: "List[Piece]" = []
         if isinstance(node, ast.ClassDef) and not inner:
-            title += f".{node.name}"
-            self.members = [Piece(one, lines, title, True) for one in node.body]
-        self.names: Any = set()
-        self.attributes: Any = set()
-        for one in getattr(node, "bases", ()) if self.members else [node]:
-            find_names(one, self.names, self.attributes)
+            self.members = [Piece(one, lines, f"{title}.{node.name}", True) for one in node.body]
+        self.names = used_names(lines[self.first - 1:self.last], not self.members)
+        self.attributes = set() if self.members else used_attributes(node)
 
     def lacks(self, absent: "List[str]") -> str:
         """Return one of its parts, if all of them are absent, else ""."""
@@ -8607,41 +8604,39 @@ class Piece:
                      if name in names or name[:2] == name[-2:] == "__"])
 
 
-def bound_name(node: Any) -> "Optional[str]":
-    """Return the name that a node of a syntax tree gives to something."""
-    import ast
-    if isinstance(node, ast.alias):
-        return str(node.asname or node.name.split(".")[0])
-    if isinstance(node, ast.Name):
-        return node.id if isinstance(node.ctx, ast.Store) else None
-    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
-
-
 def defined_names(node: Any) -> "List[str]":
     """Return the names that a statement defines, also in its branches."""
     import ast
-    name = bound_name(node)
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        name = getattr(node.value, "id", None)  # what a table holds goes with the table
-    inner = ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp
-    if name or isinstance(node, inner):
-        return [name] if name else []
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [node.asname or node.name.split(".")[0]]
+    if isinstance(node, ast.Name):
+        return [node.id] if isinstance(node.ctx, ast.Store) else []
+    if isinstance(node, (ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+        return []
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
 
-def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
-    """Add the names of the module that a statement uses, and the attributes of any object."""
+def used_names(lines: "List[str]", deep: bool) -> Any:
+    """Return the names of the module that a statement uses; of a class `deep` or its bases'."""
+    from symtable import symtable
+    function = "def function():\n " + "\n ".join(lines)  # in a function others are global
+    tables = symtable(function, "copy", "exec").get_children()
+    for table in tables:
+        tables += table.get_children() if deep else []
+    return {symbol.get_name() for table in tables for symbol in table.get_symbols()
+            if symbol.is_global()}
+
+
+def used_attributes(node: Any) -> Any:
+    """Return the names of the attributes, of any object, that a statement uses."""
     import ast
-    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
-        names.add(node.id)
-    elif isinstance(node, ast.Attribute):
-        attributes.add(node.attr)
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
-        attributes.add(getattr(node.args[1], "value", None))
-    for child in ast.iter_child_nodes(node):
-        find_names(child, names, attributes, local)
+    nodes = list(ast.walk(node))
+    calls = [one for one in nodes if isinstance(one, ast.Call)
+             and getattr(one.func, "id", "") in ("getattr", "hasattr")]
+    return {one.attr for one in nodes if isinstance(one, ast.Attribute)}.union(
+        [getattr(one.args[1], "value", None) for one in calls])
 
 
 def split_source(text: str) -> "List[Piece]":
@@ -8821,16 +8816,8 @@ def write_text(path: str, text: str, summary: str) -> None:
     print(f"wrote {safe_str(path)}, {plural(nbytes, 'byte')}, {summary}", file=report)
 
 
-def write_json(value: Any) -> None:
-    """Print a value as JSON, in one line."""
-    print("[" + ", ".join(map(to_json, value)) + "]" if isinstance(value, list) else to_json(value))
-
-
-def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
-    """Print a head and rows of texts and numbers; a long text moves what is behind it.
-
-    `kinds`: of the rows, whose colours this column gets.
-    """
+def table(rows: Any, colours: Any = ()) -> None:
+    """Print a head and rows of texts and numbers; `colours`: of the third cell of each."""
     texts = [["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
               for cell in row] for row in rows]
     widths = [min(24, max(map(len, cells))) for cells in zip(*texts)]
@@ -8838,16 +8825,9 @@ def table(rows: Any, kinds: Any = (), column: int = 0) -> None:
     for i, row in enumerate(texts):
         cells = [cell.rjust(width) if number else cell.ljust(width)
                  for cell, width, number in zip(row, widths, right)]
-        line = "  ".join(cells).rstrip()
-        if kinds and kinds[i]:
-            head, cell = "  ".join(cells[:column] + [""]), cells[column]
-            line = f"{head}\033[{FIELD_KINDS[kinds[i]][1]}m{cell}\033[0m{line[len(head + cell):]}"
-        print(line)
-
-
-def in_colours(args: Any) -> bool:
-    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return args.color == "always" or args.color == "auto" and wanted
+        if colours:
+            cells[2] = f"\033[{colours[i]}m{cells[2]}\033[0m"
+        print("  ".join(cells).rstrip())
 
 
 def rounded(number: int) -> str:
@@ -8875,12 +8855,12 @@ def progress(parts: Any, nbytes: int, size: Any = len) -> Blocks:
         sys.stderr.write(wipe)
 
 
-def each_file(args: Any, call: Any) -> int:
-    """Call for each file, also after a bad one; write what it returns, if JSON is wanted."""
+def each_file(args: Any) -> int:
+    """Run the command for each file, also after a bad one; write what it returns, as JSON."""
     code, results = 0, []
     for path in args.files:
         try:
-            facts = call(path, args)
+            facts = args.call(args, path)
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:
@@ -8888,14 +8868,10 @@ def each_file(args: Any, call: Any) -> int:
             sys.stdout.flush()
             print("error: " + facts["error"], file=sys.stderr)
         code |= "error" in facts or facts.get("valid") is False
-        results += [facts] if args.json else []
+        results.append(facts)
     if args.json:
-        write_json(results)
+        print(to_json(results))
     return code
-
-
-def show_ls(args: Any) -> int:
-    return each_file(args, list_file)
 
 
 ORDERS: Any = {  # of the rows of ls, by (name, tensor)
@@ -8904,7 +8880,7 @@ ORDERS: Any = {  # of the rows of ls, by (name, tensor)
     "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
 
 
-def list_file(path: str, args: Any) -> Facts:
+def show_ls(args: Any, path: str) -> Facts:
     with load(open_input(path), **args.options) as file:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
@@ -9004,11 +8980,6 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
         print(f"not whole: {safe_str(name)}")
 
 
-def no_tensor(path: str, name: str, names: Any) -> ValueError:
-    hint = did_you_mean(name, names) or " (`ls` lists them)"
-    return ValueError(f"{safe_str(path)}: no tensor {safe_repr(name)}{hint}")
-
-
 def show_get(args: Any) -> int:
     with load(open_input(args.file), **args.options) as file:
         items, one = pick(file, args.name, args.file)
@@ -9025,7 +8996,7 @@ def show_get(args: Any) -> int:
         elif args.json:
             facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
                       "values": item.tolist()} for name, item in items]
-            write_json(facts[0] if one else facts)
+            print(to_json(facts[0] if one else facts))
         else:
             for name, item in items:
                 if not one:
@@ -9050,9 +9021,7 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
     found = [one for one in file if fnmatchcase(one, name)]
     if not found:
         whole = owner if keys.endswith("]") else name
-        if whole in file.attrs.get("missing", ()):
-            raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
-        raise no_tensor(path, whole, file)
+        raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
     return [(one, file[one]) for one in found], False  # shards of others are not opened
 
 
@@ -9080,7 +9049,7 @@ def show_stats(items: Items, one: bool, json: bool) -> int:
             rows[-1]["error"] = error.what
             errors += [] if isinstance(error, Unsupported) else [error]
     if json:
-        write_json(rows[0] if one else rows)
+        print(to_json(rows[0] if one else rows))
     else:
         keys = "min", "max", "mean", "nan", "infinite"
         table([list(keys) + ["name"]] + [
@@ -9111,16 +9080,18 @@ def show_explain(args: Any) -> None:
     try:
         found = Explained(source, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            raise no_tensor(args.file, args.tensor, found.names)
+            raise ValueError(f"{safe_str(args.file)}: no tensor {safe_repr(args.tensor)}"
+                             + did_you_mean(args.tensor, found.names))
         if args.html:
             if found.error is not None:
                 found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
-            write_json([{key: getattr(row[0], key) for key in Field.__slots__}
-                        for row in found.rows])
+            print(to_json([{key: getattr(row[0], key) for key in Field.__slots__}
+                           for row in found.rows]))
         else:
-            print_fields(found, in_colours(args))
+            print_fields(found, args.color == "always" or args.color == "auto"
+                         and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
     finally:
         source.close()
     if found.error is not None:
@@ -9138,18 +9109,14 @@ def print_fields(found: Explained, coloured: bool) -> None:
             digits = digits[:20] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
         lines.append([f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning])
-    kinds = [""] + [row[0].kind for row in found.rows]
-    table(lines, kinds if coloured else (), 2)
+    colours = ["0"] + [FIELD_KINDS[row[0].kind][1] for row in found.rows]
+    table(lines, colours if coloured else ())
     if found.error is None:
         print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(
             [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
 
 
-def show_verify(args: Any) -> int:
-    return each_file(args, verify_file)
-
-
-def verify_file(path: str, args: Any) -> Facts:
+def show_verify(args: Any, path: str) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
         print(report)
@@ -9192,9 +9159,9 @@ def show_diff(args: Any) -> bool:
 def show_formats(args: Any) -> None:
     formats: Any = FORMATS if args.name is None else [find_format(args.name)]
     if args.json:
-        write_json([{"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
-                     "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
-                    for fmt in formats])
+        print(to_json([{"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
+                        "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
+                       for fmt in formats]))
     elif args.name is None:
         table([["format", "suffix", "holds, besides tensors"]]
               + [[fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS] for fmt in formats])
@@ -9395,7 +9362,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
             return 0
         given = ("partial", "partial", True), ("no_mmap", "mmap", False)
         args.options = {key: value for name, key, value in given if getattr(args, name, False)}
-        code = int(args.call(args) or 0)
+        code = int(each_file(args) if hasattr(args, "files") else args.call(args) or 0)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `| head`; the flush at exit must not fail, too
