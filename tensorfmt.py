@@ -2780,9 +2780,10 @@ class Tensor:
         text = f"<Tensor {safe_repr(self.name)} {self.dtype} {short_repr(self.shape)}>"
         return text if "tools" in WITHOUT else describe_tensor(self)
 
-    def error(self, what: str, error_class: Any = FormatError, field: str = "data") -> Any:
+    def error(self, what: str, error_class: Any = FormatError, field: str = "data",
+              check: str = "sizes") -> Any:
         """Return an error of its values."""
-        return error_class(what, self.offset, field, self.name, self.source.path, "sizes")
+        return error_class(what, self.offset, field, self.name, self.source.path, check)
 
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -3059,7 +3060,6 @@ class File(TensorMap):
     >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     <File ztensor: 1 tensor 'w'>
     """
-
 
     def __init__(self, fmt: "Format", source: Any, attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
@@ -7148,8 +7148,8 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
     if attrs is None:
         attrs = native_file_attrs(tensors, fmt)
     for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
-        known = ", ".join(fmt.FILE_ATTRS)
-        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are {known}")
+        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
+                         + ", ".join(fmt.FILE_ATTRS))
     check_work(items, dense=not fmt.SPARSE)
     blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
@@ -7160,8 +7160,7 @@ def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
     formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
-    for name, item in items:
-        item = getattr(item, "_base", item)
+    for item in [getattr(item, "_base", item) for _, item in items]:
         own = item.format and item.source.has_offsets  # not of a copy in memory
         for label, part, digest in formats[item.format].checksums(item) if own else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
@@ -7169,8 +7168,7 @@ def check_stored(items: Items) -> None:
                 seen.add(key)
                 status, text = formats[item.format].check_digest(part, digest, True)
                 if status == "FAIL":
-                    raise FormatError(label + text, part.offset, "data", name, part.source.path,
-                                      "checksums")
+                    raise item.error(label + text, check="checksums")
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
@@ -7748,9 +7746,7 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
                 status, text = file.fmt.check_digest(part, digest, deep)
                 statuses.append(status)
                 if status == "FAIL":
-                    error = item.error(label + text)
-                    error.check = "checksums"
-                    report.fail(error)
+                    report.fail(item.error(label + text, check="checksums"))
                 elif status == "-":
                     left.setdefault(("checksums", label + text), []).append(item)
             if item.unreadable:
@@ -7954,8 +7950,12 @@ class Conversion:
 
     def fit_tensor(self, name: str, item: Any) -> Any:
         """Return a tensor as the target can hold it, dense or with another dtype; note both."""
-        old, new = item.dtype, self.new_dtype(item)
-        is_sparse = isinstance(item, Sparse) and not self.fmt.SPARSE
+        old, new, fmt = item.dtype, self.cast, self.fmt
+        if isinstance(new, dict):
+            new = new.get(old, old)
+        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):  # it takes it as it is
+            new = old
+        is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
         if is_sparse:
             item = cast_tensor(item, old)  # made dense when it is written, one at a time
             self.summary.cast.append((name, "sparse", "dense", True))
@@ -7971,19 +7971,12 @@ class Conversion:
                 return item
         elif not is_sparse:
             self.summary.copied.append(name)
-        for why in self.fmt.tensor_problems(item):
+        for why in fmt.tensor_problems(item):
             remedy = self.remedy(item)
             if remedy[:5] == "cast=":  # what `why` says of it after its `;` is of save()
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
-
-    def new_dtype(self, item: Tensor) -> Any:
-        """Return the dtype that a tensor gets, or None where that is not known here."""
-        old, fmt = item.dtype, self.fmt
-        if not isinstance(self.cast, str):
-            return self.cast.get(old, old)
-        return old if not old or old in fmt.DTYPES or fmt.can_copy_opaque(item) else self.cast
 
     def remedy(self, item: Tensor) -> str:
         """Return the option that lets the target hold a tensor, or ""."""
@@ -8073,24 +8066,22 @@ class Conversion:
         self.summary.left_behind = sorted(left)
 
 
-def match_names(names: Any, option: str, patterns: Any) -> "Set[str]":
-    """Return the names that a list is for: an exact name wins, else each is a shell pattern."""
-    matched: "Set[str]" = set()
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        from fnmatch import fnmatchcase  # boards lack it
-        found = [pattern] if pattern in names else [
-            name for name in names if fnmatchcase(name, pattern)]
-        if not found:
-            raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
-        matched.update(found)
-    return matched
-
-
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
-    """Return the names of a File that are in one list, if there is one, and not in the other."""
-    wanted = file if only is None else match_names(file, "only", only)
-    unwanted = match_names(file, "exclude", exclude or ())
-    return [name for name in file if name in wanted and name not in unwanted]
+    """Return the names of a File that are in one list, if there is one, and not in the other.
+
+    A word of a list is a name, or else a shell pattern.
+    """
+    from fnmatch import fnmatchcase
+    matched: "Dict[str, Set[str]]" = {"only": set(file if only is None else ()), "exclude": set()}
+    for option, patterns in ("only", only), ("exclude", exclude):
+        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+            found = [pattern] if pattern in file else [
+                name for name in file if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
+            matched[option].update(found)
+    chosen = matched["only"] - matched["exclude"]
+    return [name for name in file if name in chosen]
 
 
 def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
@@ -8098,8 +8089,8 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
 
     An exact name wins, then the first pattern. ValueError where two get the same name.
     """
-    known, owners, renamed = set(names), Map(), {}
-    rules = Map([(name, rename(name)) for name in names]) if callable(rename) else rename or {}
+    known, owners, renamed = set(names), {}, {}
+    rules = {name: rename(name) for name in names} if callable(rename) else rename or {}
     for old, new in sorted(rules.items(), key=lambda pair: pair[0] not in known):
         if not isinstance(new, str):
             raise TypeError(f"rename: a name is a str, not {short_repr(new)}")
@@ -8119,7 +8110,7 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
         if other != name:
             raise ValueError(f"rename: {safe_repr(other)} and {safe_repr(name)} would both be "
                              f"{safe_repr(new)}")
-    return Map([(name, renamed[name]) for name in names])
+    return {name: renamed[name] for name in names}
 
 
 def is_idle(file: File, key: Any) -> bool:
