@@ -788,10 +788,10 @@ class PickledFile(AnySource):
         """Return its source, opened once."""
         with self._lock:
             if self._source is None:
-                source = open_path(self.path, self.file_id[1])
+                source = open_path(*self.file_id[:2])
                 if (source.nbytes, source.file_id) != (self.nbytes, self.file_id):
                     source.close()
-                    raise ValueError(f"{safe_str(self.path)} has changed since it was pickled")
+                    raise ValueError(f"{safe_str(self.path)} has changed since it was opened")
                 self._source = source
             return self._source
 
@@ -2638,7 +2638,7 @@ def dtype_words(item: "Tensor") -> str:
 def missing_message(file: "File", name: Any) -> str:
     """Return that a File has no tensor of this name, and which name is most like it."""
     if name in file.attrs.get("missing", ()):
-        return f"{safe_repr(name)} {file.WHY_MISSING}"
+        return f"{safe_repr(name)} is missing or cut short"
     near = isinstance(name, str) and len(file) <= 20000
     text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
     return text + (did_you_mean(name, file) if near else "")
@@ -2755,9 +2755,10 @@ class Tensor:
         text = f"<Tensor {safe_repr(self.name)} {self.dtype} {short_repr(self.shape)}>"
         return text if "tools" in WITHOUT else describe_tensor(self)
 
-    def error(self, what: str, error_class: Any = FormatError, field: str = "data") -> Any:
+    def error(self, what: str, error_class: Any = FormatError, field: str = "data",
+              check: str = "sizes") -> Any:
         """Return an error of its values."""
-        return error_class(what, self.offset, field, self.name, self.source.path, "sizes")
+        return error_class(what, self.offset, field, self.name, self.source.path, check)
 
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -3033,8 +3034,6 @@ class File(TensorMap):
     >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     <File ztensor: 1 tensor 'w'>
     """
-
-    WHY_MISSING = "does not lie whole in the file, which is cut short"
 
     def __init__(self, fmt: "Format", source: Any, attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
@@ -3544,15 +3543,14 @@ def cut_record(reading: Reading, record: Record) -> FormatError:
     return reading.error(what, *record.path + (row[0],), offset=min(begin, reading.end))
 
 
-def fields_of(reading: Reading) -> Fields:
-    """Yield the fields of all regions. Of one that is broken, the last one has no bytes."""
-    for region in reading.regions:
-        try:
-            yield from region.fields()
-        except FormatError as error:
-            at: Any = error.offset
-            path = region.path if error.steps is None else error.steps
-            yield at, at, path, None, at, BROKEN
+def fields_of(region: Any) -> Fields:
+    """Yield the fields of a region. Of one that is broken, the last one has no bytes."""
+    try:
+        yield from region.fields()
+    except FormatError as error:
+        at: Any = error.offset
+        path = region.path if error.steps is None else error.steps
+        yield at, at, path, None, at, BROKEN
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
@@ -3562,6 +3560,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
     are walked once; where no field begins at an offset, its path is that of the last region. An
     error of JSON that knows only where the text begins is where the walk breaks.
     """
+    from itertools import chain
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
     paths: "Dict[Optional[int], Path]" = {}  # of the offsets
     found: "Set[int]" = set()  # offsets that are looked for
@@ -3571,7 +3570,8 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
             found.add(error.offset)
         elif error.steps is not None and error.offset is None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
-    for begin, end, path, value, value_at, doc in fields_of(reading) if offsets or found else ():
+    regions = reading.regions if offsets or found else ()
+    for begin, end, path, value, value_at, doc in chain.from_iterable(map(fields_of, regions)):
         if path in offsets and not doc.startswith("break:"):
             offsets[path] = begin
         for at in found:
@@ -3774,7 +3774,7 @@ def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz = components["values"].size
     if "coords" in components:
-        axes = list(zip(split_axes(components, nnz), shape))
+        axes = list(zip(split_axes(components), shape))
     else:
         indptr, axes = components["indptr"].data, [(components["indices"].data, shape[1])]
         if indptr[0] != 0 or indptr[shape[0]] != nnz:
@@ -3793,20 +3793,19 @@ def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
     return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
 
 
-def split_axes(components: "Dict[str, Tensor]", nnz: int) -> "List[Any]":
+def split_axes(components: "Dict[str, Tensor]") -> "List[Any]":
     """Return the coordinates of coo, for each axis those of all elements."""
-    data, rank = components["coords"].data, components["coords"].shape[0]
+    data, (rank, nnz) = components["coords"].data, components["coords"].shape
     return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
 
 
 def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
     """Return the row-major number of each stored element; where it is long, the coordinates."""
     if "coords" in components:
-        nnz = components["values"].size
-        axes = split_axes(components, nnz)
+        axes = split_axes(components)
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
             return list(zip(*axes))
-        places = [0] * nnz
+        places = [0] * components["values"].size
         for numbers, n in zip(axes, shape):
             places = [place * n + i for place, i in zip(places, numbers)]
         return places
@@ -6366,22 +6365,18 @@ class Shards(Format):
                     ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
 
 
-class ReopenedFile(AnySource):
+class ReopenedFile(PickledFile):
     """The source of a shard that is opened for each read."""
 
-    mapping, has_offsets = False, True
-
-    def __init__(self, source: Any) -> None:
-        self.path, self.nbytes, self.file_id = source.path, source.nbytes, source.file_id
-        self.closed = False
+    mapping: Any = False
+    closed = False
 
     def view(self, offset: int, nbytes: int) -> Any:
         if self.closed:
             raise ValueError("the File is closed")
-        source = open_path(self.file_id[0], False)
+        with self._lock:
+            source, self._source = self.open(), None
         try:
-            if (source.nbytes, source.file_id[2]) != (self.nbytes, self.file_id[2]):
-                raise FormatError("the shard has changed since it was opened", path=self.path)
             return source.view(offset, nbytes)
         finally:
             source.close()
@@ -6396,9 +6391,6 @@ class ShardedFile(File):
     A shard must have the tensors that the index places there, no more and no less. With `partial`
     all shards are opened at once, and a tensor is taken from wherever it is whole.
     """
-
-    WHY_MISSING = "is whole in none of the shards"
-
     def __init__(self, source: Any, attrs: Facts, partial: bool) -> None:
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
@@ -6435,10 +6427,10 @@ class ShardedFile(File):
                     f"{ANYWHERE}; each other shard can be loaded by its own path")
             raise Unsupported(what, path=path)
         source = open_path(where, mmap)
-        source.path = path
         if len(self.shards) >= OPEN_SHARDS:
             source.close()
-            source = ReopenedFile(source)
+            source = ReopenedFile(where, False, source.file_id[2], source.nbytes)
+        source.path = path
         try:
             fmt = detect_format(source)
             if fmt is not self.fmt:
@@ -6457,11 +6449,9 @@ class ShardedFile(File):
                 yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
         for name in file:
             place = self._tensors.get(name)
-            if place is None:
-                yield name, f"it is in {safe_repr(shard)}, but weight_map lacks it"
-            elif place != shard:
-                yield name, (f"weight_map places it in {safe_repr(place)}, but {safe_repr(shard)} "
-                             "has it")
+            if place != shard:
+                said = "lacks it" if place is None else f"places it in {safe_repr(place)}"
+                yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def take_whole(self) -> None:
         """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
@@ -7069,7 +7059,10 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
 
 def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
                       options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of what is saved, or the first."""
+    """Return the generation to write: version=, else that of what is saved, or the first.
+
+    TypeError for an option that it does not have.
+    """
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -7079,10 +7072,17 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
         if str(version) not in known:
             raise ValueError(f"{fmt.TITLE}: version {short_repr(version)} is not written; "
                              f"only {', '.join(known)}")
-        return known[str(version)]
-    names = [tensors.fmt.NAME] if isinstance(tensors, File) else [item.format for _, item in items]
-    given = known.get(str(attrs.get("version"))) if attrs else None
-    return next((one for name in names for one in known.values() if one.NAME == name), given or fmt)
+        fmt = known[str(version)]
+    else:
+        names = [tensors.fmt.NAME] if isinstance(tensors, File) else [
+            item.format for _, item in items]
+        given = known.get(str(attrs.get("version"))) if attrs else None
+        fmt = next((one for name in names for one in known.values() if one.NAME == name),
+                   given or fmt)
+    for key in [key for key in options if key not in fmt.OPTIONS]:
+        texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()]) or "none"
+        raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; there are {texts}")
+    return fmt
 
 
 def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
@@ -7098,14 +7098,13 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
             raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
     items = list(by_name(in_order(tensors) if hasattr(tensors, "items") else tensors).items())
     fmt = choose_generation(fmt, tensors, items, attrs, options)
-    check_options(fmt, options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
         attrs = native_file_attrs(tensors, fmt)
     for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
-        known = ", ".join(fmt.FILE_ATTRS)
-        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are {known}")
+        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
+                         + ", ".join(fmt.FILE_ATTRS))
     check_work(items, dense=not fmt.SPARSE)
     blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
@@ -7116,8 +7115,7 @@ def check_stored(items: Items) -> None:
     """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
     formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
-    for name, item in items:
-        item = getattr(item, "_base", item)
+    for item in [getattr(item, "_base", item) for _, item in items]:
         own = item.format and item.source.has_offsets  # not of a copy in memory
         for label, part, digest in formats[item.format].checksums(item) if own else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
@@ -7125,15 +7123,7 @@ def check_stored(items: Items) -> None:
                 seen.add(key)
                 status, text = formats[item.format].check_digest(part, digest, True)
                 if status == "FAIL":
-                    raise FormatError(label + text, part.offset, "data", name, part.source.path,
-                                      "checksums")
-
-
-def check_options(fmt: "Format", options: Facts) -> None:
-    """Raise TypeError for an option that the format does not have."""
-    for key in [key for key in options if key not in fmt.OPTIONS]:
-        texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()]) or "none"
-        raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; there are {texts}")
+                    raise item.error(label + text, check="checksums")
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
@@ -7228,13 +7218,17 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
+    total = -1
     try:  # made with the mode: nobody may read what the target does not let him
         stream = open(temporary, "xb", opener=lambda path, flags: os.open(
             path, flags, 0o666 if mode is None else mode))
         if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
             os.chmod(temporary, mode)
         total = write_all(stream, blocks, target)
-        close_synced(stream, target)
+        stream.flush()
+        if hasattr(os, "fsync"):
+            os.fsync(stream.fileno())
+        stream.close()
         getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
         for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
@@ -7242,25 +7236,13 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
                 undo()
             except OSError:  # the disk is still full; it was renamed, or never made
                 pass
-        if isinstance(error, OSError) and error.filename in (temporary, path):
-            text = f"{error.strerror}"
+        if isinstance(error, OSError) and (total >= 0 or error.filename in (temporary, path)):
+            text = error.strerror or str(error)
             if os.name == "nt" and error.errno == 13:
                 text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
             raise OSError(error.errno, text, target)  # which the user knows
         raise
     return total
-
-
-def close_synced(stream: Any, target: str) -> None:
-    """Bring what was written to the disk and close the file."""
-    try:
-        stream.flush()
-        if hasattr(os, "fsync"):
-            os.fsync(stream.fileno())
-        stream.close()
-    except OSError as error:
-        error.filename = target
-        raise
 
 
 # -- [11a] explain ---------------------------------------------------------------------------------
@@ -7349,7 +7331,7 @@ def field_order(field: Field) -> "Tuple[int, bool]":
     return field.offset, field.nbytes > 0
 
 
-def structure_fields(reading: Reading, data: "Sequence[Field]" = ()) -> "Iterator[Field]":
+def structure_fields(reading: Reading, data: "Sequence[Field]") -> "Iterator[Field]":
     """Yield what the regions of a file hold, by offset; what they share is named once.
 
     `data`: where tensors are, for offsets that lead there.
@@ -7362,8 +7344,11 @@ def structure_fields(reading: Reading, data: "Sequence[Field]" = ()) -> "Iterato
         if field.nbytes:
             starts.setdefault(field.tensor, []).append(field.offset)
     for region in sorted(reading.regions, key=lambda region: region.at):
-        for begin, end, path, value, value_at, doc in region_fields(region):
-            if end < at or begin < end == at:
+        rows = fields_of(region)
+        if isinstance(region, Flat):  # whose tables lie anywhere
+            rows = iter(sorted(rows, key=lambda row: (row[0], row[1] > row[0])))
+        for begin, end, path, value, value_at, doc in rows:
+            if end < at or begin < end == at or doc == BROKEN:
                 continue
             target, lead = None, value_at - begin
             if not 0 <= lead < max(end - begin, 1):  # of an offset: where it leads
@@ -7378,20 +7363,6 @@ def structure_fields(reading: Reading, data: "Sequence[Field]" = ()) -> "Iterato
                 field.target = target_of(field, starts.get(field.tensor, ()))
             at = end
             yield field
-
-
-def region_fields(region: Any) -> Fields:
-    """Yield the fields of a region by offset; of one that is broken, what was read before."""
-    tables = []
-    try:
-        if isinstance(region, Flat):  # whose tables lie anywhere
-            for row in region.fields():
-                tables.append(row)
-        else:
-            yield from region.fields()
-    except FormatError:
-        pass
-    yield from sorted(tables, key=lambda row: (row[0], row[1] > row[0]))
 
 
 def depth_of(region: Any, path: Path) -> int:
@@ -7730,9 +7701,7 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
                 status, text = file.fmt.check_digest(part, digest, deep)
                 statuses.append(status)
                 if status == "FAIL":
-                    error = item.error(label + text)
-                    error.check = "checksums"
-                    report.fail(error)
+                    report.fail(item.error(label + text, check="checksums"))
                 elif status == "-":
                     left.setdefault(("checksums", label + text), []).append(item)
             if item.unreadable:
@@ -7821,10 +7790,8 @@ class Summary(Result):
             lines.append(f"missing: {join_names(self.missing)}")
         lines += [f"metadata as text: {short_repr(key)}" for key in self.as_text]
         for key, old, new in self.changed:
-            change = "removed" if new is None else f"added: {short_repr(new)}"
-            if None not in (old, new):
-                change = f"{short_repr(old)} -> {short_repr(new)}"
-            lines.append(f"metadata {short_repr(key)}: {change}")
+            texts = ["absent" if value is None else short_repr(value) for value in (old, new)]
+            lines.append(f"metadata {short_repr(key)}: {' -> '.join(texts)}")
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {plural(self.nbytes, 'byte')}"])
 
@@ -7837,41 +7804,11 @@ class Summary(Result):
         for (old, new, exact), names in alike.items():
             infinite, nan = map(sum, zip(*[lost.get(name, (0, 0)) for name in names]))
             how = "exact" if exact else "rounded"
-            if infinite:
-                how += f"; {plural(infinite, 'value')} became infinite"
-            if nan:
-                how += f", {nan} NaN" if infinite else f"; {plural(nan, 'value')} became NaN"
+            how += f"; {plural(infinite, 'value')} became infinite" if infinite else ""
+            how += f"; {plural(nan, 'value')} became NaN" if nan else ""
             who = safe_repr(names[0]) if len(names) == 1 else plural(len(names), "tensor")
             lines.append(f"cast: {who} {old} -> {new} ({how})")
         return lines
-
-
-class Reasons:
-    """Collects why a conversion is refused; equal reasons become one."""
-
-    def __init__(self, title: str) -> None:
-        self.title, self.rows = title, Map()  # (noun, why, option, its value) -> names
-
-    def add(self, noun: str, name: Any, why: str, option: str = "", value: Any = True) -> None:
-        self.rows.setdefault((noun, why, option, value), []).append(name)
-
-    def error(self) -> ValueError:
-        """Return what was collected, as an error that has it as `.reasons`."""
-        error: Any = ValueError(self.text(lambda option, value: f"{option}={value!r}"))
-        error.reasons = self
-        return error
-
-    def text(self, remedy: Any) -> str:
-        """Return a line for each reason; of an option and its value `remedy` makes a text."""
-        lines = []
-        for (noun, why, option, value), names in self.rows.items():
-            who = f"{noun} " + ", ".join([short_repr(name, 200) for name in names[:10]])
-            who += f", {len(names) - 10} more" if len(names) > 10 else ""
-            if noun == "tensor" and len(names) > 1:
-                who = plural(len(names), noun)
-            way = f": {remedy(option, value)}" if option else ""
-            lines.append(f"{truncate(who, MAX_LINE // 2)}: {truncate(why, MAX_LINE // 4)}{way}")
-        return f"{self.title} cannot hold\n  {join_lines(lines)}"
 
 
 def convert(source: "Union[Source, File]", target: Target, *,
@@ -7901,7 +7838,6 @@ def convert(source: "Union[Source, File]", target: Target, *,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
     fmt = choose_generation(target_format(format, target, None), source, [], None, options)
-    check_options(fmt, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
     # 1 the tensors that are taken, and their names
@@ -7916,8 +7852,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     found = work.change_metadata(meta or {})
     fitting = work.fit_metadata(found, options, metadata == "text")
     work.leave_attrs(chosen)
-    if work.reasons.rows:
-        raise work.reasons.error()
+    work.raise_reasons()
     # 3 the file
     blocks = fmt.write(items, fitting, work.attrs, options)
     check_stored(chosen)
@@ -7933,7 +7868,8 @@ class Conversion:
     def __init__(self, file: File, fmt: "Format", names: "Dict[str, str]", cast: Any,
                  dense: bool, drop: bool) -> None:
         self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
-        self.summary, self.reasons = Summary(), Reasons(fmt.TITLE)
+        self.summary = Summary()
+        self.reasons: "Dict[Any, List[Any]]" = {}  # (noun, why, remedy) -> names
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
         self.attrs = native_file_attrs(file, fmt)
         self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
@@ -7943,54 +7879,68 @@ class Conversion:
         elif cast is not None:
             self.cast = as_dtype(cast)
 
-    def lose(self, noun: str, name: Any, why: str, note: str = "") -> None:
-        """Note content that has no place: as dropped, if that was asked for, with a note."""
+    def refuse(self, noun: str, name: Any, why: str, remedy: str = "") -> None:
+        """Note why the target cannot hold something, and the option of convert() that helps."""
+        self.reasons.setdefault((noun, why, remedy), []).append(name)
+
+    def raise_reasons(self) -> None:
+        """Raise ValueError with a line for each reason to refuse, if there are some."""
+        lines = []
+        for (noun, why, remedy), names in self.reasons.items():
+            who = f"{noun} " + ", ".join([short_repr(name, 200) for name in names[:10]])
+            who += f", {len(names) - 10} more" if len(names) > 10 else ""
+            if noun == "tensor" and len(names) > 1:
+                who = plural(len(names), noun)
+            text = f"{truncate(who, MAX_LINE // 2)}: {truncate(why, MAX_LINE // 4)}"
+            lines.append(f"{text}: {remedy}" if remedy else text)
+        if lines:
+            raise ValueError(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
+
+    def lose(self, noun: str, name: Any, why: str) -> None:
+        """Note content that has no place: as dropped, if that was asked for."""
         if self.drop:
-            self.summary.dropped.append(f"{noun} {short_repr(name, 200)}{note}")
+            self.summary.dropped.append(f"{noun} {short_repr(name, 200)} ({why})")
         else:
-            self.reasons.add(noun, name, why, "drop")
+            self.refuse(noun, name, why, "drop=True")
 
     def fit_tensor(self, name: str, item: Any) -> Any:
         """Return a tensor as the target can hold it, dense or with another dtype; note both."""
-        fmt, reasons, old, new = self.fmt, self.reasons, item.dtype, self.new_dtype(item)
+        old, new, fmt = item.dtype, self.cast, self.fmt
+        if isinstance(new, dict):
+            new = new.get(old, old)
+        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):  # it takes it as it is
+            new = old
         is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
         if is_sparse:
             item = cast_tensor(item, old)  # made dense when it is written, one at a time
             self.summary.cast.append((name, "sparse", "dense", True))
             if not self.dense:
-                reasons.add("tensor", name, "sparse", "dense")
+                self.refuse("tensor", name, "sparse", "dense=True")
         if new != old:
             try:
                 item = self.cast_one(name, item, new)
             except FormatError:
                 raise
             except ValueError as error:
-                reasons.add("tensor", name, f"cast to {new}: {error}")
+                self.refuse("tensor", name, f"cast to {new}: {error}")
                 return item
         elif not is_sparse:
             self.summary.copied.append(name)
         for why in fmt.tensor_problems(item):
-            option, value = self.remedy(item)
-            if option == "cast":  # what `why` says of it after its `;` is of save()
+            remedy = self.remedy(item)
+            if remedy[:5] == "cast=":  # what `why` says of it after its `;` is of save()
                 why = why.partition("; ")[0]
-            reasons.add("tensor", name, why, option, value)
+            self.refuse("tensor", name, why, remedy)
         return item
 
-    def new_dtype(self, item: Tensor) -> Any:
-        """Return the dtype that a tensor gets, or None where that is not known here."""
-        old, fmt = item.dtype, self.fmt
-        if not isinstance(self.cast, str):
-            return self.cast.get(old, old)
-        return old if not old or old in fmt.DTYPES or fmt.can_copy_opaque(item) else self.cast
-
-    def remedy(self, item: Tensor) -> "Tuple[str, str]":
-        """Return the option that lets the target hold a tensor, and its value."""
+    def remedy(self, item: Tensor) -> str:
+        """Return the option that lets the target hold a tensor, or ""."""
         if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
-            return "cast", "float32"
+            return "cast='float32'"
         if item.unreadable or item.dtype is None:
-            return "exclude", "NAME"
+            return "exclude='NAME'"
         new = "" if item.dtype in self.fmt.DTYPES else dtype_for(self.fmt, item.dtype)
-        return "cast" if new else "", new
+        return f"cast='{new}'" if new else ""
 
     def cast_one(self, name: str, item: Any, new: str) -> Any:
         """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
@@ -8030,9 +7980,9 @@ class Conversion:
             elif is_idle(self.file, key) and not others:
                 summary.left_behind.append(f"metadata {key}")
             elif fits and not self.drop:
-                self.reasons.add("metadata", key, why, "metadata", "text")
+                self.refuse("metadata", key, why, "metadata='text'")
             else:
-                self.lose("metadata", key, why, f" ({why})")
+                self.lose("metadata", key, why)
         return fitting
 
     def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
@@ -8064,32 +8014,29 @@ class Conversion:
             native: Any = fmt.native_attrs(item)
             left.update([key for key in item.attrs if key not in native])
             for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
-                text = f"attribute {short_repr(key)}"
-                self.lose("tensor", name, text + " has no place there", f": {text}")
+                self.lose("tensor", name, f"attribute {short_repr(key)} has no place there")
             why = fmt.name_problem(self.names[name])
             if why is not None:
-                self.reasons.add("tensor", name, why, "rename", "OLD=NEW")
+                self.refuse("tensor", name, why, "rename='OLD=NEW'")
         self.summary.left_behind = sorted(left)
 
 
-def match_names(names: Any, option: str, patterns: Any) -> "Set[str]":
-    """Return the names that a list is for: an exact name wins, else each is a shell pattern."""
-    matched: "Set[str]" = set()
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        from fnmatch import fnmatchcase  # boards lack it
-        found = [pattern] if pattern in names else [
-            name for name in names if fnmatchcase(name, pattern)]
-        if not found:
-            raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
-        matched.update(found)
-    return matched
-
-
 def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
-    """Return the names of a File that are in one list, if there is one, and not in the other."""
-    wanted = file if only is None else match_names(file, "only", only)
-    unwanted = match_names(file, "exclude", exclude or ())
-    return [name for name in file if name in wanted and name not in unwanted]
+    """Return the names of a File that are in one list, if there is one, and not in the other.
+
+    A word of a list is a name, or else a shell pattern.
+    """
+    from fnmatch import fnmatchcase
+    matched: "Dict[str, Set[str]]" = {"only": set(file if only is None else ()), "exclude": set()}
+    for option, patterns in ("only", only), ("exclude", exclude):
+        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+            found = [pattern] if pattern in file else [
+                name for name in file if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
+            matched[option].update(found)
+    chosen = matched["only"] - matched["exclude"]
+    return [name for name in file if name in chosen]
 
 
 def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
@@ -8097,8 +8044,8 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
 
     An exact name wins, then the first pattern. ValueError where two get the same name.
     """
-    known, owners, renamed = set(names), Map(), {}
-    rules = Map([(name, rename(name)) for name in names]) if callable(rename) else rename or {}
+    known, owners, renamed = set(names), {}, {}
+    rules = {name: rename(name) for name in names} if callable(rename) else rename or {}
     for old, new in sorted(rules.items(), key=lambda pair: pair[0] not in known):
         if not isinstance(new, str):
             raise TypeError(f"rename: a name is a str, not {short_repr(new)}")
@@ -8118,7 +8065,7 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
         if other != name:
             raise ValueError(f"rename: {safe_repr(other)} and {safe_repr(name)} would both be "
                              f"{safe_repr(new)}")
-    return Map([(name, renamed[name]) for name in names])
+    return {name: renamed[name] for name in names}
 
 
 def is_idle(file: File, key: Any) -> bool:
@@ -8778,17 +8725,15 @@ def describe(error: BaseException, path: str = "") -> str:
         path = str(error.filename or path)
         hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
         return (safe_str(path) + ": " if path else "") + (error.strerror or str(error)) + hint
-    reasons: "Optional[Reasons]" = getattr(error, "reasons", None)
-    if reasons is not None:
-        return reasons.text(lambda option, value: f"--{option}" + (
-            "" if value is True else f" {value}"))
     return shell_words(error.__str__("utf-8") if isinstance(error, FormatError) else str(error))
 
 
 def shell_words(text: str) -> str:
+    import re
     for python, shell in SHELL_WORDS:
         text = text.replace(python, shell)
-    return text
+    text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)  # what convert() says
+    return re.sub("(?m): ([a-z]+)='(.+)'$", r": --\1 \2", text)
 
 
 def open_input(path: str) -> Any:

@@ -1557,7 +1557,7 @@ class FileTest(FolderCase):
         tensorfmt.save(self.path, {"w": [1.0]})
         del items, file
         for data in part, whole:
-            self.refuses([self.path + " has changed since it was pickled"],
+            self.refuses([self.path + " has changed since it was opened"],
                          lambda: pickle.loads(data)[:].tolist())  # noqa: B023
         memory = tensor(bytes(400000), "float32", (100, 1000))[5]
         self.assertTrue(3900 < len(pickle.dumps(memory)) < 5000)  # its own elements only
@@ -3110,7 +3110,7 @@ class SavePathTest(FolderCase):
         new = dumps(items, format="ztensor")
 
         def step(frame, event, arg):  # a call of a function in C; a line or (3.11) a bytecode
-            if frame.f_code.co_name in ("write_beside", "write_all", "close_synced"):
+            if frame.f_code.co_name in ("write_beside", "write_all"):
                 if hook is sys.settrace and (3, 11) <= PYTHON < (3, 14):  # others: not each is safe
                     frame.f_trace_opcodes = True
                 left[0] -= event in ("c_call", "line", "opcode")
@@ -3663,7 +3663,7 @@ class ShardTest(FolderCase):
         one, two, index = self.ONE, self.TWO, "m" + INDEX
         cut, wrong = int16s("ab")[:-1], int16s("ab").replace(b'"b":{"dtype":"I16","shape":[2',
                                                              b'"b":{"dtype":"I16","shape":[3')
-        has_it = f"weight_map places it in {two!r}, but {one!r} has it; partial=True takes"
+        has_it = f"it is in {one!r}, but weight_map places it in {two!r}; partial=True takes"
         for changes, files, asked, error_class, where, name, words, missing in (
                 ({"a": "gone"}, {}, "a", Unsupported, "gone", None, "the shard is missing", []),
                 ({}, {one: None}, "b", Unsupported, one, None, "the shard is missing", ["a", "b"]),
@@ -3748,7 +3748,7 @@ class ShardTest(FolderCase):
             self.assertEqual((list(file), file.attrs["missing"], file.nbytes),
                              (list("cad"), ["b"], 12))
             text = str(error_of(KeyError, lambda: file["b"]))
-            self.assertEqual(("none of the shards" in text, "cut" in text), (True, False))
+            self.assertIn("'b' is missing or cut short", text)
 
     def test_some_tensors_while_a_shard_is_missing(self):
         path = self.write_model(files={self.ONE: None})
@@ -3757,7 +3757,7 @@ class ShardTest(FolderCase):
             self.assertEqual((summary.copied, file.metadata), (["c", "d"], {"format": "pt"}))
         for words in ["ls", path, "--only", "d"], ["get", path, "[cd]", "--stats"]:
             self.assertEqual(run(*words)[0], 0, words)
-        self.assertIn("'a' is whole in none of the shards", run("get", path, "a", "--partial")[2])
+        self.assertIn("'a' is missing or cut short", run("get", path, "a", "--partial")[2])
         self.assertIn("; --partial takes", run("ls", path)[2])
         for call in lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata:
             error = error_of(Unsupported, self.ask, path, call)
@@ -3832,7 +3832,7 @@ class ShardTest(FolderCase):
         with Changed(tensorfmt, "OPEN_SHARDS", 0), load(self.write_model()) as file:
             item = file["a"]
             write_file(item.source.path, int16s("ab") + b"x")
-            self.assertIn("has changed", error_of(FormatError, item.tolist).what)
+            self.assertIn("has changed", str(error_of(ValueError, item.tolist)))
 
     def test_shards_of_ztensor_2(self):
         data = zt2_objects({"far": one2("f32", 1, 8, 2, shard="s.1")}, (bytes(8),), shards={
@@ -3990,8 +3990,8 @@ class ConvertTest(TestCase):
         self.assertEqual((list(file.metadata.items()), summary.dropped), (
             [("b", "x"), ("c", "3"), ("d", "4")], []))
         self.assertEqual(summary.changed, [("b", "2", "x"), ("a", "1", None), ("d", None, "4")])
-        self.assertIn("metadata 'b': '2' -> 'x'\nmetadata 'a': removed\nmetadata 'd': added: '4'",
-                      str(summary))
+        self.assertIn("metadata 'b': '2' -> 'x'\nmetadata 'a': '1' -> absent\n"
+                      "metadata 'd': absent -> '4'", str(summary))
         self.refuses(["there is no metadata 'e'"], converted, data, "burnpack", meta={"e": None})
         self.refuses(["metadata 'e'", "drop=True"], converted, dumps({}, format="burnpack"),
                      "ztensor", meta={"e": "x"})
@@ -4112,9 +4112,10 @@ class ConvertTest(TestCase):
                             converted, data, "burnpack")
         self.assertNotIn("checksum", text)
         file, summary = converted(data, "burnpack", drop=True)
-        self.assertEqual((summary.dropped, summary.left_behind), (
-            ["tensor 'w': attribute 'step'", "tensor 'w': attribute 'unit'"],
-            ["checksum", "data_endianness", "encoding", "layout", "version"]))
+        self.assertEqual(summary.dropped, ["tensor 'w' (attribute 'step' has no place there)",
+                                           "tensor 'w' (attribute 'unit' has no place there)"])
+        self.assertEqual(summary.left_behind, ["checksum", "data_endianness", "encoding", "layout",
+                                               "version"])
         for options in {}, {"version": 2}:  # both keep what the user put there
             file, summary = converted(data, "ztensor", **options)
             self.assertEqual((dict(file["w"].custom), summary.dropped),
@@ -4665,7 +4666,7 @@ class BadFileTest(TestCase):
             self.assertIn("cut short", error.what)
         else:
             self.assertEqual(file.attrs["missing"], left)
-            self.assertIn("not lie whole", str(error_of(KeyError, lambda: file[left[0]])))
+            self.assertIn("is missing or cut short", str(error_of(KeyError, lambda: file[left[0]])))
             self.assertEqual(error.what, f"cut short: {len(cut)} bytes, the index wants {last}; "
                              f"{len(found)} of {len(whole)} tensors are whole" + (
                                  "; load(partial=True) takes the whole ones" if found else ""))

@@ -197,8 +197,6 @@ class CommandTest(Commands):
                     half=tensor([1.0], "float16"))
         data = dumps(rows, format="ztensor", version="0.1")
         error = error_of(ValueError, tensorfmt.convert, data, io.BytesIO(), format="primitiv")
-        self.assertEqual([(len(names), key[2:]) for key, names in error.reasons.rows.items()], [
-            (96, ("cast", "float32")), (1, ("cast", "float32")), (96, ("drop", True))])
         for words, known in ("cast='float32'", True), ("drop=True", True), ("--", False):
             self.assertEqual(words in str(error), known)
         self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
