@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Make copies with `vendor`, compile and measure them: copies.py [--readme] FOLDER [MICROPYTHON]
+"""Make copies with `vendor`, compile and measure them: copies.py FOLDER [MICROPYTHON]
 
 FOLDER gets the copies as .py; FOLDER/mpy those for boards as .mpy, board.py, and what it compares.
 MICROPYTHON starts a MicroPython with a bounded heap (-X heapsize=N): then the least heap is found
-in which a copy imports and reads the first number of a file. Prints the table of README, --readme
-writes it there; without MICROPYTHON the column of the heap stays as it was. Exit code 1 where a
-copy is larger than it may be.
+in which a copy imports and reads the first number of a file. Prints the table of README. Exit code
+1 where a copy is larger than it may be.
 """
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -82,41 +80,25 @@ def least_heap(launcher, folder, label, name):
     return high
 
 
-def write_readme(table, keep_heap, example):
-    """Replace the table of copies in README by this one, and what its example of vendor prints."""
-    path = os.path.join(os.path.dirname(HERE), "README.md")
-    with open(path, encoding="utf-8") as stream:
-        text = stream.read()
-    old = re.search(r"\| copy \|.*?(?=\n\n)", text, re.S).group().split("\n")
-    if keep_heap:
-        heaps = dict([(row.split(" | ")[0], row.split(" | ")[-1]) for row in old])
-        table = table[:2] + [" | ".join(row.split(" | ")[:-1] + [
-            heaps.get(row.split(" | ")[0], "|")]) for row in table[2:]]
-    with open(path, "w", encoding="utf-8") as stream:
-        text = text.replace("\n".join(old), "\n".join(table))
-        stream.write(re.sub(r"(?m)^wrote burnpack.py, .*", "wrote burnpack.py, " + example, text))
+def measure(folder, parts, name, launcher):
+    """Return (lines, KB, KB compiled, KB of heap or None) of a copy, after saying so."""
+    label, lines, nbytes, compiled = make(folder, parts, name)
+    heap = None
+    if parts == "load" and name in BOARDS:
+        write_cases(folder, label, name)
+        heap = least_heap(launcher, folder, label, name) if launcher else None
+    print("%-44s %5d lines %7d bytes %6d compiled %s" % (
+        label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
+    return lines, nbytes / 1024, compiled / 1024, heap
 
 
 def main(folder, *launcher):
-    failed, readme = False, folder == "--readme"
-    if readme:
-        folder, launcher = launcher[0], launcher[1:]
+    failed = False
     os.makedirs(os.path.join(folder, "mpy"), exist_ok=True)
     shutil.copy(os.path.join(HERE, "board.py"), os.path.join(folder, "mpy"))
     table = ["| copy | lines | KB | KB as .mpy (-O3) | KB of heap |", "|---|---|---|---|---|"]
     for title, parts, names, limits in ROWS:
-        sizes = []
-        for name in names:
-            label, lines, nbytes, compiled = make(folder, parts, name)
-            heap = None
-            if parts == "load" and name in BOARDS:
-                write_cases(folder, label, name)
-                heap = least_heap(list(launcher), folder, label, name) if launcher else None
-            sizes.append((lines, nbytes / 1024, compiled / 1024, heap))
-            print("%-44s %5d lines %7d bytes %6d compiled %s" % (
-                label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
-            if name == "burnpack" and parts == "load":
-                example = "%d bytes, %d lines" % (nbytes, lines)
+        sizes = [measure(folder, parts, name, list(launcher)) for name in names]
         cells = []
         for column, limit in zip(range(4), (limits[0], None) + limits[1:]):
             found = [row[column] for row in sizes if row[column] is not None]
@@ -129,8 +111,6 @@ def main(folder, *launcher):
                 print("FAIL %s: %.1f, %d allowed" % (title, max(found), limit))
         table.append("| %s | %s |" % (title, " | ".join(cells)))
     print("\n".join(table))
-    if readme:
-        write_readme(table, not launcher, example)
     return failed
 
 

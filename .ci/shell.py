@@ -2,7 +2,7 @@
 """Tests of what people see: `python3 test_tensorfmt.py` runs them, too.
 
     [1] commands           in this process, and through a real one
-    [2] terminals          their letters and colours
+    [2] terminals          their colours
     [3] pages              of explain --html
 """
 import io
@@ -17,7 +17,7 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for,
-    FolderCase, FORMATS, full, go_to, golden, HERE, INF, little, load, Map, NAN, NET,
+    full, go_to, golden, HERE, INF, little, load, NAN, NET,
     PYTHON3, read_file, run, tensor, TestCase, text_of, write_file, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
@@ -314,8 +314,9 @@ class CommandTest(Commands):
                     self.assertEqual(tensorfmt.main(line.split()), 0)
                 self.assertEqual(" of 0 MB, " in err.getvalue(), kind is Terminal, line)
                 self.assertEqual(err.getvalue()[-1:], "\r" if kind is Terminal else "", line)
-        with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
-            self.assertEqual(tensorfmt.main(["get", "p.zt", "w", "--raw"]), 2)
+        for line in "get p.zt w --raw", "convert p.zt - --format zt":
+            with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
+                self.assertEqual(tensorfmt.main(line.split()), 2)
         err, clock = Terminal(), iter((0, 0.5, 2.5, 3.0, 3.5))
         with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
             parts = tensorfmt.progress((16 << 20, 16 << 20, 1 << 20), 160 << 20, int)
@@ -326,19 +327,14 @@ class CommandTest(Commands):
 # -- [2] terminals ------------------------------------------------------------------------------
 
 
-def in_terminal(columns, *args, **env):
-    """Return what our command writes to a terminal of so many columns."""
-    return in_terminals(columns, [args], **env)[0]
-
-
-def in_terminals(columns, lines, **env):
-    """Return what each of some commands, run by one process, writes to such a terminal."""
+def in_terminal(lines, **env):
+    """Return what each of some commands, run by one process, writes to a terminal."""
     import fcntl
     import pty
     import termios
     from subprocess import Popen
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))  # rows, columns
     usual = dict([(key, text) for key, text in environment().items()
                   if key not in ("COLUMNS", "NO_COLOR")], **env)
     process = Popen(program(lines), stdin=slave, stdout=slave, stderr=slave, env=usual)
@@ -361,38 +357,20 @@ def in_terminals(columns, lines, **env):
 @full
 @little
 @unittest.skipUnless(sys.platform == "linux", "a terminal")
-class TerminalTest(FolderCase):
-    def setUp(self):
-        super().setUp()
-        go_to(self, self.folder)
-        self.net = Map([(name, tensor(rows, "float32")) for name, rows in NET.items()])
-        for kind in FORMATS:
-            tensorfmt.save("net." + kind, self.net, format=kind)
-
-    def test_demo_fits_two_screens(self):
-        lines = in_terminal(80, "demo").split("\n")
-        self.assertLessEqual(len(lines), 8 + 8 * len(FORMATS))
-        self.assertLessEqual(max([len(line) for line in lines]), 100)
-
-    def test_no_bytes_for_a_terminal(self):
-        tensorfmt.save("net.zt", {"a": [1.0]})
-        tensorfmt.save("net.mag", {"a": F32})
-        for out in in_terminals(80, [("get", "net.zt", "a", "--raw"), (
-                "convert", "net.mag", "-", "--format", "ztensor")]):
-            self.assertIn("error: bytes are not for a terminal", out)
-
+class TerminalTest(Commands):
     def test_colours_only_where_they_are_wanted(self):
-        plain = run("explain", "net.burnpack")[1]
+        tensorfmt.save("net.bpk", NET)
+        plain = self.prints("explain", "net.bpk")
         for env, rows in (({}, (((), True), (("--color", "never"), False))),
                           ({"NO_COLOR": "1"}, (((), False), (("--color", "always"), True)))):
-            lines = [("explain", "net.burnpack") + more for more, _ in rows]
-            for (more, wanted), text in zip(rows, in_terminals(100, lines, **env)):
+            lines = [("explain", "net.bpk") + more for more, _ in rows]
+            for (more, wanted), text in zip(rows, in_terminal(lines, **env)):
                 self.assertEqual("\033[32m" in text, wanted, (more, env))
                 if wanted:
                     self.assertIn(re.sub("\033\\[[0-9;]*m", "", text).split("\nexit code")[0],
                                   plain)
         self.assertNotIn("\033", plain)
-        write_file("cut", read_file("net.burnpack")[:-1])
+        write_file("cut", read_file("net.bpk")[:-1])
         self.assertIn("\033[1;31m", run("explain", "--color", "always", "cut")[1])
 
 

@@ -74,7 +74,7 @@ def write_files():
 
 
 def write_more_files():
-    """Write files for what is told apart by get, ls --tree, diff and convert."""
+    """Write files for what get, ls --tree, diff and convert tell apart."""
     block = tensor([float(i) for i in range(60)], "float32", (3, 4, 5))
     layers = [("model.layers.%d.%s" % (i, part), tensor([0.0] * size, dtype)) for i in range(12)
               for part, size, dtype in (("mlp.up", 6, "float32"), ("mlp.down", 4, "float16"),
@@ -83,9 +83,10 @@ def write_more_files():
     one, two = [dict([("w%d" % i, [pair[side], 4.0]) for i, pair in enumerate(pairs)])
                 for side in (0, 1)]
     one.update(f=tensor([1.0, 100.0, NAN, 5.0, 0.0], "float32"), i=tensor([5, 1 << 60]),
-               g=tensor([1.0, 2.0], "float32"), j=[(1 << 53) + 1], e=tensor([1.0], "float8_e5m2"))
+               g=tensor([1.0, 2.0], "float32"), j=[(1 << 53) + 1], e=tensor([1.0], "float8_e5m2"),
+               z=[0.0])
     two.update(f=tensor([1.5, 100.5, NAN, 5.0, -0.0], "float32"), i=tensor([5, 2**60 + 1]),
-               g=[1.5, 2.0], j=[2.0**53], e=tensor([0.0], "float8_e5m2"))
+               g=[1.5, 2.0], j=[2.0**53], e=tensor([0.0], "float8_e5m2"), z=[-0.0])
     many = dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(7)],
                 half=tensor([1.0], "float16"))
     for path, rows, options in (
@@ -116,6 +117,10 @@ def write_more_files():
         write_file("gone%02d" % i, data)
     for name in ("-h", "--json"):
         write_file(name, read_file("seed_basic.mag"))
+
+
+def write_odd_files():
+    """Write files with what is not known here, and files that do not agree."""
     for i, name in enumerate(("Q8S", "E4M3")):
         write_file("q%d.bpk" % i, one_burnpack(dtype=scheme(name), shape=[4]))
     for i in range(2):
@@ -249,6 +254,7 @@ class TextsTest(TestCase):
         go_to(self, folder_for(self))
         write_files()
         write_more_files()
+        write_odd_files()
         lines = re.findall(r"(?m)^\$ (.+)", seen(name))
         self.assertGreater(len(lines), 10)
         texts = [printed(line) for line in lines]
