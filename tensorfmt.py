@@ -6846,7 +6846,7 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
     """
     given = data
     if hasattr(data, "detach"):  # torch: from any device
-        data = data.detach().cpu().resolve_neg()
+        data = data.detach().cpu().resolve_conj().resolve_neg()
     elif name in ITEMSIZE and hasattr(data, "zero_copy") and data.check_readable():
         return new_tensor(name, tuple(data.shape), data.tobytes()), name  # another copy's Tensor
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
