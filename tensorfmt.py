@@ -6811,7 +6811,7 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
     """
     given = data
     if hasattr(data, "detach"):  # torch: from any device
-        data = data.detach().cpu().resolve_neg()
+        data = data.detach().cpu().resolve_conj().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
     no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
     if no_code and hasattr(data, "view"):  # it is no buffer
