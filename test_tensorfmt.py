@@ -5649,6 +5649,7 @@ class ReadmeTest(FolderCase):
                 (data.replace(b"\1", b"\2", 1), made.Unsupported, "version", 6)):
             error = error_of(error_class, made.load, bad)
             self.assertEqual((error.field, error.offset), (field, offset))
+        self.assertEqual(made.load(data[:-1], partial=True).attrs["missing"], ["array"])
         short = made.tensor([1.0], "bfloat16")
         for tensors, words in (({"w": item}, "a name has no place"), ({}, "cannot hold 0 tensors"),
                                ({"array": short}, "bfloat16 (.npy holds ")):
