@@ -2598,7 +2598,7 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
               item.unreadable and (item.byteorder, item.encoding)) for item in (a, b)]
     same = facts[0] == facts[1]
     try:
-        unknown, _ = bool(a.unreadable), (a.components, b.components)
+        unknown, _ = bool(a.unreadable), same and (a.components, b.components)
     except Unsupported:  # sparse, of a layout that is not known here
         unknown, same = True, same and a.attrs == b.attrs
     if unknown:  # what is stored counts, and a file where other bytes of them may lie
@@ -3350,13 +3350,12 @@ class Reading:
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
             return
-        what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
-        error_class = FormatError
         for start, name in fmt.REFUSED.items():
             if self.source.read(0, len(start)) == start:
                 what = f"{name} is another format; only {fmt.TITLE} is read"
-                error_class = Unsupported
-        raise self.error(what, "magic", offset=0, check="magic", error_class=error_class)
+                raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
+        what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
+        raise self.error(what, "magic", offset=0, check="magic")
 
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
@@ -3420,7 +3419,8 @@ class Reading:
             for where, what in schema.iter_errors(value, *path):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, *path: Any, high: int, why: str, low: int = 0,
+    def check_range(self, value: int, *path: Any, high: int, low: int = 0,
+                    why: str = "the file ends (cut short?)",
                     error_class: Any = FormatError) -> None:
         """Raise unless the number at a path is from `low` to `high`."""
         if not low <= value <= high:
@@ -3446,7 +3446,8 @@ class Reading:
     def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
         """Add a tensor, if its name is new, its size that of its shape, and its place inside.
 
-        One that ends after the end of the file is noted: it may be cut short (check_whole).
+        That is from `low` to `high`. Where `high` is the end of the file, what ends after it is
+        noted as missing: the file may be cut short (check_whole).
         """
         if self.regions is not None and path:
             self.paths[path] = item.name
@@ -4265,9 +4266,8 @@ class Mag300(Format):
         end = reading.end
         reading.check_range(aux, "aux", high=1, why="whether data are big-endian",
                             error_class=Unsupported)
-        reading.check_range(meta, "meta_offset", low=44, high=end,
-                            why="after the header, in the file")
-        reading.check_range(span, "meta_span", high=end - meta, why="the file ends (cut short?)")
+        reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
+        reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
             what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
             raise reading.error(what, "blob_offset")
@@ -4290,8 +4290,7 @@ class Mag300(Format):
         reading.check_whole(*["blob_offset"] * (start > end))
         if not reading.partial:
             reading.check_range(start, "blob_offset", high=end, why="in the file")
-            reading.check_range(size, "blob_span", high=end - start,
-                                why="the file ends (cut short?)")
+            reading.check_range(size, "blob_span", high=end - start)
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -5709,8 +5708,7 @@ class Burnpack(Format):
         if version != 1:
             what = f"version {version} is not supported (only 1)"
             raise reading.error(what, "version", error_class=Unsupported)
-        reading.check_range(nbytes, "metadata_size", high=reading.end - at,
-                            why="the file ends (cut short?)")
+        reading.check_range(nbytes, "metadata_size", high=reading.end - at)
         reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
                             why="MAX_METADATA_BYTES", error_class=Unsupported)
         # 2 the index is one CBOR map
@@ -6082,8 +6080,7 @@ class Safetensors(Format):
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says how long the index is
         (nbytes,), at = reading.record(0, self.HEADER)
-        reading.check_range(nbytes, "header_size", high=reading.end - at,
-                            why="the file ends (cut short?)")
+        reading.check_range(nbytes, "header_size", high=reading.end - at)
         reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
                             why="MAX_HEADER_BYTES", error_class=Unsupported)
         reading.root = "header"
