@@ -180,13 +180,13 @@ if BOARD:  # which has little memory
 
 
 class FormatError(ValueError):
-    """The bytes break a rule of the format: at `offset` of the file, in `field`, a path.
+    """The bytes break a rule of the format: at `offset` of the file `path`, in `field`.
 
     >>> print(verify(b"MAG!").errors[0])
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    steps: Any = None  # the field's path as a tuple, None: not known yet
+    steps: Any = None  # the keys that lead to `field`, a tuple; None: not known yet
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
                  tensor: Any = None, path: Any = None, check: str = "index") -> None:
@@ -1643,11 +1643,11 @@ class TableLayout:
         self.cost = 4 + 4 * len(rows)  # of a table, in bytes: what reading it takes, absent or not
         self.defaults = dict([(row[0], row[2]) for row in rows])
         absent = [row for step, row in zip(slots, rows) if not step]
-        self.missing = [row[0] for row in absent if row[2] is MISSING]
-        self.empty = [row[0] for row in absent if row[2] == []]
+        self.missing = [row[0] for row in absent if row[2] is MISSING]  # that must be there
+        self.empty = [row[0] for row in absent if row[2] == []]  # a new list for each table
         self.offsets: "List[Any]" = []  # (name, where, its kind)
         self.runs: "List[Any]" = []  # [names, struct code] of fields, one after the other
-        end = 1 << 16
+        end = 1 << 16  # of the field before; over all places, as the first one begins a run
         fields = [(step, row[0], row[1]) for step, row in zip(slots, rows)
                   if step and row[1] is not None]
         for step, name, kind in sorted(fields, key=lambda field: field[0]):
@@ -2596,16 +2596,21 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors are the same, but for their names and attrs."""
     facts = [(item.dtype or [stored_dtype(item)], item.shape, item.nbytes, item.scheme, item.custom,
               item.unreadable and (item.byteorder, item.encoding)) for item in (a, b)]
-    other_bytes = a.source is not b.source and places_other_bytes(a)  # are not known here
-    if facts[0] != facts[1] or a.unreadable and other_bytes:
-        return False
+    same = facts[0] == facts[1]
     try:
-        _ = a.components, b.components
+        unknown, _ = bool(a.unreadable), same and (a.components, b.components)
     except Unsupported:  # sparse, of a layout that is not known here
-        return a.attrs == b.attrs and a.raw == b.raw and not other_bytes
-    parts = [iter_parts((item if item.encoding == "raw" and item._strides is None
-                         else item.contiguous()).iter_bytes(), PART) for item in (a, b)]
-    return all(bytes(x) == bytes(y) for x, y in zip(*parts))
+        unknown, same = True, same and a.attrs == b.attrs
+    if unknown:  # what is stored counts, and a file where other bytes of them may lie
+        return (same and a.encoding != "shard" and a.raw == b.raw
+                and (a.source is b.source or not places_other_bytes(a)))
+    return same and has_same_bytes(a, b)
+
+
+def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
+                                                    iter_parts(b.iter_bytes(), PART)))
 
 
 def describe_tensor(item: "Tensor") -> str:
@@ -3338,19 +3343,19 @@ class Reading:
         if self.regions is not None:
             self.regions.append(region_class(*args))
 
-    # What a format asks for
+    # What a format asks for. A path that comes last is spread: *path. Before others it is a tuple.
 
     def check_magic(self, fmt: "Format", magic: bytes) -> None:
         """Raise unless the file begins with the bytes of its format, as far as it goes."""
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
             return
-        what, error_class = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}", FormatError
         for start, name in fmt.REFUSED.items():
             if self.source.read(0, len(start)) == start:
                 what = f"{name} is another format; only {fmt.TITLE} is read"
-                error_class = Unsupported
-        raise self.error(what, "magic", offset=0, check="magic", error_class=error_class)
+                raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
+        what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
+        raise self.error(what, "magic", offset=0, check="magic")
 
     def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
         """Return (values, end) of the fields of a Layout."""
@@ -3414,7 +3419,8 @@ class Reading:
             for where, what in schema.iter_errors(value, *path):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, low: int, high: int, why: str, *path: Any,
+    def check_range(self, value: int, *path: Any, high: int, low: int = 0,
+                    why: str = "the file ends (cut short?)",
                     error_class: Any = FormatError) -> None:
         """Raise unless the number at a path is from `low` to `high`."""
         if not low <= value <= high:
@@ -3440,7 +3446,8 @@ class Reading:
     def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
         """Add a tensor, if its name is new, its size that of its shape, and its place inside.
 
-        One that ends after the end of the file is noted: it may be cut short (check_whole).
+        That is from `low` to `high`. Where `high` is the end of the file, what ends after it is
+        noted as missing: the file may be cut short (check_whole).
         """
         if self.regions is not None and path:
             self.paths[path] = item.name
@@ -3472,9 +3479,10 @@ class Reading:
             raise self.entry_error(size_message(item, need), item, path, field, "sizes")
 
     def check_whole(self, *path: Any) -> None:
-        """Raise an error that counts the tensors which are not whole, if some are.
+        """Raise an error that counts the tensors which are noted as missing, if some are.
 
-        It is at `path`, or where the index places the first of them.
+        It is at `path`, or where the index places the first of them. None are where entries() got
+        a `high` before the end of the file.
         """
         if not self.missing or self.partial:
             return
@@ -3589,6 +3597,7 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
         elif error.offset is None:
             places = [offsets[error.steps[:n]] for n in range(len(error.steps) + 1)]
             error.offset = ([0] + [begin for begin in places if begin is not None])[-1]
+        error.args = (error.what, error.offset, error.field, error.tensor, error.path, error.check)
 
 
 # -- [7d] sparse -----------------------------------------------------------------------------------
@@ -3820,8 +3829,8 @@ def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
 class Format:
     """What every format says; its docstring draws the layout. FORMATS has one object of each.
 
-    >>> FORMATS[0].NAME, FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
-    ('mag', ('.mag',), False)
+    >>> FORMATS[0], FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
+    (<Format mag>, ('.mag',), False)
     """
 
     NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
@@ -3837,6 +3846,7 @@ class Format:
     DTYPE_ATTRS: "Tuple[str, ...]" = ()  # those of them that describe the dtype
     VERSION = ""  # the option version= of save that asks for this generation
     MAX_RANK = 1 << 31  # dimensions of a tensor
+    MAX_TENSORS = 1 << 31  # in a file
     DIM_BITS = 64  # that a dimension may have
     ALIGN = 1  # tensors begin at multiples of it, with padding between
     PAD_END: "Tuple[str, ...]" = ()  # after what the file may end with padding: "structure", "data"
@@ -3845,6 +3855,9 @@ class Format:
     SPARSE = False  # can it hold sparse tensors?
     SORTED = False  # is the index sorted? then a File is saved in the order of its data
     READ_ONLY = ""  # why it is never written
+
+    def __repr__(self) -> str:
+        return f"<Format {self.NAME}>"
 
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
@@ -4040,8 +4053,8 @@ class Mag(Format):
             error_class = Unsupported if version else FormatError
             raise reading.error(what, "version", error_class=error_class)
         left, why = reading.end - at, "as many as fit (cut short?)"
-        reading.check_range(count, 0, left // 16, why, "num_meta_kv")
-        reading.check_range(total, 0, (left - 16 * count) // 24, why, "num_tensors")
+        reading.check_range(count, "num_meta_kv", high=left // 16, why=why)
+        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24, why=why)
         # 2 records of metadata, then those of tensors, in one of two layouts
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
         layout, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
@@ -4057,7 +4070,8 @@ class Mag(Format):
         open_entry, fields = ((self.open_spec, self.SPEC_FIELDS) if is_spec else
                               (self.open_012, self.M012_FIELDS))
         reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
-                        lambda path, row: open_entry(reading, path, row), end, reading.end, fields)
+                        lambda path, row: open_entry(reading, path, row),
+                        low=end, high=reading.end, fields=fields)
         reading.check_whole()
         # 4 of a file without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
@@ -4250,14 +4264,15 @@ class Mag300(Format):
         # 1 the header says where the JSON and, after it, the data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
-        reading.check_range(aux, 0, 1, "whether data are big-endian", "aux",
+        reading.check_range(aux, "aux", high=1, why="whether data are big-endian",
                             error_class=Unsupported)
-        reading.check_range(meta, 44, end, "after the header, in the file", "meta_offset")
-        reading.check_range(span, 0, end - meta, "the file ends (cut short?)", "meta_span")
+        reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
+        reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
             what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
             raise reading.error(what, "blob_offset")
-        reading.check_range(span, 0, MAX_INDEX, "MAX_INDEX", "meta_span", error_class=Unsupported)
+        reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX",
+                            error_class=Unsupported)
         # 2 the index is one JSON object
         reading.root = "meta"
         root = reading.json(meta, span, self.ROOT, nan=True)
@@ -4269,13 +4284,13 @@ class Mag300(Format):
         reading.entries(((("tensor_map", name), entry)
                          for name, entry in root["tensor_map"].items()),
                         lambda path, entry: self.open_entry(reading, path, entry, start, byteorder),
-                        start, min(start + size, end), self.FIELDS)
+                        low=start, high=min(start + size, end), fields=self.FIELDS)
         if not reading.errors:
             self.check_places(reading, start, size)
         reading.check_whole(*["blob_offset"] * (start > end))
         if not reading.partial:
-            reading.check_range(start, 0, end, "in the file", "blob_offset")
-            reading.check_range(size, 0, end - start, "the file ends (cut short?)", "blob_span")
+            reading.check_range(start, "blob_offset", high=end, why="in the file")
+            reading.check_range(size, "blob_span", high=end - start)
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
         if aux:
@@ -4490,14 +4505,14 @@ class ZTensor(Format):
     def read(self, reading: Reading) -> Any:
         # 1 the magic
         reading.check_magic(self, b"ZTEN0001")
-        reading.record(0, self.MAGIC_RECORD)
+        reading.record(0, self.MAGIC_RECORD)  # for explain()
         # 2 the size of the index, at the end of the file
         if reading.end < 17:
             raise reading.error(f"{reading.end} bytes, at least 17 are needed", "index", offset=8)
         (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
         if not 1 <= nbytes <= reading.end - 16:
             raise reading.error("truncated: no size of an index at the end", "index_size")
-        reading.check_range(nbytes, 1, MAX_INDEX, "MAX_INDEX", "index_size",
+        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, why="MAX_INDEX",
                             error_class=Unsupported)
         # 3 the index: one map per tensor
         end = reading.end - 8 - nbytes
@@ -4505,7 +4520,7 @@ class ZTensor(Format):
         # 4 their tensors
         reading.entries(((("index", i), entry) for i, entry in enumerate(index)),
                         lambda path, entry: self.open_entry(reading, end, path, entry),
-                        self.ALIGN, end, self.FIELDS)
+                        low=self.ALIGN, high=end, fields=self.FIELDS)
         return {"version": "0.1.0"}, Map()
 
     def open_entry(self, reading: Reading, end: int, path: Path, entry: Facts) -> Tensor:
@@ -4830,7 +4845,7 @@ class ZTensor2(Format):
         if reading.end < 48:
             what = f"{reading.end} bytes; the shortest file has 48"
             raise reading.error(what, "magic", offset=0)
-        reading.record(0, self.MAGIC_RECORD)
+        reading.record(0, self.MAGIC_RECORD)  # for explain()
         start, nbytes = self.find_manifest(reading)
         if not nbytes:
             return {"version": "2", "data_shard": True}, Map()
@@ -4841,7 +4856,7 @@ class ZTensor2(Format):
         shards, ranges = top.get("shards", {}), [("", start, start + nbytes, ())]
         reading.entries(((("objects", name), entry) for name, entry in top["objects"].items()),
                         lambda path, entry: self.open_entry(reading, shards, ranges, path, entry),
-                        0, reading.end, self.FIELDS)
+                        low=0, high=reading.end, fields=self.FIELDS)
         self.check_overlap(reading, ranges)
         attrs = {"version": "2", "shards": shards} if "shards" in top else {"version": "2"}
         return attrs, top.get("attributes", {})
@@ -4859,8 +4874,8 @@ class ZTensor2(Format):
         if start % 4096 or not low <= start <= high:
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise reading.error(what, "manifest_offset")
-        reading.check_range(nbytes, 0, end - start, "up to the footer", "manifest_length")
-        reading.check_range(nbytes, 0, MAX_INDEX, "MAX_INDEX", "manifest_length",
+        reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
+        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, why="MAX_INDEX",
                             error_class=Unsupported)
         found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
         if found != digest:
@@ -5071,7 +5086,7 @@ class ZTensor2(Format):
             nbytes, start = item.nbytes, round_up(at, self.PLACE)
             digest = hash_blocks("xxh3", item.iter_bytes())
             twin, place = stored.setdefault((nbytes, digest), (item, start))
-            if place != start and same_bytes(item, twin):
+            if place != start and has_same_bytes(item, twin):
                 start = place
             elif nbytes:
                 yield zeros[:start - at]
@@ -5100,12 +5115,6 @@ class ZTensor2(Format):
         front, middle, end = packed[key]
         return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
                 + pack_pairs(more, more, "bytes"))
-
-
-def same_bytes(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
-    parts = zip(iter_parts(a.iter_bytes(), BLOCK), iter_parts(b.iter_bytes(), BLOCK))
-    return all(bytes(x) == bytes(y) for x, y in parts)
 
 
 def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
@@ -5215,7 +5224,7 @@ class Primitiv(Format):
             shapes: "Dict[Any, Any]" = {}
             reading.entries(self.each_tensor(reading, kind, at),
                             lambda path, entry: self.open_entry(reading, shapes, path, entry),
-                            0, reading.end, self.FIELDS)
+                            low=0, high=reading.end, fields=self.FIELDS)
             reading.check_whole()
         return attrs, metadata
 
@@ -5663,17 +5672,18 @@ class Burnpack(Format):
            nothing after the last; data_offsets count from DS
 
     The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
-    10 + M if the metadata say version 0.19 and the file ends where its data do then; such files are
-    read, never written. Tensors of unknown dtypes are listed.
+    10 + M if the metadata say version 0.19 and the file ends where its data do then, or if no
+    tensor has a byte and the file ends before DS; such files are read, never written. Tensors of
+    unknown dtypes are listed.
     """
 
     NAME = FAMILY = "burnpack"
     TITLE = "Burnpack"
     SUFFIXES = (".bpk", ".burnpack")
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
-    MAGICS = (b"NRUB", b"BURN")
+    MAGICS = (b"NRUB", b"BURN")  # BURN, as an example of Burn has it: found, then refused
     HEADER = Layout(
-        ("magic", "4s", "Burnpack, not BURN"), ("version", "H", "1 from burn 0.19 on"),
+        ("magic", "4s", "Burnpack"), ("version", "H", "1 from burn 0.19 on"),
         ("metadata_size", "I", "bytes of CBOR"))
     ENTRY = Schema(
         ("dtype", Typed("text or a map of one text key", is_code), True, "type of the elements",
@@ -5682,7 +5692,7 @@ class Burnpack(Format):
         ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
         ("param_id", UINT64, None, "Burn's own id of it"))
-    INDEX = Schema(  # entries of tensors are checked one by one, by open_entry
+    INDEX = Schema(  # entries are explained by ENTRY here, and checked one by one by open_entry()
         ("tensors", Schema(additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT), True,
          "entries by name"),
         ("metadata", Schema(additional=(TEXT, "of the user"), key_type=TEXT), False, "of the user"),
@@ -5698,21 +5708,20 @@ class Burnpack(Format):
         if version != 1:
             what = f"version {version} is not supported (only 1)"
             raise reading.error(what, "version", error_class=Unsupported)
-        reading.check_range(nbytes, 0, reading.end - at, "the file ends (cut short?)",
-                            "metadata_size")
-        reading.check_range(nbytes, 0, self.MAX_METADATA_BYTES, "MAX_METADATA_BYTES",
-                            "metadata_size", error_class=Unsupported)
+        reading.check_range(nbytes, "metadata_size", high=reading.end - at)
+        reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
+                            why="MAX_METADATA_BYTES", error_class=Unsupported)
         # 2 the index is one CBOR map
         index = reading.cbor(at, nbytes, self.INDEX)
         tensors, metadata = index["tensors"], index.get("metadata", Map())
-        reading.check_range(len(tensors), 0, self.MAX_TENSORS, "MAX_TENSORS", "tensors",
+        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS",
                             error_class=Unsupported)
         # 3 each entry of it is a tensor, which lies after the start of the data, DS
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
         reading.entries(((("tensors", name), entry) for name, entry in tensors.items()),
                         lambda path, entry: self.open_entry(reading, path, entry, data_start),
-                        data_start, reading.end, self.FIELDS)
+                        low=data_start, high=reading.end, fields=self.FIELDS)
         reading.check_whole()
         # 4 the rest belongs to the file
         attrs = {"version": 1, "layout": "packed" if packed else "aligned"}
@@ -5752,7 +5761,7 @@ class Burnpack(Format):
                     format: str, attrs: Any = None) -> Tensor:
         """Return the tensor of a dtype in the words of Burn, which its records (.mpk) use too."""
         dtype = self.dtype_of(code)
-        if code != self.DTYPES.get(dtype) and code != "Bool":
+        if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
             attrs = Map(attrs or (), burn_dtype=code)
         tensor_class = Quantized if dtype == "qfloat" else Tensor
         unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
@@ -5859,8 +5868,8 @@ class TensorBuffers(Format):
 
     0      magic "TBS1" 4
     4      data of all tensors, back to back as written, no padding
-    root   metadata: one FlatBuffer of n bytes, positions in it count from here
-    end-8  n u32 | magic "TBS1" 4
+    root   metadata: one FlatBuffer of n bytes, up to end - 8; positions in it count from here
+    end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
 
     The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
     Tensors are sorted by id, a hash of the name and ff; by the real library not (sort=False).
@@ -5898,18 +5907,19 @@ class TensorBuffers(Format):
         if reading.end < 12:
             what = f"{reading.end} bytes, too short for a frame of 12"
             raise reading.error(what, "magic", offset=0, check="magic")
-        reading.record(0, self.HEADER)
+        reading.record(0, self.HEADER)  # for explain()
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
-        reading.check_range(nbytes, 0, reading.end - 12, "the bytes before it", "metadata_size")
-        start = reading.end - 8 - nbytes
+        reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
+                            why="the bytes before it")
+        data_end = reading.end - 8 - nbytes  # there the metadata begin
         # 2 the metadata are one FlatBuffer: a dict, as ROOT says
-        root = reading.flatbuffer(start, nbytes, self.ROOT)
+        root = reading.flatbuffer(data_end, nbytes, self.ROOT)
         # 3 each of its tables in "tensors" is a tensor, which ends before the metadata
         reading.entries(((("tensors", i), entry) for i, entry in enumerate(root["tensors"])),
-                        lambda path, entry: self.open_entry(reading, path, entry, start),
-                        4, start, self.FIELDS)
+                        lambda path, entry: self.open_entry(reading, path, entry, data_end),
+                        low=4, high=data_end, fields=self.FIELDS)  # low: after the magic
         # 4 the rest belongs to the file
         attrs = Map(version=root["version"])
         if root["operations"]:
@@ -5931,7 +5941,7 @@ class TensorBuffers(Format):
         if nbytes == 0:
             offset = min(offset, data_end)  # of no bytes, any offset will do
         return Tensor(name, dtype, shape, reading.source, offset, nbytes, unreadable=unreadable,
-                      attrs=(("id", entry["id"]),), format=self.NAME)
+                      attrs=(("id", entry["id"]),), format=self.NAME)  # attrs: pairs are smaller
 
     DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
                        uint32=9, uint64=10)
@@ -6070,10 +6080,9 @@ class Safetensors(Format):
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says how long the index is
         (nbytes,), at = reading.record(0, self.HEADER)
-        reading.check_range(nbytes, 0, reading.end - at, "the file ends (cut short?)",
-                            "header_size")
-        reading.check_range(nbytes, 0, self.MAX_HEADER_BYTES, "MAX_HEADER_BYTES", "header_size",
-                            error_class=Unsupported)
+        reading.check_range(nbytes, "header_size", high=reading.end - at)
+        reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
+                            why="MAX_HEADER_BYTES", error_class=Unsupported)
         reading.root = "header"
         begin = reading.source.read(at, min(nbytes, 1))
         if begin != b"{":
@@ -6085,7 +6094,7 @@ class Safetensors(Format):
         data_start = at + nbytes
         reading.entries((((name,), index.pop(name)) for name in list(index)),
                         lambda path, entry: self.open_entry(reading, path, entry, data_start),
-                        0, reading.end, self.FIELDS)
+                        low=0, high=reading.end, fields=self.FIELDS)
         # 4 together they fill the file
         if not reading.errors:
             self.check_places(reading, data_start)
@@ -6245,7 +6254,7 @@ class BurnRecord(Format):
         scalars: Facts = Map()
         reading.entries(self.each_tensor(reading, top["item"], scalars),
                         lambda path, entry: self.open_entry(reading, metadata, path, *entry),
-                        0, reading.end, self.FIELDS)
+                        low=0, high=reading.end, fields=self.FIELDS)
         if scalars:
             metadata["scalars"] = scalars
         return metadata, Map()
@@ -6356,7 +6365,7 @@ class Shards(Format):
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         reading.root = "index"
-        reading.check_range(reading.end, 0, MAX_INDEX, "MAX_INDEX", error_class=Unsupported)
+        reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX", error_class=Unsupported)
         index = reading.json(0, reading.end, self.INDEX)
         places = index["weight_map"]
         if reading.regions is not None:
@@ -6653,8 +6662,8 @@ def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
         if "tools" in WITHOUT:
             reading.place(error)
             raise
-        reading = None
-    if reading is None:  # and what was parsed is let go
+        reading = None  # what was parsed is freed before it is parsed again
+    if reading is None:
         reading, attrs, metadata = read_again(source, fmt, partial)
     if reading.missing or reading.unnamed:
         attrs["missing"] = list(reading.missing) + reading.unnamed
@@ -7927,14 +7936,16 @@ class Conversion:
         elif not is_sparse:
             self.summary.copied.append(name)
         for why in fmt.tensor_problems(item):
-            remedy = self.remedy(item)
+            remedy = self.remedy(item, why)
             if remedy[:5] == "cast=":  # what `why` says of it after its `;` is of save()
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
 
-    def remedy(self, item: Tensor) -> str:
-        """Return the option that lets the target hold a tensor, or ""."""
+    def remedy(self, item: Tensor, why: str) -> str:
+        """Return the option that lets the target hold a tensor in spite of `why`, or ""."""
+        if why != item.unreadable and not why.startswith(f"{item.dtype} ("):  # it is not the dtype
+            return ""
         if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
             return "cast='float32'"
         if item.unreadable or item.dtype is None:
@@ -9064,7 +9075,7 @@ def print_fields(found: Explained, coloured: bool) -> None:
 def show_verify(args: Any, path: str) -> Facts:
     report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
     if not args.json and not args.quiet:
-        print(report)
+        print("\n" * (path != args.files[0]) + str(report))
     elif not args.json and report.errors:
         print("\n".join(map(describe, report.errors)))
     return dict(report.facts(), file=path)
@@ -9129,11 +9140,14 @@ def show_demo(args: Any) -> None:
         os.makedirs(folder, exist_ok=True)
         for fmt in FORMATS:
             path = os.path.join(folder, "demo" + fmt.SUFFIXES[0])
-            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
+            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})
+                     ][:fmt.MAX_TENSORS]
             if fmt.READ_ONLY or not items:  # it has other names, say
                 continue
             save(path, items, format=fmt.NAME)
-            print(f"== {fmt.TITLE}: save({safe_repr('demo' + fmt.SUFFIXES[0])}, {{...}})")
+            left = ", ".join([name for name in wanted if name not in dict(items)])
+            print(f"== {fmt.TITLE}: save({safe_repr('demo' + fmt.SUFFIXES[0])}, {{...}})"
+                  + f", without {left}, which it cannot hold" * bool(left))
             with load(path, verify=True) as file:
                 if [name for name, item in file.items() if item != wanted[name]]:
                     raise FormatError(f"{safe_str(path)} does not come back as it was saved")

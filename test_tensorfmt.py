@@ -5649,6 +5649,7 @@ class ReadmeTest(FolderCase):
                 (data.replace(b"\1", b"\2", 1), made.Unsupported, "version", 6)):
             error = error_of(error_class, made.load, bad)
             self.assertEqual((error.field, error.offset), (field, offset))
+        self.assertEqual(made.load(data[:-1], partial=True).attrs["missing"], ["array"])
         short = made.tensor([1.0], "bfloat16")
         for tensors, words in (({"w": item}, "a name has no place"), ({}, "cannot hold 0 tensors"),
                                ({"array": short}, "bfloat16 (.npy holds ")):
@@ -6003,6 +6004,7 @@ class SmallWorkTest(TestCase):
             row, = tensorfmt.diff(a, b).differences
             self.assertIn("not known to be the same: ", row["changes"][0])
             self.assertFalse(a != b and load(a)["a"] == load(b)["a"])
+            self.assertEqual(load(a)["a"] == load(a)["a"], a != b)  # or they place other bytes
         data = ztensor(*[dict(name="w%d" % i, offset=64, size=4, dtype="float32", shape=[1, 4],
                               encoding="raw", layout="sparse", sparse_format=word, coords=[0, i])
                          for i, word in enumerate(["bsr", "bsr", "coo", "coo"])])

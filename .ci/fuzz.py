@@ -78,6 +78,7 @@ def check_mutant(tests, data, lines=None):
         file = tests.load(source)
     except tests.FormatError as error:
         test.assertTrue(not report and 0 <= error.offset <= len(data), str(error))
+        test.assertEqual(error.args[1:3], (error.offset, error.field))
         tests.check_refused(data, error)
         return False
     test.assertTiles(tests.tensorfmt.explain(data), len(data), True)
