@@ -1976,6 +1976,8 @@ class TensorTest(TestCase):
         for shape, wanted in (((1 << 64, 3, 5), 3 << 64),  # from there on not to the end
                               ((3 << 63, 2), 3 << 63), ((1 << 65, 3, 0), 0)):
             self.assertEqual(tensorfmt.count_elements(shape), wanted)
+        steps = tensorfmt.row_major((0, 2, 3, 1 << 63), 1)
+        self.assertEqual(steps, (3 << 63, 3 << 63, 1 << 63, 1))
         paths = [("b", "b"), ([3], "[3]"), (["a", "b_c"], "a.b_c"), (["a", "b1"], "a['b1']"),
                  (["a" * 398, "b"], "a" * 398 + ".b")]
         if CPYTHON:
@@ -2651,6 +2653,7 @@ class SparseTest(TestCase):
     def test_attrs_of_sparse_tensors(self):
         item = self.again(self.tiny(values="mine"))  # a custom field of this name is kept
         self.assertEqual(item.custom, {"values": "mine"})
+        self.assertEqual(item.copy(name="x").tolist(), [[0.0, 1.0], [0.0, 0.0]])
         for dense in (item.todense(), item.contiguous(), item.astype("float32")):
             self.assertEqual((dense.custom, dense.attrs if dense.components is None else {}),
                              ({"values": "mine"}, {}))
@@ -3388,6 +3391,8 @@ class ZTensor2Test(TestCase):
             error_of(tensorfmt.Unsupported, item.tolist)
             if "checksum" not in more:
                 self.assertEqual(dumps(load(data), format="ztensor"), data)
+        self.refuses(["copied as it is stored"], dumps, load(self.entry(encoding="lz")),
+                     format="ztensor", data_endianness="big")
         item = load(self.entry("f8"))["t"]
         self.assertFalse("dtype" in load(self.entry())["t"].attrs)
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
