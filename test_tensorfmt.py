@@ -3003,6 +3003,23 @@ class SaveTest(TestCase):
         item = load(dumps({"w": tensor([1], "int8", **fields)}, format="ztensor"))["w"]
         self.assertSame(dict([(key, item.custom[key]) for key in fields]), fields)
 
+    @about("mag", "ztensor")
+    @full
+    def test_which_generation_is_written(self):
+        """That of version=, else of what is saved, else of attrs, else the first."""
+        for kind, first, older, newer in ("mag", 1, 1, 300), ("ztensor", "0.1.0", 0.1, "2"):
+            new, old = [load(dumps({"w": F32}, format=kind, version=version))
+                        for version in (newer, older)]
+            for given, options, version in (
+                    ({"w": F32}, {}, first), (new, {}, newer), (dict(new), {}, newer),
+                    (new, {"version": older}, first), (old, {"version": str(newer)}, newer),
+                    ({"w": F32}, {"attrs": {"version": newer}}, newer),
+                    (dict(old), {"attrs": {"version": newer}}, first)):
+                file = load(dumps(given, format=kind, **options))
+                self.assertEqual((file.format, file.attrs["version"]), (kind, version))
+            self.assertEqual(converted(new, kind)[0].attrs["version"], newer)
+        error_of(TypeError, dumps, {"w": F32}, format="ztensor", version=2, checksum="crc32c")
+
     @about("ztensor")
     def test_options_win_over_attrs(self):
         item = load(dumps({"w": F32}, format="ztensor", data_endianness="big",
@@ -3240,24 +3257,14 @@ class SavePathTest(FolderCase):
 @about("mag")
 @full
 class Mag300Test(TestCase):
-    def test_versions(self):
-        new = load(golden("m300_mixed.mag"))
-        made = dumps({"w": F32}, format="mag", version=300)
+    def test_timestamp(self):
+        new, made = load(golden("m300_mixed.mag")), dumps({"w": F32}, format="mag", version=300)
         self.assertEqual(load(made).attrs["timestamp"], "1970-01-01T00:00:00+00:00")
-        for given, options, version in (
-                ({"w": F32}, {}, 1), (new, {}, 300), (new, {"version": "300"}, 300),
-                (dict(new.items()), {}, 300), ({"w": new["w"]}, {}, 300),
-                ({"w": new["w"]}, {"version": 1}, 1),
-                (load(dumps({"w": F32}, format="mag")), {}, 1)):
-            file = load(dumps(given, format="mag", **options))
-            self.assertEqual((file.format, file.attrs["version"]), ("mag", version))
         self.assertEqual(load(dumps(new, format="mag", timestamp="now")).attrs["timestamp"], "now")
-        self.assertEqual(converted(new, "mag")[0].attrs["version"], 300)
         there, summary = converted(new, "mag", version=1, drop=True, only="w")
         self.assertEqual((there.attrs["version"], there["w"].tolist()), (1, new["w"].tolist()))
         self.assertIn("timestamp", summary.left_behind)
-        for name in ("mag", "mag300"):
-            self.assertEqual(list(load(made, format=name)), ["w"])
+        self.assertEqual(list(load(made, format="mag300")), ["w"])
 
     def test_metadata_is_any_json(self):
         error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
@@ -3386,23 +3393,6 @@ class ZTensor2Test(TestCase):
                               (zt2((b"\xa1g", SHARD)), "note")):
             rows = [row[0] for row in tensorfmt.verify(given).rows if row[1] == "canonical"]
             self.assertEqual(rows, [status])
-
-    def test_versions(self):
-        old = load(golden("custom_fields.zt"))
-        for given, options, version in (
-                ({"w": F32}, {}, "0.1.0"), (old, {}, "0.1.0"), (load(zt2()), {}, "2"),
-                ({"w": load(zt2())["w"]}, {}, "2"), (load(zt2()), {"version": 0.1}, "0.1.0")):
-            file = load(dumps(given, format="ztensor", **options))
-            self.assertEqual((file.format, file.attrs["version"]), ("ztensor", version))
-        self.refuses(["1.2", "0.1, 2"], dumps, {}, format="ztensor", version="1.2")
-        error_of(TypeError, self.dumps, F32, checksum="crc32c")
-        there, _ = converted(old, "ztensor", version="2")
-        back, _ = converted(there, "ztensor", version="0.1")
-        self.assertEqual(sorted(old["a"].custom), "author big blob dims nothing scale trainable "
-                         "zero_point".split())
-        for name, item in old.items():
-            for file in (there, back):
-                self.assertSame(dict(file[name].custom), dict(item.custom))
 
     def test_attributes_are_any_cbor(self):
         load(self.dumps(tensor([1.0], c=nested(28)), metadata={"c": nested(30)}))
@@ -3816,13 +3806,11 @@ class RecordTest(TestCase):
         import gzip
         for title in ("v021_quant.mpk", "v021_one_tensor.mpk"):
             file = load(golden(title))
-            data = dumps(file, format="burnpack")
             there, summary = converted(file, "burnpack")
-            self.assertEqual((content(there), there.nbytes), (content(load(data)), len(data)))
+            self.assertEqual(content(there), content(file))
             for name, item in file.items():
                 self.assertSame(there[name].attrs, Map([
                     pair for pair in item.attrs.items() if pair[0] != "id"]))
-                self.assertEqual(there[name].tobytes(), item.tobytes())
             self.assertNotIn("id", summary.left_behind)
             for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
                                (tensorfmt.convert, (there, "x.mpk"))):
@@ -4322,6 +4310,7 @@ def bad_files(*also):
         ("mag 0.1.2: rank 0", real_mag((12, "0100000000000000"), (
             24, "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85))),
         ("mag 0.1.2: numel", real_mag((63, "04"))),
+        ("mag 0.1.2: upper half of aux", real_mag((61, "01"))),
         ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80"))),
         ("zt: index size", ztensor_raw(b"\x80", 90)),
         ("zt: left over", ztensor_raw(b"\x80\x80")), ("zt: a map as root", ztensor_raw(b"\xa0")),
@@ -5451,15 +5440,12 @@ class ReadmeTest(FolderCase):
             self.assertEqual(made.load(again)["array"].tolist(), wanted)
         unknown = made.load(data.replace(b"f4", b"V4"))["array"]
         self.assertEqual((unknown.dtype, bytes(unknown.raw)), (None, data[128:]))
-        for bad, error_class, field, offset in (
-                (data[:9], made.FormatError, "header_size", 8),
-                (data[:50], made.FormatError, "header", 10),
-                (data[:-1], made.FormatError, "header", 10),
-                (data + b"x", made.FormatError, "header", 10),
-                (data.replace(b"'shape", b"'sharp"), made.FormatError, "header", 10),
-                (data.replace(b"\1", b"\2", 1), made.Unsupported, "version", 6)):
-            error = error_of(error_class, made.load, bad)
+        for bad, field, offset in (
+                (data[:9], "header_size", 8), (data[:50], "header", 10), (data[:-1], "header", 10),
+                (data + b"x", "header", 10), (data.replace(b"'shape", b"'sharp"), "header", 10)):
+            error = error_of(made.FormatError, made.load, bad)
             self.assertEqual((error.field, error.offset), (field, offset))
+        error_of(made.Unsupported, made.load, data.replace(b"\1", b"\2", 1))
         short = made.tensor([1.0], "bfloat16")
         for tensors, words in (({"w": item}, "a name has no place"), ({}, "cannot hold 0 tensors"),
                                ({"array": short}, "bfloat16 (.npy holds ")):
@@ -5732,31 +5718,6 @@ class SmallWorkTest(TestCase):
         for data in fuzz_files():
             with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
                 self.assertEqual(calls_of(tensorfmt, "complete", load, data), 0)
-
-    @about()
-    def test_long_beside_numerous(self):
-        """Calls, as a quick form of .ci/growth.py, which measures time, memory and output."""
-        growth = script(self, "growth.py")
-        growth["find_module"](tensorfmt.__file__)
-        kinds = tensorfmt.FORMATS + tensorfmt.GENERATIONS
-        keys = [key for kind in kinds for schema in vars(type(kind)).values() if isinstance(
-            schema, tensorfmt.Schema) and schema is not tensorfmt.ZTensor.CHOICES
-            for key in schema.rows]
-        documents = growth["documents"]()
-        self.assertEqual([key for key in keys if repr(key) not in repr(documents)], [])
-        self.assertEqual([row[0] for row in documents if not row[1](row[2])], [])
-
-        def look(call, data):
-            try:
-                call(data)
-            except FormatError:
-                pass
-        for name, pair, title in growth["drawn"](7)[:20]:
-            files = [growth["make"](name, pair, nbytes, 7) for nbytes in (4000, 16000)]
-            for call in (load, tensorfmt.verify) if files[0] else ():
-                few, many = [count_calls(look, call, data) for data in files]
-                with self.subTest(pair=title, few=few, many=many):
-                    self.assertTrue(many < 4.5 * few)
 
     @about("ztensor")
     def test_attributes_called_like_options_are_refused(self):
