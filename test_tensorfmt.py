@@ -464,21 +464,6 @@ GOLDENS = (
      "6GaEuhgUDn/+//9Pqn4Aqw4K9Q==",
      {"x": ("float32", (3,), "0000803f0000004000004040"),
      "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
-    ("mag", "seed_dtypes.mag", "hand-made",
-     "eNrzdXRXZGRgYPj1zHIeKwMCMANxmrERCwOJQABKH2BEM8vQjAmJSwxg5IGxmBCCIAel5SSms5LoLiaYBgcmVIdlGhvB"
-     "RBgxrcMKmGGebEBzWE5icQkjqQ6DaTjAxEA2OLAf6Jh6RnK0WjAc+F8N1FlDns2MDIyMDBSC/xBQDwpR0u2nDAAAmScZ"
-     "eg==",
-     {"f32": ("float32", (4,), "000000000000c0bf0000807f01000000"),
-     "f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "flag": ("bool", (5,), "0100010100"),
-     "i32": ("int32", (2, 1, 2), "00000000ffffffffffffff7f00000080"),
-     "last": ("bool", (1,), "01")}),
-    ("mag", "seed_empty.mag", "hand-made",
-     "eNrzdXRXZGRgYEjx9FrIBqRBbBhgg9KsQJycX5pXwgRkpBrCpP8TCRAGMqEyU42YGVABIaOYsRnFAsRppTk5TAykAWYO"
-     "XO4yRpdgIuA+uAEO6EaZwQKUEM2Azkc2CuTvVAMDXD4hGPIOOMOGFSmeyQEADHOCMA==",
-     {"e1": ("float32", (0,), ""),
-     "e2": ("int32", (3, 0), ""), "full": ("int32", (2,), "0500000006000000"),
-     "e3": ("bool", (0, 2, 2), ""), "e6": ("float16", (1, 1, 1, 1, 1, 0), ""),
-     "e00": ("float32", (0, 0, 0), "")}),
     ("mag", "seed_order_unaligned.mag", "hand-made",
      "eNrzdXRXZGRgYPi39ZIMC5AGsWGAEYnOAxGJTAwkAg4oncqIamwSM4kGMcE0JKGZlEyqScw8UEYYmkkppHqOERYcIYyo"
      "EhbsUK9zglSBJBvsgYQDAO1YCIk=",
@@ -789,9 +774,7 @@ REFUSED_VALUES = (  # what cannot be encoded
     (tensorfmt.msgpack_dumps, -(1 << 63) - 1, ValueError, "does not fit 64 bits"),
     (tensorfmt.msgpack_dumps, object(), ValueError, "MessagePack cannot hold object"))
 
-SMALL_GOLDENS = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv
-    param_3x2x2_stat.primitiv model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk
-    head_quant.bpk head_scalars.bpk sorted_model.tbs up_head_ops.tbs"""
+
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -899,40 +882,11 @@ HEADS = (  # of items, for each first byte
      '[1.5e%s1]| [ 1%s,\n2 ] |{%s"a":{"b":1}}|tru%s'))
 
 
-def headed(codec, heads=range(256)):
-    """Return what HEADS says, with each of these bytes."""
+def headed(codec):
+    """Return what HEADS says, with each byte."""
     rows = dict(HEADS)[codec].split("|")
     return [row.encode().replace(b"%s", bytes([head])) if codec == "json" else
-            unhex(row % ("%02x" % head)) for row in rows for head in heads]
-
-
-def changed_files():
-    """Return files of the formats, one byte of each changed; and with each of headed() inside."""
-    def remade(data, one):  # checksums are right again
-        data = patched(data, one)
-        if data[1:4] == b"ZT2" and one[0] < len(data) - 40:
-            data = patched(data, (len(data) - 24, tohex(struct.pack(
-                "<Q", tensorfmt.xxh3_64([data[8192:-40]])))))
-        return data
-    good = zt2()[8192:-40]  # where CBOR must be deterministic
-    few = [head for head in range(256) if head >> 5 == 6 or not 4 < head & 31 < 20]  # others alike
-    files = [zt2_file(b"\xa2" + good[1:] + b"\x6aattributes\xa1\x61x" + data)
-             for data in headed("cbor", few)] if chosen("ztensor") else []
-    files += [burnpack(b"\xa2\x67tensors\xa0\x61x" + data)
-              for data in headed("cbor", few)] if chosen("burnpack") else []
-    files += [record(tohex(data))
-              for data in headed("msgpack", few)] if chosen("burnrecord") else []
-    for make, data, start, end in [
-            (lambda data, change: spec_mag(change), golden("seed_basic.mag"), 0, 0),
-            (lambda data, change: real_mag(change), golden("m012_mixed.mag"), 0, 0),
-            (patched, mag300(), 12, len(mag300()) - 541), (remade, zt2(), 8192, 0),
-            (patched, golden("v021_one_tensor.mpk"), 160, 0),
-            (patched, golden("v028_plain.safetensors"), 0, 8)] + [
-            (patched, golden(title), 0, 0) for title in SMALL_GOLDENS.split()]:
-        if chosen(tensorfmt.detect(data)):
-            files += [make(data, (at, "%02x" % (data[at] + step & 255)))
-                      for at in range(start, len(data) - end) for step in (1, 255)]
-    return files
+            unhex(row % ("%02x" % head)) for row in rows for head in range(256)]
 
 
 class CodecTest(TestCase):
@@ -1140,15 +1094,6 @@ class CodecTest(TestCase):
 
 @about("flat")
 class FlatBuffersTest(TestCase):
-    def test_example_of_its_documents(self):
-        # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
-        data = struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16, 1.0, 2.0, 3.0, 8,
-                           50, 0, 4, b"fred")
-        found = tensorfmt.flat_loads(data, (("pos", None, None, ""), ("mana", "h", 150, ""),
-                                            ("hp", "h", 100, ""), ("name", "string", None, "")))
-        self.assertEqual(list(found.items()),
-                         [("pos", None), ("mana", 150), ("hp", 50), ("name", "fred")])
-
     def test_every_kind_of_field(self):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
@@ -1807,9 +1752,6 @@ class RoundTripTest(TestCase):
 
     @about("primitiv")
     def test_short_and_wide_heads_of_primitiv(self):
-        for number, text, names in ((0x300, "01 91a0 910001c400 00", [""]), (
-                0x200, "910001c400 01 a0 910001c400", ["value", "value:"])):
-            self.assertEqual(sorted(load(primitiv(number, text))), names)
         self.assertSame(load(primitiv(0, "93 010203 01")).attrs["dims"], [1, 2, 3])
         from hashlib import sha256
         for shape, digest in (
@@ -4846,16 +4788,6 @@ class FuzzTest(TestCase):
             with self.subTest(file=name, begins=data[:40]), parsers:
                 fuzz["check_mutant"](sys.modules[__name__], data, fuzz["COMMANDS"][i % 3::3])
 
-    def test_what_must_hold_for_each_changed_byte(self):
-        """Of some it is all that must hold, as it takes long."""
-        check = script(self, "fuzz.py")["check_mutant"]
-        for data in changed_files():
-            if tensorfmt.crc32(data) % 16:
-                outcome(load, data)
-            else:
-                with self.subTest(hex=tohex(data)):
-                    check(sys.modules[__name__], data, ())
-
     def test_what_must_hold_for_changed_files(self):
         read, fuzz = [], script(self, "fuzz.py")
         tests = sys.modules[__name__]
@@ -4888,15 +4820,6 @@ class CorpusTest(TestCase):
 # -- [11] explain, verify ------------------------------------------------------------------------
 
 class ExplainTest(TestCase):
-    def test_fields_tile_every_golden(self):
-        for _, title, data, wanted in FILES:
-            with self.subTest(file=title):
-                fields = list(tensorfmt.explain(data))
-                self.assertTiles(fields, len(data), True)
-                named = [field.tensor for field in fields if field.kind == "data"]
-                self.assertEqual(sorted(named), sorted([
-                    name for name in wanted if 0 not in wanted[name][1]]))
-
     @about()
     def test_field_is_a_tuple_with_names(self):
         field = list(tensorfmt.explain(golden("sorted_one.tbs")))[1]
@@ -5615,17 +5538,6 @@ class TrustTest(FolderCase):
                 tensorfmt.save(self.path, {"w": F32})
             self.assertEqual((seen.pop(), seen), (wanted, []))
             self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
-
-    def test_the_descriptor_of_a_deleted_file(self):
-        if not os.path.exists("/proc/self/fd"):
-            self.skipTest("needs /proc")
-        with open(self.path, "w+b") as stream:
-            os.remove(self.path)
-            for folder in "/dev/fd", "/proc/self/fd":
-                tensorfmt.save("%s/%d" % (folder, stream.fileno()), {"w": F32}, format="ztensor")
-                stream.seek(0)
-                self.assertEqual(list(load(stream)), ["w"])
-        self.assertEqual(os.listdir(self.folder), [])
 
     def interrupted(self, call, number):
         """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far.
