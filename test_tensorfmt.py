@@ -991,14 +991,6 @@ class CodecTest(TestCase):
         one = tensorfmt.Simple((99,))
         self.assertTrue(one != tensorfmt.Simple((98,)) and one != 99 and len(set([one, 99])) == 2)
 
-    @about("cbor", "msgpack")
-    @full
-    def test_views_of_wide_elements(self):
-        from array import array
-        wide = memoryview(array("H", [1, 2]))
-        for loads, pack, _, _, _ in CODECS:
-            self.assertEqual(bytes(loads(pack(wide))), bytes(wide))
-
     @about("msgpack")
     def test_longer_forms(self):
         """Every form of each value, as kawanet/msgpack-test-suite has it."""
@@ -1579,18 +1571,15 @@ class FileTest(FolderCase):
                 sleep(0)  # another thread may come here
                 return there
 
-        def work(number, items):
-            for i in range(20):
+        def work(number, items, rounds=20):
+            for i in range(rounds):
                 item = items["t%d" % ((i + number) % 20)]
                 self.assertEqual((item.tolist(), item.attrs["encoding"]),
                                  ([float(item.name[1:])] * 50, "raw"))
 
         def work_until_closed(number, file):
             try:
-                while True:
-                    work(number, file)
-                    if not number:
-                        file.close()
+                work(number, file, 1 << 30 if number else 20)
             except ValueError as error:
                 self.assertEqual(str(error).split(": ")[-1], "the File is closed")
             finally:
@@ -3364,19 +3353,15 @@ class ZTensor2Test(TestCase):
         self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
 
     def test_sparse_layouts(self):
-        def make(parts):
-            found, blobs = {}, ()
-            for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
-                                       ("indices", "u32", "I"), ("coords", "u64", "Q")):
-                if role in parts:
-                    flat = sum(parts[role], []) if role == "coords" else parts[role]
-                    blobs += struct.pack("<%d%s" % (len(flat), letter), *flat),
-                    found[role] = {"dtype": code, "blob": [4096 * len(blobs), len(blobs[-1])]}
-            return zt2_objects({"w": {"layout": "zt.sparse_%s/1" % (
-                "coo" if "coords" in parts else "csr"), "shape": [3, 5], "parts": found}}, blobs)
-        for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
-            self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
-        falling = make(dict(CSR, indices=[2, 0, 4, 3]))
+        file = load(zt2_of_all_kinds())
+        self.assertEqual(file["csr"].tolist(), [
+            [0.0, 1.0] + [0.0] * 7, [0.0] * 4 + [2.0] + [0.0] * 4])
+        self.assertEqual(file["coo"].tolist(), [[0.0, 0.0, 1.0], [0.0, 2.0, 0.0]] + [[0.0] * 3] * 2)
+        parts = {"indptr": part2("u64", 1, 16), "indices": part2("u64", 2, 16),
+                 "values": part2("f32", 3, 8)}
+        made = {"shape": [1, 9], "layout": "zt.sparse_csr/1", "parts": parts}
+        falling = zt2_objects({"w": made}, (
+            struct.pack("<2Q", 0, 2), struct.pack("<2Q", 4, 1), struct.pack("<2f", 1, 2)))
         self.assertIn("columns do not rise", str(error_of(FormatError, load(falling)["w"].tolist)))
 
     def test_equal_contents_once(self):
@@ -4831,17 +4816,6 @@ class ExplainTest(TestCase):
 
 
 class VerifyTest(TestCase):
-    @about("zstd")
-    def test_what_cannot_be_decoded_is_said_once(self):
-        def absent():
-            raise tensorfmt.Unsupported("zstd data need a module")
-        item = load(golden("zstd_64k_zeros.zt"))["zeros"]
-        data = dumps([(name, item) for name in "abc"], format="ztensor")
-        with Changed(tensorfmt, "zstd_module", absent):
-            rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
-        self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
-                                 "zstd data need a module", 64)])
-
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
         plain = dumps({"a": tensor([1.0], "float32")}, format="mag")
@@ -4877,17 +4851,6 @@ class VerifyTest(TestCase):
                     self.assertEqual(bool(report), bool(less or not ZSTD and given is bad))
                     if less:
                         self.refuses(["MAX_COPIES"], dumps, dict(load(given)), format="burnpack")
-
-    @about("burnpack")
-    def test_five_notes_and_the_number_of_others(self):
-        def notes(check, *pairs):
-            rows = tensorfmt.verify(spans(pairs, bytes(20))).rows
-            return [row[3] for row in rows if row[:2] == ("note", check)]
-        for count in (5, 6):
-            texts = notes("alignment", *[(i, i + 1) for i in range(count + 1)])
-            self.assertEqual((len(texts), texts[-1] == "1 more"), (count, count == 6))
-        self.assertEqual(notes("bounds", (0, 10), (5, 10), (5, 10)),
-                         ["its bytes overlap those of 't0' in part"] * 2)
 
     def test_what_is_not_of_a_format(self):
         for kind in list(READ) + LATER:
