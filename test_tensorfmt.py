@@ -63,7 +63,6 @@ from tensorfmt import FormatError, Map, Unsupported, dumps, load, tensor
 
 full = unittest.skipUnless(CPYTHON, "needs CPython")
 BESIDE = CPYTHON and bool(os.environ.get("TENSORFMT_BESIDE"))  # a leg of .ci/run runs all beside us
-once = unittest.skipUnless(not BESIDE, "the same on every Python: the leg of README runs it")
 little = unittest.skipUnless(sys.byteorder == "little", "no byte order changes it; emulated, it "
                              "takes long")
 documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs docstrings")
@@ -465,21 +464,6 @@ GOLDENS = (
      "6GaEuhgUDn/+//9Pqn4Aqw4K9Q==",
      {"x": ("float32", (3,), "0000803f0000004000004040"),
      "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
-    ("mag", "seed_dtypes.mag", "hand-made",
-     "eNrzdXRXZGRgYPj1zHIeKwMCMANxmrERCwOJQABKH2BEM8vQjAmJSwxg5IGxmBCCIAel5SSms5LoLiaYBgcmVIdlGhvB"
-     "RBgxrcMKmGGebEBzWE5icQkjqQ6DaTjAxEA2OLAf6Jh6RnK0WjAc+F8N1FlDns2MDIyMDBSC/xBQDwpR0u2nDAAAmScZ"
-     "eg==",
-     {"f32": ("float32", (4,), "000000000000c0bf0000807f01000000"),
-     "f16": ("float16", (2, 3), "003800c0ff7b0100007c0000"), "flag": ("bool", (5,), "0100010100"),
-     "i32": ("int32", (2, 1, 2), "00000000ffffffffffffff7f00000080"),
-     "last": ("bool", (1,), "01")}),
-    ("mag", "seed_empty.mag", "hand-made",
-     "eNrzdXRXZGRgYEjx9FrIBqRBbBhgg9KsQJycX5pXwgRkpBrCpP8TCRAGMqEyU42YGVABIaOYsRnFAsRppTk5TAykAWYO"
-     "XO4yRpdgIuA+uAEO6EaZwQKUEM2Azkc2CuTvVAMDXD4hGPIOOMOGFSmeyQEADHOCMA==",
-     {"e1": ("float32", (0,), ""),
-     "e2": ("int32", (3, 0), ""), "full": ("int32", (2,), "0500000006000000"),
-     "e3": ("bool", (0, 2, 2), ""), "e6": ("float16", (1, 1, 1, 1, 1, 0), ""),
-     "e00": ("float32", (0, 0, 0), "")}),
     ("mag", "seed_order_unaligned.mag", "hand-made",
      "eNrzdXRXZGRgYPi39ZIMC5AGsWGAEYnOAxGJTAwkAg4oncqIamwSM4kGMcE0JKGZlEyqScw8UEYYmkkppHqOERYcIYyo"
      "EhbsUK9zglSBJBvsgYQDAO1YCIk=",
@@ -790,9 +774,7 @@ REFUSED_VALUES = (  # what cannot be encoded
     (tensorfmt.msgpack_dumps, -(1 << 63) - 1, ValueError, "does not fit 64 bits"),
     (tensorfmt.msgpack_dumps, object(), ValueError, "MessagePack cannot hold object"))
 
-SMALL_GOLDENS = """custom_nested.zt zero_scalar_raw.zt shape_batch5.primitiv
-    param_3x2x2_stat.primitiv model_escapes.primitiv optim_sgd_set.primitiv v019_basic.bpk
-    head_quant.bpk head_scalars.bpk sorted_model.tbs up_head_ops.tbs"""
+
 MSGPACK = (  # shortest forms, decoded and encoded
     ("c0", None), ("c2", False), ("c3", True), ("00", 0), ("01", 1), ("7f", 127), ("cc80", 128),
     ("ccff", 255), ("cd0100", 256), ("cdffff", 65535), ("ce00010000", 65536),
@@ -890,31 +872,6 @@ def damaged(data):
         for step in (1, 255)]
 
 
-def check_built(data):
-    """Build a FlatBuffer whose table has a field for each byte of the data, and read it."""
-    flat, rows, values, codes = tensorfmt.FlatBuilder(), [], Map(), "bBhHiIqQfd?"
-    inner = ("x", "d", 0, ""),
-    for slot, byte in enumerate(data):
-        name, kind, n = "f%d" % slot, byte & 15, byte >> 4
-        value = n & 7
-        if kind == 11:
-            value = flat.string("s" * n)
-        elif kind == 12:
-            value = flat.offsets([flat.string("t")] * n)
-        elif kind == 13:
-            value = flat.table(inner, x=n)
-        elif kind > 13:
-            value = flat.numbers(codes[n % 10], (1,) * slot)
-        values[name] = value
-        rows.append((name, codes[kind], 1, "") if kind < 11 else (name, (
-            "string", ["string"], inner, [codes[n % 10]], [codes[n % 10]])[kind - 11], None, ""))
-    rows = tuple(rows)
-    found = tensorfmt.flat_loads(flat.finish(flat.table(rows, **values)), rows)
-    for name, code, _, _ in rows:
-        if code in list(codes):
-            assert found[name] == (values[name] > 0 if code == "?" else values[name])
-
-
 HEADS = (  # of items, for each first byte
     ("cbor", "%s|%s00|%s01 01010101 01010101|81%s61|a2%s00 0102|92%sa101|5f%s4100ff|7f%s6100ff|"
      "%s0c ff00000001 00000000 00000001|81830102%s|a2616183010203%s00|819f01%s0203ff|"
@@ -925,40 +882,11 @@ HEADS = (  # of items, for each first byte
      '[1.5e%s1]| [ 1%s,\n2 ] |{%s"a":{"b":1}}|tru%s'))
 
 
-def headed(codec, heads=range(256)):
-    """Return what HEADS says, with each of these bytes."""
+def headed(codec):
+    """Return what HEADS says, with each byte."""
     rows = dict(HEADS)[codec].split("|")
     return [row.encode().replace(b"%s", bytes([head])) if codec == "json" else
-            unhex(row % ("%02x" % head)) for row in rows for head in heads]
-
-
-def changed_files():
-    """Return files of the formats, one byte of each changed; and with each of headed() inside."""
-    def remade(data, one):  # checksums are right again
-        data = patched(data, one)
-        if data[1:4] == b"ZT2" and one[0] < len(data) - 40:
-            data = patched(data, (len(data) - 24, tohex(struct.pack(
-                "<Q", tensorfmt.xxh3_64([data[8192:-40]])))))
-        return data
-    good = zt2()[8192:-40]  # where CBOR must be deterministic
-    few = [head for head in range(256) if head >> 5 == 6 or not 4 < head & 31 < 20]  # others alike
-    files = [zt2_file(b"\xa2" + good[1:] + b"\x6aattributes\xa1\x61x" + data)
-             for data in headed("cbor", few)] if chosen("ztensor") else []
-    files += [burnpack(b"\xa2\x67tensors\xa0\x61x" + data)
-              for data in headed("cbor", few)] if chosen("burnpack") else []
-    files += [record(tohex(data))
-              for data in headed("msgpack", few)] if chosen("burnrecord") else []
-    for make, data, start, end in [
-            (lambda data, change: spec_mag(change), golden("seed_basic.mag"), 0, 0),
-            (lambda data, change: real_mag(change), golden("m012_mixed.mag"), 0, 0),
-            (patched, mag300(), 12, len(mag300()) - 541), (remade, zt2(), 8192, 0),
-            (patched, golden("v021_one_tensor.mpk"), 160, 0),
-            (patched, golden("v028_plain.safetensors"), 0, 8)] + [
-            (patched, golden(title), 0, 0) for title in SMALL_GOLDENS.split()]:
-        if chosen(tensorfmt.detect(data)):
-            files += [make(data, (at, "%02x" % (data[at] + step & 255)))
-                      for at in range(start, len(data) - end) for step in (1, 255)]
-    return files
+            unhex(row % ("%02x" % head)) for row in rows for head in range(256)]
 
 
 class CodecTest(TestCase):
@@ -1028,8 +956,6 @@ class CodecTest(TestCase):
                                       + "502a4d18 02000000 6162")):
                 outcome(lambda data: tensorfmt.zstd_check(
                     tensorfmt.Buffer(data), 0, len(data)), data)
-        for n in range(500):
-            check_built(make_bytes(n & 7, n))
 
     @about("cbor", "msgpack")
     def test_nesting_is_bounded(self):
@@ -1064,14 +990,6 @@ class CodecTest(TestCase):
         error_of(TypeError, tensorfmt.cbor_loads, 1)
         one = tensorfmt.Simple((99,))
         self.assertTrue(one != tensorfmt.Simple((98,)) and one != 99 and len(set([one, 99])) == 2)
-
-    @about("cbor", "msgpack")
-    @full
-    def test_views_of_wide_elements(self):
-        from array import array
-        wide = memoryview(array("H", [1, 2]))
-        for loads, pack, _, _, _ in CODECS:
-            self.assertEqual(bytes(loads(pack(wide))), bytes(wide))
 
     @about("msgpack")
     def test_longer_forms(self):
@@ -1132,22 +1050,12 @@ class CodecTest(TestCase):
             half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
             self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
                 data[len(data) // 3:], half)], [crc, crc], len(data))
-        data, crc = make_bytes(300), 0
-        for n in range(300):
-            crc = tensorfmt.crc32c(data[n:n + 1], crc)
-            self.assertEqual(tensorfmt.crc32c(data[:n + 1]), crc)
 
     @about("crc32c")
     @full
-    def test_crc32c_folds_are_multiples_of_the_polynomial(self):
+    def test_crc32c_of_boards(self):
         with Changed(tensorfmt, "BOARD", True):
             self.test_crc32c()
-        for powers in tensorfmt.CRC32C_FOLDS:
-            rest, power_of_x = 0, 1
-            for power in range(powers[0] + 1):
-                rest ^= power_of_x if power in powers else 0
-                power_of_x = power_of_x << 1 ^ (0x11EDC6F41 if power_of_x >> 31 else 0)
-            self.assertEqual(rest, 0, powers)
 
     @about("zstd")
     def test_frames_are_whole(self):
@@ -1178,15 +1086,6 @@ class CodecTest(TestCase):
 
 @about("flat")
 class FlatBuffersTest(TestCase):
-    def test_example_of_its_documents(self):
-        # google/flatbuffers at 889fdbd2, docs/source/Internals.md: a monster of pos, name and hp
-        data = struct.pack("<I8HifffIhhI8s", 20, 16, 22, 4, 0, 20, 16, 0, 0, 16, 1.0, 2.0, 3.0, 8,
-                           50, 0, 4, b"fred")
-        found = tensorfmt.flat_loads(data, (("pos", None, None, ""), ("mana", "h", 150, ""),
-                                            ("hp", "h", 100, ""), ("name", "string", None, "")))
-        self.assertEqual(list(found.items()),
-                         [("pos", None), ("mana", 150), ("hp", 50), ("name", "fred")])
-
     def test_every_kind_of_field(self):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
@@ -1672,18 +1571,15 @@ class FileTest(FolderCase):
                 sleep(0)  # another thread may come here
                 return there
 
-        def work(number, items):
-            for i in range(20):
+        def work(number, items, rounds=20):
+            for i in range(rounds):
                 item = items["t%d" % ((i + number) % 20)]
                 self.assertEqual((item.tolist(), item.attrs["encoding"]),
                                  ([float(item.name[1:])] * 50, "raw"))
 
         def work_until_closed(number, file):
             try:
-                while True:
-                    work(number, file)
-                    if not number:
-                        file.close()
+                work(number, file, 1 << 30 if number else 20)
             except ValueError as error:
                 self.assertEqual(str(error).split(": ")[-1], "the File is closed")
             finally:
@@ -1845,9 +1741,6 @@ class RoundTripTest(TestCase):
 
     @about("primitiv")
     def test_short_and_wide_heads_of_primitiv(self):
-        for number, text, names in ((0x300, "01 91a0 910001c400 00", [""]), (
-                0x200, "910001c400 01 a0 910001c400", ["value", "value:"])):
-            self.assertEqual(sorted(load(primitiv(number, text))), names)
         self.assertSame(load(primitiv(0, "93 010203 01")).attrs["dims"], [1, 2, 3])
         from hashlib import sha256
         for shape, digest in (
@@ -1976,6 +1869,8 @@ class TensorTest(TestCase):
         for shape, wanted in (((1 << 64, 3, 5), 3 << 64),  # from there on not to the end
                               ((3 << 63, 2), 3 << 63), ((1 << 65, 3, 0), 0)):
             self.assertEqual(tensorfmt.count_elements(shape), wanted)
+        steps = tensorfmt.row_major((0, 2, 3, 1 << 63), 1)
+        self.assertEqual(steps, (3 << 63, 3 << 63, 1 << 63, 1))
         paths = [("b", "b"), ([3], "[3]"), (["a", "b_c"], "a.b_c"), (["a", "b1"], "a['b1']"),
                  (["a" * 398, "b"], "a" * 398 + ".b")]
         if CPYTHON:
@@ -2067,15 +1962,6 @@ class TensorTest(TestCase):
                             (KEYS[0:0:10**20], []), ((KEYS[:], KEYS[1::-10**20]), [[2], [4]])):
             part = item[key]  # numpy takes strides of 64 bits only
             self.assertEqual((part.strides, part.tolist()), ((4, 2), wanted), key)
-
-    def test_bool_bytes(self):
-        data = b"\0\1\2\xff"
-        for kind in ("mag", "ztensor", "burnpack"):
-            back = load(dumps({"m": tensor(data, "bool")}, format=kind))["m"]
-            self.assertEqual((back.tobytes(), bytes(back.raw)), (data, data), kind)
-            self.assertSame(back.tolist(), [False, True, True, True])
-            self.assertEqual(back.astype("uint8").tolist(), [0, 1, 1, 1])
-        self.assertEqual(tensor([0, 5, 0.5, 0.0], "bool").tobytes(), b"\0\1\1\0")
 
     def test_from_lists_and_numbers(self):
         for value, dtype, shape in (
@@ -2335,6 +2221,8 @@ class CastTest(TestCase):
                     error_of(ValueError, item[part:part + 1].astype, new)
         self.assertSame(tensor([NAN, 0.0, -0.0, 0.1]).astype("bool").tolist(),
                         [True, False, False, True])
+        self.assertEqual(tensor(b"\0\1\2\xff", "bool").astype("uint8").tolist(), [0, 1, 1, 1])
+        self.assertEqual(tensor([0, 5, 0.5, 0.0], "bool").tobytes(), b"\0\1\1\0")
 
     def test_integers(self):
         ranges = tensorfmt.INT_RANGE
@@ -2481,14 +2369,6 @@ class EqualTest(TestCase):
         quantized = [load(one_burnpack(dtype=scheme(name), shape=[4]))["a"]
                      for name in ("Q8S", "Q8S", "E4M3")]
         self.assertEqual([item == quantized[0] for item in quantized], [True, True, False])
-
-    @full
-    @documented
-    def test_help_shows_no_marks_of_the_source(self):
-        from pydoc import plaintext, render_doc
-        for kind in (tensorfmt.Tensor, tensorfmt.File, tensorfmt.FormatError):
-            lines = render_doc(kind, renderer=plaintext).split("\n")
-            self.assertEqual([line for line in lines if "# " in line or "</" in line], [])
 
 
 # -- [7] sparse and quantized --------------------------------------------------------------------
@@ -2651,6 +2531,7 @@ class SparseTest(TestCase):
     def test_attrs_of_sparse_tensors(self):
         item = self.again(self.tiny(values="mine"))  # a custom field of this name is kept
         self.assertEqual(item.custom, {"values": "mine"})
+        self.assertEqual(item.copy(name="x").tolist(), [[0.0, 1.0], [0.0, 0.0]])
         for dense in (item.todense(), item.contiguous(), item.astype("float32")):
             self.assertEqual((dense.custom, dense.attrs if dense.components is None else {}),
                              ({"values": "mine"}, {}))
@@ -3053,6 +2934,23 @@ class SaveTest(TestCase):
         item = load(dumps({"w": tensor([1], "int8", **fields)}, format="ztensor"))["w"]
         self.assertSame(dict([(key, item.custom[key]) for key in fields]), fields)
 
+    @about("mag", "ztensor")
+    @full
+    def test_which_generation_is_written(self):
+        """That of version=, else of what is saved, else of attrs, else the first."""
+        for kind, first, older, newer in ("mag", 1, 1, 300), ("ztensor", "0.1.0", 0.1, "2"):
+            new, old = [load(dumps({"w": F32}, format=kind, version=version))
+                        for version in (newer, older)]
+            for given, options, version in (
+                    ({"w": F32}, {}, first), (new, {}, newer), (dict(new), {}, newer),
+                    (new, {"version": older}, first), (old, {"version": str(newer)}, newer),
+                    ({"w": F32}, {"attrs": {"version": newer}}, newer),
+                    (dict(old), {"attrs": {"version": newer}}, first)):
+                file = load(dumps(given, format=kind, **options))
+                self.assertEqual((file.format, file.attrs["version"]), (kind, version))
+            self.assertEqual(converted(new, kind)[0].attrs["version"], newer)
+        error_of(TypeError, dumps, {"w": F32}, format="ztensor", version=2, checksum="crc32c")
+
     @about("ztensor")
     def test_options_win_over_attrs(self):
         item = load(dumps({"w": F32}, format="ztensor", data_endianness="big",
@@ -3063,16 +2961,6 @@ class SaveTest(TestCase):
                 ({"checksum": "sha256"}, "checksum", "sha256:"), ({}, "checksum", "crc32c:0x")):
             got = load(dumps({"w": item}, format="ztensor", **options))["w"].attrs.get(key)
             self.assertEqual(str(got)[:len(wanted)], wanted, (options, key))
-
-    @about("ztensor")
-    def test_rotten_bytes_are_not_copied(self):
-        data = bytearray(dumps({"w": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c"))
-        data[64] ^= 1
-        for kind in ("ztensor", "burnpack"):
-            stream = io.BytesIO()
-            error = error_of(FormatError, tensorfmt.save, stream, load(data), format=kind)
-            self.assertEqual((error.tensor, error.offset, stream.getvalue()), ("w", 64, b""))
-        self.assertEqual(load(data)["w"].size, 2)  # access does not hash
 
     @about("zstd")
     def test_without_zstd(self):
@@ -3300,24 +3188,14 @@ class SavePathTest(FolderCase):
 @about("mag")
 @full
 class Mag300Test(TestCase):
-    def test_versions(self):
-        new = load(golden("m300_mixed.mag"))
-        made = dumps({"w": F32}, format="mag", version=300)
+    def test_timestamp(self):
+        new, made = load(golden("m300_mixed.mag")), dumps({"w": F32}, format="mag", version=300)
         self.assertEqual(load(made).attrs["timestamp"], "1970-01-01T00:00:00+00:00")
-        for given, options, version in (
-                ({"w": F32}, {}, 1), (new, {}, 300), (new, {"version": "300"}, 300),
-                (dict(new.items()), {}, 300), ({"w": new["w"]}, {}, 300),
-                ({"w": new["w"]}, {"version": 1}, 1),
-                (load(dumps({"w": F32}, format="mag")), {}, 1)):
-            file = load(dumps(given, format="mag", **options))
-            self.assertEqual((file.format, file.attrs["version"]), ("mag", version))
         self.assertEqual(load(dumps(new, format="mag", timestamp="now")).attrs["timestamp"], "now")
-        self.assertEqual(converted(new, "mag")[0].attrs["version"], 300)
         there, summary = converted(new, "mag", version=1, drop=True, only="w")
         self.assertEqual((there.attrs["version"], there["w"].tolist()), (1, new["w"].tolist()))
         self.assertIn("timestamp", summary.left_behind)
-        for name in ("mag", "mag300"):
-            self.assertEqual(list(load(made, format=name)), ["w"])
+        self.assertEqual(list(load(made, format="mag300")), ["w"])
 
     def test_metadata_is_any_json(self):
         error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
@@ -3388,6 +3266,8 @@ class ZTensor2Test(TestCase):
             error_of(tensorfmt.Unsupported, item.tolist)
             if "checksum" not in more:
                 self.assertEqual(dumps(load(data), format="ztensor"), data)
+        self.refuses(["copied as it is stored"], dumps, load(self.entry(encoding="lz")),
+                     format="ztensor", data_endianness="big")
         item = load(self.entry("f8"))["t"]
         self.assertFalse("dtype" in load(self.entry())["t"].attrs)
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
@@ -3445,23 +3325,6 @@ class ZTensor2Test(TestCase):
             rows = [row[0] for row in tensorfmt.verify(given).rows if row[1] == "canonical"]
             self.assertEqual(rows, [status])
 
-    def test_versions(self):
-        old = load(golden("custom_fields.zt"))
-        for given, options, version in (
-                ({"w": F32}, {}, "0.1.0"), (old, {}, "0.1.0"), (load(zt2()), {}, "2"),
-                ({"w": load(zt2())["w"]}, {}, "2"), (load(zt2()), {"version": 0.1}, "0.1.0")):
-            file = load(dumps(given, format="ztensor", **options))
-            self.assertEqual((file.format, file.attrs["version"]), ("ztensor", version))
-        self.refuses(["1.2", "0.1, 2"], dumps, {}, format="ztensor", version="1.2")
-        error_of(TypeError, self.dumps, F32, checksum="crc32c")
-        there, _ = converted(old, "ztensor", version="2")
-        back, _ = converted(there, "ztensor", version="0.1")
-        self.assertEqual(sorted(old["a"].custom), "author big blob dims nothing scale trainable "
-                         "zero_point".split())
-        for name, item in old.items():
-            for file in (there, back):
-                self.assertSame(dict(file[name].custom), dict(item.custom))
-
     def test_attributes_are_any_cbor(self):
         load(self.dumps(tensor([1.0], c=nested(28)), metadata={"c": nested(30)}))
         fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
@@ -3490,19 +3353,15 @@ class ZTensor2Test(TestCase):
         self.assertEqual(tensorfmt.verify(bools).errors[0].offset, 4098)
 
     def test_sparse_layouts(self):
-        def make(parts):
-            found, blobs = {}, ()
-            for role, code, letter in (("values", "f32", "f"), ("indptr", "u32", "I"),
-                                       ("indices", "u32", "I"), ("coords", "u64", "Q")):
-                if role in parts:
-                    flat = sum(parts[role], []) if role == "coords" else parts[role]
-                    blobs += struct.pack("<%d%s" % (len(flat), letter), *flat),
-                    found[role] = {"dtype": code, "blob": [4096 * len(blobs), len(blobs[-1])]}
-            return zt2_objects({"w": {"layout": "zt.sparse_%s/1" % (
-                "coo" if "coords" in parts else "csr"), "shape": [3, 5], "parts": found}}, blobs)
-        for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
-            self.assertEqual(load(make(parts), verify=True)["w"].tolist(), dense)
-        falling = make(dict(CSR, indices=[2, 0, 4, 3]))
+        file = load(zt2_of_all_kinds())
+        self.assertEqual(file["csr"].tolist(), [
+            [0.0, 1.0] + [0.0] * 7, [0.0] * 4 + [2.0] + [0.0] * 4])
+        self.assertEqual(file["coo"].tolist(), [[0.0, 0.0, 1.0], [0.0, 2.0, 0.0]] + [[0.0] * 3] * 2)
+        parts = {"indptr": part2("u64", 1, 16), "indices": part2("u64", 2, 16),
+                 "values": part2("f32", 3, 8)}
+        made = {"shape": [1, 9], "layout": "zt.sparse_csr/1", "parts": parts}
+        falling = zt2_objects({"w": made}, (
+            struct.pack("<2Q", 0, 2), struct.pack("<2Q", 4, 1), struct.pack("<2f", 1, 2)))
         self.assertIn("columns do not rise", str(error_of(FormatError, load(falling)["w"].tolist)))
 
     def test_equal_contents_once(self):
@@ -3869,33 +3728,16 @@ class RecordTest(TestCase):
             "k.a": 1})
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
-    def test_what_is_refused(self):
-        """Lists of numbers by the version, before they are read, or where the first tensor is."""
-        old = record("dd7fffffff").replace(b"\xa60.21.0", b"\xa60.13.2")
-        lists = record(Map([("value", [1.5, -2.0]), ("shape", [2])]))
-        bins = record(Map([("bytes", b"abcd"), ("shape", [1]), ("dtype", {"QFloat": {"a": b""}})]))
-        for data, kind, field, words in (
-                (old, Unsupported, "metadata.version", "Burn 0.13"),
-                (lists, Unsupported, "item.value", "Burn 0.13"),
-                (bins, FormatError, "item.dtype", "holds bytes")):
-            error = error_of(kind, load, data)
-            self.assertEqual(error.field, field)
-            self.assertIn(words, error.what)
-            self.assertEqual(tensorfmt.detect(data), "burnrecord")
-            check_refused(data, error)
-
     @full
     def test_it_becomes_a_burnpack_and_is_never_written(self):
         import gzip
         for title in ("v021_quant.mpk", "v021_one_tensor.mpk"):
             file = load(golden(title))
-            data = dumps(file, format="burnpack")
             there, summary = converted(file, "burnpack")
-            self.assertEqual((content(there), there.nbytes), (content(load(data)), len(data)))
+            self.assertEqual(content(there), content(file))
             for name, item in file.items():
                 self.assertSame(there[name].attrs, Map([
                     pair for pair in item.attrs.items() if pair[0] != "id"]))
-                self.assertEqual(there[name].tobytes(), item.tobytes())
             self.assertNotIn("id", summary.left_behind)
             for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
                                (tensorfmt.convert, (there, "x.mpk"))):
@@ -4395,6 +4237,7 @@ def bad_files(*also):
         ("mag 0.1.2: rank 0", real_mag((12, "0100000000000000"), (
             24, "00000000 0100000000000000 c000000000000000 55000000" + "6b" * 85))),
         ("mag 0.1.2: numel", real_mag((63, "04"))),
+        ("mag 0.1.2: upper half of aux", real_mag((61, "01"))),
         ("mag 0.1.2: dimension 2**63", real_mag((63, "00" * 7 + "80"), (79, "00" * 7 + "80"))),
         ("zt: index size", ztensor_raw(b"\x80", 90)),
         ("zt: left over", ztensor_raw(b"\x80\x80")), ("zt: a map as root", ztensor_raw(b"\xa0")),
@@ -4459,6 +4302,8 @@ def bad_files(*also):
         ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34)),
         ("primitiv: config in both", primitiv(0x400, "81a16101 81a16101")),
         ("bpk: version 2", patched(tiny, (4, "02"))), ("gzip", b"\x1f\x8b" + bytes(9)),
+        ("mpk: Burn 0.13", record("dd7fffffff").replace(b"\xa60.21.0", b"\xa60.13.2")),
+        ("mpk: lists", record(Map([("value", [1.5, -2.0]), ("shape", [2])]))),
         ("tbs: 65 dimensions", patched(wide, (shape_at, "41")))]
     later = []
     if CPYTHON:  # the others do not read JSON
@@ -4499,6 +4344,8 @@ def bad_files(*also):
         ("key twice", "82a17790a17790"), ("key", "810102"), ("map too long", key + "df80000000"),
         ("UTF-8", key + "a1ff"), ("shape", data + "c400" + shape + "91ff" + dtype),
         ("no bin", data + "a0" + shape + "90" + dtype),
+        ("dtype holds bytes", Map([("bytes", b"abcd"), ("shape", [1]), (
+            "dtype", {"QFloat": {"a": b""}})])),
         ("dtype", data + "c400" + shape + "90" + dtype[:12] + "05"),
         ("dtype of two", data + "c400" + shape + "90" + dtype[:12] + "82a16101a16201"),
         ("size", data + "c40100" + shape + "9102" + dtype),
@@ -4723,21 +4570,15 @@ def rich_files(count):
     """Return files of many alike tensors; richer ones behind."""
     items = many_tensors(count)
     alike = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
-    steps, params, means = {}, {}, {}
-    for i, (name, item) in enumerate(items.items()):
-        steps[name] = tensor(item, step=i % 3)
-        params[name] = tensor(item, **({"param_id": 1 << i % 64} if i % 3 else {}))
-        if i % 3:
-            means[name + ":m" * (i % 3 == 1)] = item
-    means.update(items)
-    plain = [dumps(items, format=name) for name in FORMATS]
-    return plain + [dumps(made, format=kind, **options) for kind, made, options in (
-        ("ztensor", items, {"checksum": "crc32c", "data_endianness": "big"}),
-        ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}),
-        ("ztensor", steps, {}), ("ztensor", alike, {}),
-        ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}),
-        ("burnpack", params, {"metadata": {"edtype": "eshape"}}),
-        ("primitiv", means, {})) if chosen(kind)]
+    params = dict([(name, tensor(item, param_id=1 << i % 64) if i % 3 else item)
+                   for i, (name, item) in enumerate(items.items())])
+    means = dict(items, **dict([(name + ":m", item) for name, item in items.items()]))
+    return [dumps(items, format=name) for name in FORMATS] + [
+        dumps(made, format=kind, **options) for kind, made, options in (
+            ("ztensor", items, {"checksum": "sha256", "data_endianness": "big"}),
+            ("ztensor", alike, {}), ("primitiv", means, {}),
+            ("burnpack", params, {"metadata": {"a": "b"}, "scalars": {"n": {"Int": 1}}}),
+            ("burnpack", params, {"metadata": {"edtype": "eshape"}})) if chosen(kind)]
 
 
 class ManyTensorsTest(TestCase):
@@ -4932,16 +4773,6 @@ class FuzzTest(TestCase):
             with self.subTest(file=name, begins=data[:40]), parsers:
                 fuzz["check_mutant"](sys.modules[__name__], data, fuzz["COMMANDS"][i % 3::3])
 
-    def test_what_must_hold_for_each_changed_byte(self):
-        """Of some it is all that must hold, as it takes long."""
-        check = script(self, "fuzz.py")["check_mutant"]
-        for data in changed_files():
-            if tensorfmt.crc32(data) % 16:
-                outcome(load, data)
-            else:
-                with self.subTest(hex=tohex(data)):
-                    check(sys.modules[__name__], data, ())
-
     def test_what_must_hold_for_changed_files(self):
         read, fuzz = [], script(self, "fuzz.py")
         tests = sys.modules[__name__]
@@ -4974,15 +4805,6 @@ class CorpusTest(TestCase):
 # -- [11] explain, verify ------------------------------------------------------------------------
 
 class ExplainTest(TestCase):
-    def test_fields_tile_every_golden(self):
-        for _, title, data, wanted in FILES:
-            with self.subTest(file=title):
-                fields = list(tensorfmt.explain(data))
-                self.assertTiles(fields, len(data), True)
-                named = [field.tensor for field in fields if field.kind == "data"]
-                self.assertEqual(sorted(named), sorted([
-                    name for name in wanted if 0 not in wanted[name][1]]))
-
     @about()
     def test_field_is_a_tuple_with_names(self):
         field = list(tensorfmt.explain(golden("sorted_one.tbs")))[1]
@@ -4994,17 +4816,6 @@ class ExplainTest(TestCase):
 
 
 class VerifyTest(TestCase):
-    @about("zstd")
-    def test_what_cannot_be_decoded_is_said_once(self):
-        def absent():
-            raise tensorfmt.Unsupported("zstd data need a module")
-        item = load(golden("zstd_64k_zeros.zt"))["zeros"]
-        data = dumps([(name, item) for name in "abc"], format="ztensor")
-        with Changed(tensorfmt, "zstd_module", absent):
-            rows = [row for row in tensorfmt.verify(data).rows if row[1] == "contents"]
-        self.assertEqual(rows, [("-", "contents", "a", "not checked, as 2 other tensors: "
-                                 "zstd data need a module", 64)])
-
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
         plain = dumps({"a": tensor([1.0], "float32")}, format="mag")
@@ -5040,17 +4851,6 @@ class VerifyTest(TestCase):
                     self.assertEqual(bool(report), bool(less or not ZSTD and given is bad))
                     if less:
                         self.refuses(["MAX_COPIES"], dumps, dict(load(given)), format="burnpack")
-
-    @about("burnpack")
-    def test_five_notes_and_the_number_of_others(self):
-        def notes(check, *pairs):
-            rows = tensorfmt.verify(spans(pairs, bytes(20))).rows
-            return [row[3] for row in rows if row[:2] == ("note", check)]
-        for count in (5, 6):
-            texts = notes("alignment", *[(i, i + 1) for i in range(count + 1)])
-            self.assertEqual((len(texts), texts[-1] == "1 more"), (count, count == 6))
-        self.assertEqual(notes("bounds", (0, 10), (5, 10), (5, 10)),
-                         ["its bytes overlap those of 't0' in part"] * 2)
 
     def test_what_is_not_of_a_format(self):
         for kind in list(READ) + LATER:
@@ -5106,14 +4906,6 @@ def text_of(name):
         return stream.read()
 
 
-def tree_of_the_whole(known=[]):  # noqa: B006
-    """Return the tree of tensorfmt.py, parsed once."""
-    import ast
-    if not known:
-        known.append(ast.parse(text_of("tensorfmt.py")))
-    return known[0]
-
-
 ABSENT = """if 1:
     import ast, os, sys, unittest
     here, folder, cases = sys.argv[1:]
@@ -5145,7 +4937,7 @@ class ModuleTest(TestCase):
         self.assertEqual([name for name in PUBLIC if not hasattr(tensorfmt, name)], [])
         self.assertEqual(tuple([kind.NAME for kind in tensorfmt.FORMATS]), READ)
         self.assertEqual(tuple([x.NAME for x in tensorfmt.FORMATS if not x.READ_ONLY]), FORMATS)
-        nodes = dict([(node.name, node) for node in tree_of_the_whole().body
+        nodes = dict([(node.name, node) for node in ast.parse(text_of("tensorfmt.py")).body
                       if isinstance(node, (ast.FunctionDef, ast.ClassDef))])
         kinds = [type(kind).__name__ for kind in tensorfmt.FORMATS]
         for name in [name for name in PUBLIC if name != "FORMATS"] + kinds:
@@ -5163,12 +4955,6 @@ class ModuleTest(TestCase):
                 self.assertEqual(banners, listed)
                 self.assertEqual([line for line in text.split("\n") if line.startswith("# --")
                                   and not re.match(r"# -- \[\w+\] .* -+$", line)], [])
-
-    def test_form_of_the_text(self):
-        for name in ("tensorfmt.py", "test_tensorfmt.py"):
-            self.assertEqual([line for line in text_of(name).split("\n")
-                              if len(line) > 100 or line != line.rstrip() or "\t" in line], [])
-        self.assertTrue(text_of("tensorfmt.py").startswith("# SPDX-License-Identifier: MIT\n"))
 
     def test_doctests(self):
         import doctest
@@ -5269,7 +5055,7 @@ class CopyTest(TestCase):
                     self.check_files(copy, name, parts)
 
     def check_text(self, text, copy, name, parts):
-        """Assert that all names are defined, and that a copy has what was asked for."""
+        """Assert that all names are defined and used, and that a copy has what was asked for."""
         import re
         self.assertEqual([kind.NAME for kind in copy.FORMATS], [name])
         self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
@@ -5277,6 +5063,10 @@ class CopyTest(TestCase):
                          ("save" in parts, "tools" in parts))
         if "tools" not in parts:
             self.assertEqual(re.findall("(?m)^ +>>> .*|.{101}", text), [])
+            names = re.findall(r"(?m)^(?:def|class|    def(?= [a-z])) (\w+)", text)
+            unused = [name for name in names if len(re.findall(r"\b%s\b" % name, text)) < 2]
+            self.assertEqual([name for name in unused if name not in vars(copy.File)
+                              and name not in vars(copy.Tensor)], [])
         for section in re.split("(?m)^# -- .*", text)[1:]:
             self.assertTrue(re.search(r"(?m)^[^#\s]", section), "an empty section")
         if not PYPY and len(parts) < 3:
@@ -5325,14 +5115,6 @@ class CopyTest(TestCase):
         self.assertEqual(repr(file)[:6 + len(file.format)], "<File " + file.format)
         for item in file.values():
             self.assertEqual(repr(item)[:8], "<Tensor ")
-
-    def test_what_is_kept_and_what_stands_for_the_rest(self):
-        source, wanted = ["\n".join([line[:-2] if line[-2:] == mine else line
-                                     for line in SMALL_SOURCE.split("\n") if line[-2:] != other])
-                          for mine, other in (("#-", "#+"), ("#+", "#-"))]
-        pieces = tensorfmt.split_source(source)
-        made = tensorfmt.make_copy(source, pieces, tensorfmt.FORMATS[:1], ["load"])
-        self.assertEqual(made.split('"""', 2)[2], wanted.split('"""', 2)[2])
 
     @about("burnpack")
     def test_what_a_copy_lacks_is_named(self):
@@ -5394,102 +5176,6 @@ class CopyTest(TestCase):
             code, _, err = run("python3", source, "vendor", target)
             self.assertEqual((code, "would replace its own source" in err), (1, True))
         self.assertEqual(read_file(source), before)
-
-
-SMALL_SOURCE = '''"""Docs."""
-__version__ = "1"
-__all__ = ["load", "save"]#-
-__all__ = ['load', 'File', 'FORMATS']#+
-
-
-#: - [2b] left out -------------------------------------------------------------------------------
-
-
-def left_out(part):
-    """What stands for it."""
-
-
-Frames = left_out("zstd")#+
-#+
-#+
-#: - [6e] zstd -----------------------------------------------------------------------------------
-#
-# What is said of it.
-
-MOST = 5
-
-
-class Frames:#-
-    """Of zstd."""#-
-#-
-#-
-def frames_of():#-
-    return Frames()#-
-#-
-#-
-FORMATS = (
-    Mag(),
-    ZTensor(),#-
-)
-FORMATS.append(Frames())#-
-
-
-#: - [8a] load -----------------------------------------------------------------------------------
-
-import struct#-
-import sys#-
-
-ENCODINGS = {}
-ENCODINGS["zstd"] = MOST
-ORDERS = {"size": lambda source: source.size}#-
-
-
-class File:
-    """Of its methods those stay, too, that users call."""
-
-    def close(self):
-        pass
-
-
-class Reader:
-    """Of its methods those stay that somebody names, or Python."""
-
-    SIZE = MOST
-    text: str#-
-
-    def read(self):
-        """Return what is told only in the whole."""#-
-        # It is a constant.
-        return self.SIZE
-#-
-    # Nobody calls it.#-
-    @property#-
-    def unused(self):#-
-        return frames_of()#-
-
-    def __len__(self):
-        return 0
-
-
-class Empty(Reader):
-    """Nobody names what it has."""
-
-    LEFT = 1#-
-#-
-#-
-def unused():#-
-    return struct#-
-#-
-
-def load(source, sys=None):
-    """Return something.#-
-    """Return something."""#+
-#-
-    >>> load(b"")#-
-    """#-
-    unused = Frames(source)  # a name of its own
-    return unused, Reader().read(), Empty(), getattr(source, "ABSENT"), ENCODINGS
-'''.replace("#: -", "# --")  # lines of the source alone: #-, of the copy alone: #+
 
 
 def undefined_names(text):
@@ -5640,16 +5326,13 @@ class ReadmeTest(FolderCase):
             self.assertEqual(made.load(again)["array"].tolist(), wanted)
         unknown = made.load(data.replace(b"f4", b"V4"))["array"]
         self.assertEqual((unknown.dtype, bytes(unknown.raw)), (None, data[128:]))
-        for bad, error_class, field, offset in (
-                (data[:9], made.FormatError, "header_size", 8),
-                (data[:50], made.FormatError, "header", 10),
-                (data[:-1], made.FormatError, "header", 10),
-                (data + b"x", made.FormatError, "header", 10),
-                (data.replace(b"'shape", b"'sharp"), made.FormatError, "header", 10),
-                (data.replace(b"\1", b"\2", 1), made.Unsupported, "version", 6)):
-            error = error_of(error_class, made.load, bad)
+        for bad, field, offset in (
+                (data[:9], "header_size", 8), (data[:50], "header", 10), (data[:-1], "header", 10),
+                (data + b"x", "header", 10), (data.replace(b"'shape", b"'sharp"), "header", 10)):
+            error = error_of(made.FormatError, made.load, bad)
             self.assertEqual((error.field, error.offset), (field, offset))
         self.assertEqual(made.load(data[:-1], partial=True).attrs["missing"], ["array"])
+        error_of(made.Unsupported, made.load, data.replace(b"\1", b"\2", 1))
         short = made.tensor([1.0], "bfloat16")
         for tensors, words in (({"w": item}, "a name has no place"), ({}, "cannot hold 0 tensors"),
                                ({"array": short}, "bfloat16 (.npy holds ")):
@@ -5819,17 +5502,6 @@ class TrustTest(FolderCase):
                 tensorfmt.save(self.path, {"w": F32})
             self.assertEqual((seen.pop(), seen), (wanted, []))
             self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
-
-    def test_the_descriptor_of_a_deleted_file(self):
-        if not os.path.exists("/proc/self/fd"):
-            self.skipTest("needs /proc")
-        with open(self.path, "w+b") as stream:
-            os.remove(self.path)
-            for folder in "/dev/fd", "/proc/self/fd":
-                tensorfmt.save("%s/%d" % (folder, stream.fileno()), {"w": F32}, format="ztensor")
-                stream.seek(0)
-                self.assertEqual(list(load(stream)), ["w"])
-        self.assertEqual(os.listdir(self.folder), [])
 
     def interrupted(self, call, number):
         """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far.

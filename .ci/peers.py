@@ -733,7 +733,7 @@ class AtHomeTest(FolderCase, PeerCase):
                 self.assertEqual(tensor([1], given.dtype.type).dtype, dtype)
             self.assertEqual(tensor([1], getattr(jax.numpy, dtype)).dtype, dtype)
         masked = numpy.ma.masked_array([1.0, 2.0], [0, 1])
-        for value, words in ((masked, "masked"), (numpy.ones(2, "c16"), "take .real"),
+        for value, words in ((masked, "masked"), (numpy.ones(2, "c16"), ".real and .imag"),
                              (jax.numpy.ones(2, "complex128"), ".real and .imag"),
                              (numpy.array(["a"]), "of <U1"), (numpy.array([None]), "of object")):
             error = error_of(TypeError, dumps, {"w": value}, format="zt")

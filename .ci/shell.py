@@ -182,7 +182,7 @@ class CommandTest(Commands):
         for line, inner in (("ls m012_mixed.mag", "tensors"), ("verify seed_basic.mag", "rows"),
                             ("explain seed_basic.mag", ""), ("formats", ""),
                             ("convert m012_mixed.mag new.zt --drop", ""),
-                            ("diff seed_basic.mag seed_dtypes.mag", "differences")):
+                            ("diff seed_basic.mag m012_dtypes.mag", "differences")):
             found = json.loads(run(*line.split(), "--json")[1])
             found = found if type(found) is dict else found[0]
             keys = list(found) + (list(found[inner][0]) if inner else [])
