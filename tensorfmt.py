@@ -806,8 +806,7 @@ class PickledFile(AnySource):
 def open_pickled(*args: Any) -> PickledFile:
     """Return the source of a pickle, the same one for all tensors of a file."""
     from weakref import WeakValueDictionary
-    PickledFile.shared = PickledFile.shared or WeakValueDictionary()
-    known: Any = PickledFile.shared
+    known = PickledFile.shared = PickledFile.shared or WeakValueDictionary()
     return known.get(args) or known.setdefault(args, PickledFile(*args))
 
 
@@ -2790,7 +2789,7 @@ class Tensor:
     @property
     def zero_copy(self) -> bool:
         """Whether `.data` shows the stored bytes themselves."""
-        return bool(self.source.mapping and self.is_contiguous(NATIVE))
+        return self.source.mapping and self.is_contiguous(NATIVE)
 
     @property
     def data(self) -> memoryview:
@@ -3085,19 +3084,16 @@ class File(TensorMap):
         return load_again, (self.fmt.NAME, self.source.file_id + (self.source.nbytes,),
                             "missing" in self.attrs)
 
-    def __copy__(self) -> "File":
-        """Return another File over the same open source, which either of them closes."""
-        made: File = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
-
-    def __deepcopy__(self, memo: Any) -> "File":
+    def __deepcopy__(self, memo: Any = None) -> "File":
         """Return another File over the same open source, with attrs and Tensors of its own."""
         from copy import deepcopy
-        made = memo[id(self)] = self.__copy__()
+        made: File = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
         for key in ("attrs", "metadata", "_tensors"):
             made.__dict__[key] = deepcopy(self.__dict__[key], memo)
         return made
+
+    __copy__ = __deepcopy__
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -6809,7 +6805,6 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
 
     `name`: that of its dtype; `wanted`: which dtype the user says it has, or None.
     """
-    given = data
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
@@ -6819,7 +6814,7 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
         data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     view, found = typed_view(data.__array__() if hasattr(data, "__array__") else data)
     if view is None or not (no_code or found):
-        raise TypeError(unfit_message(given, name))
+        raise TypeError(unfit_message(data, name))
     return view, dtype if no_code else found
 
 
