@@ -2889,10 +2889,7 @@ class Tensor:
                          byteorder="<", encoding="raw")
 
     def decoded(self) -> "Tensor":
-        """Return one whose elements are stored as they are: of an encoded one in memory.
-
-        Up to KEPT bytes are kept while the tensor lives.
-        """
+        """Return one whose elements are stored as they are; up to KEPT decoded bytes are kept."""
         if self.encoding == "raw":
             return self
         self.source.view(self.start, 0)  # raises if the File is closed
@@ -3216,11 +3213,10 @@ class Schema:
 
 # -- [7c] Reading, regions -------------------------------------------------------------------------
 #
-# A format's read(reading) is straight code: it asks the Reading for records and trees, and gives it
-# the tensors that it finds. What was asked for is a region of the file. Regions are kept only where
-# somebody wants to walk over their fields afterwards: explain() and verify(), and load() once more
-# after an error. fields() of a region yields (begin, end, path, value, where that begins, doc) of
-# each field: ("tensors", 3, "shape") is the path of the field tensors[3].shape.
+# What a format's read(reading) asks for is a region of the file. Regions are kept only where their
+# fields are walked over afterwards: explain() and verify(), and load() once more after an error.
+# fields() of a region yields (begin, end, path, value, where that begins, doc) of each field:
+# ("tensors", 3, "shape") is the path of the field tensors[3].shape.
 
 
 class Layout:
@@ -3363,10 +3359,7 @@ class Reading:
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
              **rules: Any) -> Any:
-        """Return the value of an item of CBOR that fits a Schema.
-
-        `rules` are those of Cbor. `whole`: bytes after the item are an error.
-        """
+        """As json(), of one item of CBOR; `whole`: bytes after it are an error."""
         return self.tree(Cbor(self.source.read(at, nbytes), at, **rules), schema, path, whole)
 
     def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
@@ -3434,10 +3427,7 @@ class Reading:
                 self.errors.append(error)
 
     def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
-        """Add a tensor, if its name is new, its size that of its shape, and its place inside.
-
-        One that ends after the end of the file is noted: it may be cut short (check_whole).
-        """
+        """Add a tensor, if its name is new, its size that of its shape, and its place inside."""
         if self.regions is not None and path:
             self.paths[path] = item.name
         if item.name in self.tensors or item.name in self.missing:
@@ -3451,7 +3441,7 @@ class Reading:
         error = self.entry_error(what, item, path, fields["place"], "bounds")
         if end <= high or high < self.end:
             raise error
-        self.missing[item.name] = item, error
+        self.missing[item.name] = item, error  # the file may be cut short: check_whole()
 
     def check_size(self, item: Tensor, path: Path, field: str) -> None:
         """Raise unless the stored bytes are those of dtype and shape; let equal shapes be one."""
@@ -3468,10 +3458,7 @@ class Reading:
             raise self.entry_error(size_message(item, need), item, path, field, "sizes")
 
     def check_whole(self, *path: Any) -> None:
-        """Raise an error that counts the tensors which are not whole, if some are.
-
-        It is at `path`, or where the index places the first of them.
-        """
+        """Raise an error at a path, or that of the first of them, if tensors are not whole."""
         if not self.missing or self.partial:
             return
         whole, rows = len(self.tensors), list(self.missing.values())
@@ -3519,10 +3506,7 @@ BROKEN = "broken here"  # the doc of the last field of a region
 
 
 def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
-    """Return (Reading, attrs, metadata) of a file that was broken, or raise its error with a place.
-
-    The first time nothing was noted. Now the regions are, and walked to find where the error is.
-    """
+    """Read a broken file once more, and note its regions: raise its error with a place."""
     reading = Reading(source, regions=[], partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -3552,9 +3536,9 @@ def fields_of(region: Any) -> Fields:
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """Give each error what it lacks: the offset of its path, or the path of its offset.
 
-    Of a path that no field has, the offset is that of the innermost field around it. All regions
-    are walked once; where no field begins at an offset, its path is that of the last region. An
-    error of JSON that knows only where the text begins is where the walk breaks.
+    Of a path that no field has, the offset is that of the innermost field around it; where no field
+    begins at an offset, its path is that of the last region. An error of JSON that knows only where
+    the text begins is where the walk breaks.
     """
     from itertools import chain
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
@@ -3931,10 +3915,7 @@ class Format:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
-        """Return (tensor name, why) of what cannot be written, by the rules for all formats.
-
-        ValueError for metadata that cannot.
-        """
+        """Return (tensor name, why) of what cannot be written; ValueError for such metadata."""
         rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
         texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
                  for key, why in rows if why]
@@ -6801,10 +6782,7 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 
 
 def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, and its dtype; or raise TypeError.
-
-    `name`: that of its dtype; `wanted`: which dtype the user says it has, or None.
-    """
+    """Return a memoryview of an array of any library, and its dtype, which calls itself `name`."""
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
