@@ -806,8 +806,7 @@ class PickledFile(AnySource):
 def open_pickled(*args: Any) -> PickledFile:
     """Return the source of a pickle, the same one for all tensors of a file."""
     from weakref import WeakValueDictionary
-    PickledFile.shared = PickledFile.shared or WeakValueDictionary()
-    known: Any = PickledFile.shared
+    known = PickledFile.shared = PickledFile.shared or WeakValueDictionary()
     return known.get(args) or known.setdefault(args, PickledFile(*args))
 
 
@@ -2795,7 +2794,7 @@ class Tensor:
     @property
     def zero_copy(self) -> bool:
         """Whether `.data` shows the stored bytes themselves."""
-        return bool(self.source.mapping and self.is_contiguous(NATIVE))
+        return self.source.mapping and self.is_contiguous(NATIVE)
 
     @property
     def data(self) -> memoryview:
@@ -2895,10 +2894,7 @@ class Tensor:
                          byteorder="<", encoding="raw")
 
     def decoded(self) -> "Tensor":
-        """Return one whose elements are stored as they are: of an encoded one in memory.
-
-        Up to KEPT bytes are kept while the tensor lives.
-        """
+        """Return one whose elements are stored as they are; up to KEPT decoded bytes are kept."""
         if self.encoding == "raw":
             return self
         self.source.view(self.start, 0)  # raises if the File is closed
@@ -3090,19 +3086,16 @@ class File(TensorMap):
         return load_again, (self.fmt.NAME, self.source.file_id + (self.source.nbytes,),
                             "missing" in self.attrs)
 
-    def __copy__(self) -> "File":
-        """Return another File over the same open source, which either of them closes."""
-        made: File = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
-
-    def __deepcopy__(self, memo: Any) -> "File":
+    def __deepcopy__(self, memo: Any = None) -> "File":
         """Return another File over the same open source, with attrs and Tensors of its own."""
         from copy import deepcopy
-        made = memo[id(self)] = self.__copy__()
+        made: File = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
         for key in ("attrs", "metadata", "_tensors"):
             made.__dict__[key] = deepcopy(self.__dict__[key], memo)
         return made
+
+    __copy__ = __deepcopy__
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -3225,11 +3218,10 @@ class Schema:
 
 # -- [7c] Reading, regions -------------------------------------------------------------------------
 #
-# A format's read(reading) is straight code: it asks the Reading for records and trees, and gives it
-# the tensors that it finds. What was asked for is a region of the file. Regions are kept only where
-# somebody wants to walk over their fields afterwards: explain() and verify(), and load() once more
-# after an error. fields() of a region yields (begin, end, path, value, where that begins, doc) of
-# each field: ("tensors", 3, "shape") is the path of the field tensors[3].shape.
+# What a format's read(reading) asks for is a region of the file. Regions are kept only where their
+# fields are walked over afterwards: explain() and verify(), and load() once more after an error.
+# fields() of a region yields (begin, end, path, value, where that begins, doc) of each field:
+# ("tensors", 3, "shape") is the path of the field tensors[3].shape.
 
 
 class Layout:
@@ -3372,10 +3364,7 @@ class Reading:
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
              **rules: Any) -> Any:
-        """Return the value of an item of CBOR that fits a Schema.
-
-        `rules` are those of Cbor. `whole`: bytes after the item are an error.
-        """
+        """As json(), of one item of CBOR; `whole`: bytes after it are an error."""
         return self.tree(Cbor(self.source.read(at, nbytes), at, **rules), schema, path, whole)
 
     def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
@@ -3462,7 +3451,7 @@ class Reading:
         error = self.entry_error(what, item, path, fields["place"], "bounds")
         if end <= high or high < self.end:
             raise error
-        self.missing[item.name] = item, error
+        self.missing[item.name] = item, error  # the file may be cut short: check_whole()
 
     def check_size(self, item: Tensor, path: Path, field: str) -> None:
         """Raise unless the stored bytes are those of dtype and shape; let equal shapes be one."""
@@ -3531,10 +3520,7 @@ BROKEN = "broken here"  # the doc of the last field of a region
 
 
 def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
-    """Return (Reading, attrs, metadata) of a file that was broken, or raise its error with a place.
-
-    The first time nothing was noted. Now the regions are, and walked to find where the error is.
-    """
+    """Read a broken file once more, and note its regions: raise its error with a place."""
     reading = Reading(source, regions=[], partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -3564,9 +3550,9 @@ def fields_of(region: Any) -> Fields:
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """Give each error what it lacks: the offset of its path, or the path of its offset.
 
-    Of a path that no field has, the offset is that of the innermost field around it. All regions
-    are walked once; where no field begins at an offset, its path is that of the last region. An
-    error of JSON that knows only where the text begins is where the walk breaks.
+    Of a path that no field has, the offset is that of the innermost field around it; where no field
+    begins at an offset, its path is that of the last region. An error of JSON that knows only where
+    the text begins is where the walk breaks.
     """
     from itertools import chain
     offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
@@ -3948,10 +3934,7 @@ class Format:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
-        """Return (tensor name, why) of what cannot be written, by the rules for all formats.
-
-        ValueError for metadata that cannot.
-        """
+        """Return (tensor name, why) of what cannot be written; ValueError for such metadata."""
         rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
         texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
                  for key, why in rows if why]
@@ -6814,11 +6797,7 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 
 
 def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, and its dtype; or raise TypeError.
-
-    `name`: that of its dtype; `wanted`: which dtype the user says it has, or None.
-    """
-    given = data
+    """Return a memoryview of an array of any library, and its dtype, which calls itself `name`."""
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_conj().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
@@ -6828,7 +6807,7 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
         data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
     view, found = typed_view(data.__array__() if hasattr(data, "__array__") else data)
     if view is None or not (no_code or found):
-        raise TypeError(unfit_message(given, name))
+        raise TypeError(unfit_message(data, name))
     return view, dtype if no_code else found
 
 
