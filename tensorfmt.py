@@ -7204,7 +7204,7 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
-    total = -1
+    total = -1  # bytes, when all are written: what fails then is the target
     try:  # made with the mode: nobody may read what the target does not let him
         stream = open(temporary, "xb", opener=lambda path, flags: os.open(
             path, flags, 0o666 if mode is None else mode))
@@ -7615,7 +7615,8 @@ def note_places(report: Report, file: File) -> None:
     """Note tensors that are not aligned, and those whose bytes overlap in part."""
     align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
     stored = [item for item in file.values() if item.stored_nbytes]
-    odd = [item for item in stored if item.start % align]
+    unaligned = [(item, f"its data are not at a multiple of {align}")
+                 for item in stored if item.start % align]
     overlaps = []
     owner: Any = MISSING  # the tensor that reaches furthest
     end = 0  # of it
@@ -7625,13 +7626,12 @@ def note_places(report: Report, file: File) -> None:
             overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
             owner, end = item, stop
-    unaligned = [(item, f"its data are not at a multiple of {align}") for item in odd]
     for check, rows in ("alignment", unaligned), ("bounds", overlaps):
         for item, what in rows[:5]:
             report.add("note", check, what, item.name, item.start)
         if rows[5:]:
             report.add("note", check, f"{len(rows) - 5} more")
-    if align > 1 and len(file) and not odd:
+    if align > 1 and len(file) and not unaligned:
         report.add("ok", "alignment", f"all data at multiples of {align}")
 
 
