@@ -6398,10 +6398,8 @@ class ShardedFile(File):
         """Return a shard as a File; FormatError where it is missing or is not that of the index."""
         if shard not in self.shards:
             file = self.open_shard(shard)
-            wrong = None if self.partial else next(self.misplaced(shard, file), None)
-            if wrong is not None:
+            for name, what in () if self.partial else self.misplaced(shard, file):
                 file.close()
-                name, what = wrong
                 raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
             self.shards.setdefault(shard, file)  # another thread may have been first
         return self.shards[shard]
@@ -7206,7 +7204,7 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
-    total = -1
+    total = -1  # bytes, when all are written: what fails then is the target
     try:  # made with the mode: nobody may read what the target does not let him
         stream = open(temporary, "xb", opener=lambda path, flags: os.open(
             path, flags, 0o666 if mode is None else mode))
@@ -7617,7 +7615,8 @@ def note_places(report: Report, file: File) -> None:
     """Note tensors that are not aligned, and those whose bytes overlap in part."""
     align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
     stored = [item for item in file.values() if item.stored_nbytes]
-    odd = [item for item in stored if item.start % align]
+    unaligned = [(item, f"its data are not at a multiple of {align}")
+                 for item in stored if item.start % align]
     overlaps = []
     owner: Any = MISSING  # the tensor that reaches furthest
     end = 0  # of it
@@ -7627,13 +7626,12 @@ def note_places(report: Report, file: File) -> None:
             overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
             owner, end = item, stop
-    unaligned = [(item, f"its data are not at a multiple of {align}") for item in odd]
     for check, rows in ("alignment", unaligned), ("bounds", overlaps):
         for item, what in rows[:5]:
             report.add("note", check, what, item.name, item.start)
         if rows[5:]:
             report.add("note", check, f"{len(rows) - 5} more")
-    if align > 1 and len(file) and not odd:
+    if align > 1 and len(file) and not unaligned:
         report.add("ok", "alignment", f"all data at multiples of {align}")
 
 
@@ -7658,12 +7656,11 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
     total = 0
     for shard in file.attrs["shards"]:
         problems: "List[Any]" = []  # (tensor, what is wrong)
-        errors: "List[FormatError]" = []
         try:
             with file.open_shard(shard) as found:
                 problems += file.misplaced(shard, found)
                 total += sum([item.stored_nbytes for item in found.values()])
-                errors += check_file(found.source, found.fmt, deep, watch).errors
+                errors = check_file(found.source, found.fmt, deep, watch).errors
         except FormatError as error:
             errors = [error]
         problems += [(error.tensor, f"{safe_repr(shard)}: {error.what}") for error in errors]
@@ -7955,11 +7952,10 @@ class Conversion:
         fmt, summary, fitting = self.fmt, self.summary, Map()
         no_place = fmt.no_metadata(dict(self.attrs, **options))
         for key, (value, *others) in found.items():
-            why = no_place or fmt.metadata_problem(key, value)
-            fits = why and not no_place and isinstance(value, (int, float)) and (
+            why = "the files do not agree on it" if others else (
+                no_place or fmt.metadata_problem(key, value))
+            fits = not others and not no_place and isinstance(value, (int, float)) and (
                 fmt.metadata_problem(key, repr(value)) is None)  # as text
-            if others:
-                why, fits = "the files do not agree on it", False
             if why is None:
                 fitting[key] = value
                 stored = fmt.stored_number(value)
@@ -8001,8 +7997,7 @@ class Conversion:
             else:
                 left.add(key)
         for name, item in items:
-            native: Any = fmt.native_attrs(item)
-            left.update([key for key in item.attrs if key not in native])
+            left.update(set(item.attrs).difference(fmt.native_attrs(item)))
             for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
                 self.lose("tensor", name, f"attribute {short_repr(key)} has no place there")
             why = fmt.name_problem(self.names[name])
