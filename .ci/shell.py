@@ -382,9 +382,9 @@ class TerminalTest(Commands):
 
 @full
 class PageTest(Commands):
-    def page(self, data, *args):
+    def page(self, data, *args, code=0):
         write_file("file", data)
-        self.assertEqual(run("explain", "--html", "page.html", "file", *args)[0], 0)
+        self.assertEqual(run("explain", "--html", "page.html", "file", *args)[0], code)
         text = read_file("page.html").decode("ascii")
         check_page(self, text)
         return text
@@ -406,6 +406,13 @@ class PageTest(Commands):
             places = re.findall('id="(0x[0-9a-f]+)"', text)
             self.assertEqual(len(places), len(set(places)), title)
             self.assertTrue(set(re.findall('href="#(0x[0-9a-f]+)"', text)).issubset(places), title)
+
+    def test_a_file_that_was_cut_short(self):
+        data = dumps(NET, format="burnpack")[:-1]
+        page, fault = self.page(data, code=1), error_of(tensorfmt.FormatError, load, data)
+        for text in ('<p class="banner fault"><b>This file is broken: ', "--partial takes",
+                     '<a href="#0x%x">0x%x</a>' % (fault.offset, fault.offset), "Not whole: head"):
+            self.assertIn(text, page)
 
     @documented
     def test_where_the_drawn_layout_is_in_this_file(self):
