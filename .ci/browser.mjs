@@ -18,7 +18,6 @@ const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((
 const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath, args });
-const TAGS = "html,head,meta,title,style,body,h1,p,nav,details,summary,pre,section,b,i,span,a,table,tbody,tr,td,th";
 const files = fs.readdirSync(pages).filter((name) => name.endsWith(".html")).sort();
 
 async function open(file, width, hash = "") {
@@ -69,14 +68,8 @@ for (const file of files) for (const width of [1400, 900]) {
   check("no sideways scroll", wide <= width, wide);
   const cut = await page.$$eval(".hex", (cells) => cells.filter((e) => e.scrollWidth > e.clientWidth + 1).length);
   check("no bytes are cut", !cut, cut);
-  const odd = await page.evaluate((known) => [...document.querySelectorAll(`:not(${known})`)].map((e) => e.tagName).join(), TAGS);
-  check("only tags that are known", !odd, odd);
   check("no script", await page.evaluate(() => window.hacked === undefined && !document.scripts.length
     && [...document.querySelectorAll("*")].every((e) => e.getAttributeNames().every((name) => !name.startsWith("on")))));
-  check("each place has one anchor", await page.evaluate(() => {
-    const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
-    return ids.length > 1 && new Set(ids).size === ids.length;
-  }));
   if (width === 1400) {
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const light = await background();

@@ -43,6 +43,17 @@ def program(lines, without=()):
     return PYTHON3 + ["-c", EACH, ascii([list(words) for words in lines])] + list(without)
 
 
+def outputs(lines, without=(), encoding="utf-8"):
+    """Return what each of some commands, run by one process, writes: rows (stdout, stderr)."""
+    from subprocess import PIPE, Popen
+    process = Popen(program(lines, without), stdout=PIPE, stderr=PIPE,
+                    env=environment(PYTHONIOENCODING=encoding))
+    rows = list(zip(*[part.decode(encoding).split("\0")[:-1] for part in process.communicate()]))
+    if len(rows) < len(lines):
+        raise AssertionError("only %d of %d commands: %s" % (len(rows), len(lines), rows))
+    return rows
+
+
 class Commands(TestCase):
     """Has a folder of files, and is in it."""
 
@@ -127,7 +138,6 @@ class CommandTest(Commands):
     @little
     def test_letters_are_shown_where_the_output_has_them(self):
         from html import unescape
-        from subprocess import PIPE, Popen
         names = ["\u65e5\u672c.\u91cd\u307f", "gr\xf6\xdfe", "a\u202eb", " \xe9 ", "\u2028\xe9"]
         shown = names[:2] + ["'a\\u202eb'", "' \xe9 '", "'\\u2028\xe9'"]
         path = "\u65e5\u672c.bpk"
@@ -140,11 +150,8 @@ class CommandTest(Commands):
                 (("convert", path, "\xe9.bpk", "--only", names[0]), ["wrote \xe9.bpk"]))
         others = ("latin-1", "ascii") if hasattr(io.TextIOWrapper, "reconfigure") else ()  # 3.7
         for encoding in ("utf-8",) + others:
-            process = Popen(program([row[0] for row in rows]), stdout=PIPE, stderr=PIPE,
-                            env=environment(PYTHONIOENCODING=encoding))
-            out, err = [part.decode(encoding).split("\0") for part in process.communicate()]
-            self.assertEqual(len(out), len(rows) + 1)
-            for (_, wanted), text in zip(rows, [text + more for text, more in zip(out, err)]):
+            texts = map("".join, outputs([row[0] for row in rows], encoding=encoding))
+            for (_, wanted), text in zip(rows, texts):
                 for part in wanted:
                     self.assertIn(part.encode(encoding, "backslashreplace").decode(encoding), text)
                 self.assertNotIn("codec", text)
@@ -255,7 +262,6 @@ class CommandTest(Commands):
 
     def test_each_command_works_without_each_module(self):
         """Optional ones, as README says; none of them is needed for a plain file."""
-        from subprocess import PIPE, Popen
         tensorfmt.save("p.zt", {"a.w": F32})
         tensorfmt.save("q.bpk", {"a.w": F32})
         lines = [line.split() for line in (
@@ -268,10 +274,7 @@ class CommandTest(Commands):
                    "ml_dtypes", "difflib", "crc32c")
         for name in modules:
             hidden = [name, "_hashlib"] if name == "hashlib" else [name]
-            process = Popen(program(lines, hidden), stdout=PIPE, stderr=PIPE, env=environment())
-            out, err = [part.decode().split("\0")[:-1] for part in process.communicate()]
-            self.assertEqual(len(out), len(lines))
-            for words, text, error in zip(lines, out, err):
+            for words, (text, error) in zip(lines, outputs(lines, hidden)):
                 with self.subTest(module=name, command=words):
                     self.assertEqual((text.split("\n")[-2], error), ("exit code 0", ""))
 
@@ -379,9 +382,9 @@ class TerminalTest(Commands):
 
 @full
 class PageTest(Commands):
-    def page(self, data, *args):
+    def page(self, data, *args, code=0):
         write_file("file", data)
-        self.assertEqual(run("explain", "--html", "page.html", "file", *args)[0], 0)
+        self.assertEqual(run("explain", "--html", "page.html", "file", *args)[0], code)
         text = read_file("page.html").decode("ascii")
         check_page(self, text)
         return text
@@ -397,11 +400,19 @@ class PageTest(Commands):
             self.assertTrue(2 < text.count('<td class="at">') < 30)
         self.assertIn("0 ranges of tensors", self.page(dumps({}, format="mag")))
 
-    def test_every_link_leads_somewhere(self):
+    def test_every_link_leads_to_one_place(self):
         for _, title, data, _ in FILES:
             text = self.page(data)
-            anchors = set(re.findall('href="#(0x[0-9a-f]+)"', text))
-            self.assertEqual(anchors - set(re.findall('id="(0x[0-9a-f]+)"', text)), set(), title)
+            places = re.findall('id="(0x[0-9a-f]+)"', text)
+            self.assertEqual(len(places), len(set(places)), title)
+            self.assertTrue(set(re.findall('href="#(0x[0-9a-f]+)"', text)).issubset(places), title)
+
+    def test_a_file_that_was_cut_short(self):
+        data = dumps(NET, format="burnpack")[:-1]
+        page, fault = self.page(data, code=1), error_of(tensorfmt.FormatError, load, data)
+        for text in ('<p class="banner fault"><b>This file is broken: ', "--partial takes",
+                     '<a href="#0x%x">0x%x</a>' % (fault.offset, fault.offset), "Not whole: head"):
+            self.assertIn(text, page)
 
     @documented
     def test_where_the_drawn_layout_is_in_this_file(self):

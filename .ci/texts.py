@@ -103,6 +103,7 @@ def write_more_files():
             ("old.bpk", {"w": F32}, {"scalars": {"s": {"Int": 0}}}),
             ("new.bpk", {"w": F32}, {"scalars": {"s": {"Int": 1}}}),
             ("many.zt", many, {"version": "0.1"}), ("float8.zt", {"w": one["e"]}, {"version": 2}),
+            ("big.zt", {"w": tensor([0x4241, 0x4443], "uint16")}, {"data_endianness": "big"}),
             ("n.mag", {"w": F32}, {"metadata": {"n": NAN, "i": -INF, "k": 1}}),
             ("rot.zt", {"a": F32, "b": F32, "c": F32}, {"checksum": "crc32c"}),
             ("m.bpk", {"model.a": F32, "model.b": F32, "b.bias": F32},
