@@ -4771,17 +4771,16 @@ class FuzzTest(TestCase):
         fuzz, parsers = script(self, "fuzz.py"), parsers_kept()
         for i, (name, data) in enumerate([row[1:3] for row in FILES] + broken_files(self)):
             with self.subTest(file=name, begins=data[:40]), parsers:
-                fuzz["check_mutant"](sys.modules[__name__], data, fuzz["COMMANDS"][i % 3::3])
+                fuzz["check_mutant"](data, fuzz["COMMANDS"][i % 3::3])
 
     def test_what_must_hold_for_changed_files(self):
         read, fuzz = [], script(self, "fuzz.py")
-        tests = sys.modules[__name__]
         for data in fuzz_files():
-            self.assertTrue(fuzz["check_mutant"](tests, data))
+            self.assertTrue(fuzz["check_mutant"](data))
         count = 200 if BESIDE else 400  # and the leg `fuzz` makes thousands
-        for data in fuzz["mutants"](tests, 7, count):
+        for data in fuzz["mutants"](7, count):
             with self.subTest(hex=tohex(data)):
-                read.append(fuzz["check_mutant"](tests, data))
+                read.append(fuzz["check_mutant"](data))
         if not ONLY:
             self.assertTrue(0.05 < sum(read) / len(read) < 0.9, sum(read) / len(read))
 

@@ -22,11 +22,12 @@ import traceback
 from random import Random
 from time import process_time, time
 
-try:
-    import resource
-except ImportError:  # not of POSIX: then there are no limits
-    resource = None
+import tensorfmt
+import test_tensorfmt as tests
+from tensorfmt import FormatError, load
+from test_tensorfmt import dumps, error_of
 
+TEST = tests.TestCase()
 SIZE = 20000  # mutants of a seed
 MIB = 1 << 20
 MEMORY = 1024 * MIB  # address space
@@ -47,12 +48,12 @@ COMMANDS = [text.split() for text in (
     "convert --cast float32 --dense --drop --format safetensors -- FILE -")]
 
 
-def held(tests, file):
+def held(file):
     """Return what every copy of a file holds: of each tensor dtype, shape, parts, attrs."""
     rows, most = [], 1 << 14
     for name in sorted(file):
         item = file[name]
-        parts = item.components if isinstance(item, tests.tensorfmt.Sparse) else {"": item}
+        parts = item.components if isinstance(item, tensorfmt.Sparse) else {"": item}
         facts = list(item.attrs.items()) + list(item.custom.items())
         rows.append([name, item.dtype, item.shape, [
             (key, part.dtype, part.shape, part.unreadable or part.nbytes > most or part.tobytes())
@@ -61,138 +62,138 @@ def held(tests, file):
     return rows
 
 
-def check_mutant(tests, data, lines=None):
+def check_mutant(data, lines=None):
     """Use bytes in every way, assert what must hold; return whether they are a file.
 
     `lines` of COMMANDS are given to our command; usually it is one, for every eighth mutant.
     """
-    test, crc, facts = tests.TestCase(), tests.tensorfmt.crc32(data), None
+    crc, facts = tensorfmt.crc32(data), None
     if lines is None:
         lines = COMMANDS[crc // 128 % len(COMMANDS):][:1] if crc // 16 % 8 == 0 else ()
     if lines:
-        check_commands(tests, test, data, lines)
+        check_commands(data, lines)
     source = tests.Short(data) if crc % 16 == 0 and len(data) < 1000 else data
-    report = tests.tensorfmt.verify(source)
-    test.assertIn("valid" if report else "INVALID", str(report))
+    report = tensorfmt.verify(source)
+    TEST.assertIn("valid" if report else "INVALID", str(report))
     try:
-        file = tests.load(source)
-    except tests.FormatError as error:
-        test.assertTrue(not report and 0 <= error.offset <= len(data), str(error))
-        test.assertEqual(error.args[1:3], (error.offset, error.field))
+        file = load(source)
+    except FormatError as error:
+        TEST.assertTrue(not report and 0 <= error.offset <= len(data), str(error))
+        TEST.assertEqual(error.args[1:3], (error.offset, error.field))
         tests.check_refused(data, error)
         return False
-    test.assertTiles(tests.tensorfmt.explain(data), len(data), True)
+    TEST.assertTiles(tensorfmt.explain(data), len(data), True)
     try:
-        facts = held(tests, file)
-    except tests.FormatError as error:
-        test.assertTrue(not report or [row for row in report.rows if row[:2] == ("-", "contents")],
+        facts = held(file)
+    except FormatError as error:
+        TEST.assertTrue(not report or [row for row in report.rows if row[:2] == ("-", "contents")],
                         "verify is content, but: %s" % error)
     if not report:
-        error = tests.error_of(type(report.errors[0]), tests.load, data, verify=True)
-        test.assertEqual(error.what, report.errors[0].what)
-    check_values(test, file)
-    check_texts(tests, test, file)
-    check_saved(tests, test, file, facts if report else None, crc)
-    check_converted(tests, test, file, facts if report else None, crc)
+        error = error_of(type(report.errors[0]), load, data, verify=True)
+        TEST.assertEqual(error.what, report.errors[0].what)
+    check_values(file)
+    check_texts(file)
+    check_saved(file, facts if report else None, crc)
+    check_converted(file, facts if report else None, crc)
     return True
 
 
-def check_commands(tests, test, data, lines):
+def check_commands(data, lines):
     """Give a mutant to commands: what a person reads is printable and bounded, without a trace."""
     name, error = "no.such.name", None
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
         tests.write_file(path, data)
         try:
-            with tests.load(path) as file:
+            with load(path) as file:
                 name = min(file, default=name)
-        except tests.FormatError as caught:
+        except FormatError as caught:
             error = caught
-            test.assertEqual(error.path, path)
+            TEST.assertEqual(error.path, path)
         wanted = {"ls": int(bool(error)), "explain": int(bool(error)),
-                  "verify": int(not tests.tensorfmt.verify(path))}
+                  "verify": int(not tensorfmt.verify(path))}
         for words in lines:
             code, out, err = tests.run(*[{"FILE": path, "NAME": name}.get(word, word)
                                          for word in words])
-            check_text(test, err, True)
+            check_text(err, True)
             if words[0] != "convert":
-                check_text(test, out)
-            test.assertIn(code, (1, 2) if error else (0, 1, 2))
+                check_text(out)
+            TEST.assertIn(code, (1, 2) if error else (0, 1, 2))
             if words[0] in wanted and "--html" not in words:  # which wants a first value of each
-                test.assertEqual(code, wanted[words[0]], words)
+                TEST.assertEqual(code, wanted[words[0]], words)
             if "--json" in words and out:
                 json.loads(out)
             elif "--html" in words and out:
-                tests.check_page(test, out)
+                tests.check_page(TEST, out)
 
 
-def check_text(test, text, bounded=False):
+def check_text(text, bounded=False):
     odd = ["U+%04X" % ord(c) for c in set(text) if not (c == "\n" or c.isprintable())]
-    test.assertEqual(odd, [])
+    TEST.assertEqual(odd, [])
     if bounded:
-        test.assertTrue(len(text) <= 32000 and max(map(len, text.split("\n"))) <= 2000, text[:99])
+        TEST.assertTrue(len(text) <= 32000 and max(map(len, text.split("\n"))) <= 2000, text[:99])
 
 
-def check_values(test, file):
+def check_values(file):
     """Assert that a part has the values of its place, of tensors that are not large."""
     for item in [item for item in file.values() if max(item.shape + (item.size,)) <= 1 << 14]:
         try:
             nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
             if item.ndim and nested and item.dtype != "qfloat":
                 last = item[-1]
-                test.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
+                TEST.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
         except ValueError:  # a FormatError, or too many empty lists
             pass
 
 
-def check_texts(tests, test, file):
+def check_texts(file):
     """Show a file as Python does: texts are printable and bounded, no tag of the file is there."""
     for text in [repr(file)] + [repr(item) for item in list(file.values())[:9]]:
-        check_text(test, text)
-        test.assertTrue(len(text) <= 2000, text[:99])
+        check_text(text)
+        TEST.assertTrue(len(text) <= 2000, text[:99])
     page = file._repr_html_()
-    check_text(test, page)
-    test.assertLessEqual(set(re.findall("<([^ >]*)", page)), TAGS)
-    check_text(test, str(tests.error_of(KeyError, file.__getitem__, "no.such.name")), True)
+    check_text(page)
+    TEST.assertLessEqual(set(re.findall("<([^ >]*)", page)), TAGS)
+    check_text(str(error_of(KeyError, file.__getitem__, "no.such.name")), True)
 
 
-def check_saved(tests, test, file, facts, crc):
+def check_saved(file, facts, crc):
     """Save a file again: what it holds stays the same, or there is a ValueError."""
     try:
-        again = tests.dumps(file, format=file.format)
+        again = dumps(file, format=file.format)
     except ValueError:
         return
-    copy = tests.load(again)
+    copy = load(again)
     empty = [item.start for item in file.values() if not item.nbytes]
     if len(set(empty)) == len(empty):  # the order of some at one place is that of the index
-        test.assertEqual(tests.dumps(copy, format=file.format), again)
+        TEST.assertEqual(dumps(copy, format=file.format), again)
     if file.format != "primitiv":  # there float64 is written as float32
-        test.assertSame(copy.metadata, file.metadata)
+        TEST.assertSame(copy.metadata, file.metadata)
     if facts is not None:
-        test.assertSame(held(tests, copy), facts)
-        test.assertTrue(crc % 4 or tests.tensorfmt.verify(again))
+        TEST.assertSame(held(copy), facts)
+        TEST.assertTrue(crc % 4 or tensorfmt.verify(again))
 
 
-def check_converted(tests, test, file, facts, crc):
+def check_converted(file, facts, crc):
     """Convert a file to one of the formats: values stay the same, or there is a ValueError."""
     row = tests.row_of(tests.WRITABLE[crc // 16 % len(tests.WRITABLE)])
     names = [name for name, item in file.items() if tests.fits(row.name, item) and (
-        row.any_attr or not isinstance(item, tests.tensorfmt.Sparse))]
+        row.any_attr or not isinstance(item, tensorfmt.Sparse))]
     options = {"version": row.newest} if row.newest and crc & 1 << 12 else {}
     try:
-        tests.tensorfmt.save(io.BytesIO(), dict(file), format="safetensors")
-        tests.tensorfmt.convert(file, io.BytesIO(), format="burnpack", dense=True, drop=True)
+        tensorfmt.save(io.BytesIO(), dict(file), format="safetensors")
+        tensorfmt.convert(file, io.BytesIO(), format="burnpack", dense=True, drop=True)
     except ValueError:
         pass
     stream = io.BytesIO()
     try:
-        summary = tests.tensorfmt.convert(file, stream, format=row.name, only=names, drop=True,
+        summary = tensorfmt.convert(file, stream, format=row.name, only=names, drop=True,
                                           **options)
     except ValueError:
         return
     renamed = dict(summary.renamed)
     if facts is not None:
-        test.assertSame([row[:4] for row in held(tests, tests.load(stream.getvalue()))], sorted([
+        TEST.assertSame([row[:4] for row in held(load(stream.getvalue()))], sorted([
             [renamed.get(row[0], row[0])] + row[1:4] for row in facts if row[0] in names]))
 
 
@@ -212,11 +213,11 @@ SIZES = {  # where the bytes of the index are counted, from the end if negative;
 JSON = [text.encode() for text in 'null true -1 1.0 1e2 "" "F64" "uint8" [] {} [0] {"a":0}'.split()]
 
 
-def mutants(tests, seed, number=SIZE):
+def mutants(seed, number=SIZE):
     """Yield the mutants of a seed: all formats as often, of each its small files more often."""
     draw, kinds = Random(seed), {}
     for data in tests.fuzz_files():
-        one = Mutants(tests, data)
+        one = Mutants(data)
         kinds.setdefault(one.kind, []).append(one)
     weights = {kind: [1 / (500 + len(one.data)) for one in kinds[kind]] for kind in kinds}
     for kind in draw.choices(sorted(kinds), k=number):
@@ -230,9 +231,9 @@ class Mutants:
     structure ends; `count`: the byte that counts the records.
     """
 
-    def __init__(self, tests, data):
-        file, fields = tests.load(data), list(tests.tensorfmt.explain(data))
-        self.data, self.kind, self.module = data, file.fmt.NAME, tests.tensorfmt
+    def __init__(self, data):
+        file, fields = load(data), list(tensorfmt.explain(data))
+        self.data, self.kind = data, file.fmt.NAME
         self.is_spec = file.attrs.get("layout") == "spec"
         self.places = [field.offset for field in fields] + [len(data)]
         fields = [field for field in fields if field.kind == "structure"]
@@ -340,12 +341,11 @@ class Mutants:
             out[stop:stop + max(0, more)] = bytes(max(0, -more))
         if self.kind == "mag":
             out[8:12] = bytes(4)
-            crc32, crc32c = self.module.crc32, self.module.crc32c
-            crc = crc32(out[:stop]) if self.is_spec else crc32c(out[12:stop])
+            crc = tensorfmt.crc32(out[:stop]) if self.is_spec else tensorfmt.crc32c(out[12:stop])
             out[8:12] = low_bytes(crc, 4, "little")
         if self.kind == "ztensor2" and len(out) > 48:
             start, size = struct.unpack("<QQ", out[-40:-24])
-            digest = self.module.xxh3_64([bytes(out[start:start + size])])
+            digest = tensorfmt.xxh3_64([bytes(out[start:start + size])])
             out[-24:-16] = low_bytes(digest, 8, "little")
 
 
@@ -358,27 +358,35 @@ def low_bytes(value, nbytes, order):
 
 def peak():
     """Return the most bytes of memory that this process ever used, or 0."""
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
+    try:
+        import resource
+    except ImportError:  # not of POSIX
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used * (1 if sys.platform == "darwin" else 1024)
 
 
-def limit(number, most):
+def limit():
+    """Limit memory and time of the next mutants, where the system can do it."""
     try:
-        resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
-    except (ValueError, OSError):  # then there is no limit
+        import resource
+        for kind, most in (resource.RLIMIT_CPU, int(process_time()) + HANG), (
+                resource.RLIMIT_AS, MEMORY):
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+    except (ImportError, ValueError, OSError):
         pass
 
 
-def check(tests, data):
+def check(data):
     """Return None, or (key, text) of what breaks a promise; findings of one key are one kind."""
     start, before = process_time(), peak()
     try:
-        check_mutant(tests, data)
+        check_mutant(data)
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-                  if os.path.basename(frame[0]) in ("tensorfmt.py", "test_tensorfmt.py", "fuzz.py")]
-        places = ["%s:%d" % (os.path.basename(frame[0]), frame[1]) for frame in frames[-2:]]
-        return " ".join([type(error).__name__] + places), traceback.format_exc()[-5000:]
+        places = ["%s:%d" % (os.path.basename(frame[0]), frame[1])
+                  for frame in traceback.extract_tb(error.__traceback__)]
+        places = [text for text in places if re.match("(test_)?tensorfmt.py|fuzz.py", text)]
+        return " ".join([type(error).__name__] + places[-2:]), traceback.format_exc()[-5000:]
     seconds, grown = process_time() - start, peak() - before
     if seconds > SLOW:
         return "slow", "%.1f s of CPU time" % seconds
@@ -389,19 +397,15 @@ def check(tests, data):
 
 def run(seconds, seed, out):
     """Check the mutants of a seed, then others. The one at hand lies in a file: it may end us."""
-    if os.path.exists(out):
-        sys.exit("%s is there; --out names another folder" % out)
-    os.makedirs(out)
+    os.makedirs(out)  # another folder, if it is there
     end, kinds, path = time() + seconds, set(), os.path.join(out, "seed%d.bin" % seed)
-    seeds = itertools.count(seed)
-    for n, data in enumerate(itertools.chain.from_iterable(mutants(tests, one) for one in seeds)):
-        if n % 64 == 0 and resource:
-            limit(resource.RLIMIT_AS, MEMORY)
-            limit(resource.RLIMIT_CPU, int(process_time()) + HANG)
+    for n, data in enumerate(itertools.chain.from_iterable(map(mutants, itertools.count(seed)))):
+        if n % 64 == 0:
+            limit()
         if time() > end:
             break
         tests.write_file(path, data)
-        fault = check(tests, data)
+        fault = check(data)
         if fault and fault[0] not in kinds:
             kinds.add(fault[0])
             found = path.replace(".bin", "-%d.bin" % n)
@@ -413,25 +417,20 @@ def run(seconds, seed, out):
     return 1 if kinds or not n else 0
 
 
-def check_files(paths):
-    faults = [check(tests, tests.read_file(path)) for path in paths]
-    for path, fault in zip(paths, faults):
-        print("%s: %s" % (path, "\n".join(fault) if fault else "nothing found"))
-    return 1 if any(faults) else 0
-
-
 def main():
     parser = argparse.ArgumentParser(prog="test_tensorfmt.py fuzz", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("given", nargs="*", metavar="SECONDS SEED | FILE ...")
     parser.add_argument("--out", default="fuzz-findings", help="folder for what is found")
     args = parser.parse_args()
-    if [text for text in args.given if not text.isdigit()]:
-        return check_files(args.given)
-    return run(*[int(text) for text in args.given] + [60, 1][len(args.given):] + [args.out])
+    numbers = [int(text) for text in args.given if text.isdigit()]
+    if len(numbers) == len(args.given):
+        return run(*numbers + [60, 1][len(numbers):] + [args.out])
+    faults = [(path, check(tests.read_file(path))) for path in args.given]
+    for path, fault in faults:
+        print("%s: %s" % (path, "\n".join(fault or ["nothing found"])))
+    return int(any([fault for _, fault in faults]))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    import test_tensorfmt as tests
     sys.exit(main())

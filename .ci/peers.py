@@ -346,29 +346,6 @@ class PeerTest(PeerCase):
             numpy.savez(arrays, **{n: numpy.asarray(t) for n, t in turned.items()})
         self.assertEqual(numpy.load(io.BytesIO(arrays.getvalue()))["w"].tolist(), square.tolist())
 
-    def test_shards_of_safetensors(self):
-        """A model in two files, as transformers saves it, is one File."""
-        import json
-        numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
-        model = {f"layers.{i}.w": numpy.full((3, 5), i, "<f2") for i in range(7)}
-        folder, places = folder_for(self), {}
-        for i in (1, 2):
-            part = dict(list(model.items())[:4] if i == 1 else list(model.items())[4:])
-            name = f"model-{i:05}-of-00002.safetensors"
-            library.save_file(part, f"{folder}/{name}", metadata={"format": "pt"})
-            places.update(dict.fromkeys(part, name))
-        path = f"{folder}/model.safetensors.index.json"
-        with open(path, "w") as stream:
-            json.dump({"metadata": {"total_size": 210}, "weight_map": places}, stream)
-        self.assertTrue(tensorfmt.verify(path))
-        whole = f"{folder}/whole.safetensors"
-        tensorfmt.convert(path, whole)
-        found = library.load_file(whole)
-        self.assertEqual(sorted(found), sorted(model))
-        for name, item in load(path).items():
-            self.assertEqual(item.tobytes(), model[name].tobytes())
-            self.assertTrue((found[name] == model[name]).all())
-
     def test_diff_is_that_of_isclose(self):
         numpy = self.peer("numpy")
         random = numpy.random.default_rng(5)
@@ -620,27 +597,25 @@ class AtHomeTest(FolderCase, PeerCase):
                 made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
                 made[dtype + "0"] = tensor(1, dtype)
             for name, whole in load(dumps(made, format=kind, **options)).items():
-                parts = [whole] if not zstd_missing(whole) else []
-                parts += [whole[::-1, ::2], whole[1:], whole[:0]] if parts and whole.ndim else []
-                for item in parts:
-                    for call in calls:
-                        coded = item.dtype not in tensorfmt.STRUCT_CODE
-                        if coded and call in (numpy.from_dlpack, jax.numpy.from_dlpack) and (
-                                item.dtype != "bfloat16" or call == numpy.from_dlpack):
-                            continue  # they know none
-                        with self.subTest(format=kind, name=name, call=str(call), **options):
-                            with warnings.catch_warnings():
-                                warnings.simplefilter("error")
-                                got = call(item)
-                            self.assertEqual((str(got.dtype).split(".")[-1], tuple(got.shape)),
-                                             (item.dtype, item.shape))
-                            self.assertSame(got.tolist(), item.tolist())
-                    bits = item.copy(dtype="int16") if item.dtype == "bfloat16" else (
-                        item.copy(dtype="uint8") if item.dtype in tensorfmt.FLOAT8 else item)
-                    if item.zero_copy and item is whole and item.size:
-                        for call in calls[:3]:
-                            self.assertEqual(call(item).data_ptr(),
-                                             numpy.asarray(bits).ctypes.data)
+                if zstd_missing(whole):
+                    continue
+                parts = [whole[::-1, ::2], whole[1:], whole[:0]] if whole.ndim else []
+                coded = whole.dtype not in tensorfmt.STRUCT_CODE
+                for item, call in [(item, call) for item in [whole] + parts for call in calls]:
+                    if coded and (call == numpy.from_dlpack or call == jax.numpy.from_dlpack
+                                  and item.dtype != "bfloat16"):
+                        continue  # they know none
+                    with self.subTest(format=kind, name=name, call=str(call), **options):
+                        with warnings.catch_warnings():
+                            warnings.simplefilter("error")
+                            got = call(item)
+                        self.assertEqual((str(got.dtype).split(".")[-1], tuple(got.shape)),
+                                         (item.dtype, item.shape))
+                        self.assertSame(got.tolist(), item.tolist())
+                bits = whole.copy(dtype="int%d" % (8 * whole.itemsize)) if coded else whole
+                if whole.zero_copy:
+                    for call in calls[:3]:
+                        self.assertEqual(call(whole).data_ptr(), numpy.asarray(bits).ctypes.data)
 
     def test_what_numpy_lacks_in_numpy(self):
         numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
@@ -693,9 +668,8 @@ class AtHomeTest(FolderCase, PeerCase):
             self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
 
     def test_8_bit_floats_of_torch(self):
-        """All codes both ways, bit by bit; values; torch's own bytes of safetensors."""
+        """All codes both ways, bit by bit; torch's own bytes of safetensors."""
         torch, theirs = self.peer("torch"), self.peer("safetensors.torch")
-        floats = torch.linspace(-448, 448, 9999)  # beyond, torch saturates, unlike ml_dtypes
         for name in tensorfmt.FLOAT8:
             dtype = getattr(torch, name)
             given = torch.arange(256, dtype=torch.uint8).view(dtype).reshape(16, 16)
@@ -711,10 +685,6 @@ class AtHomeTest(FolderCase, PeerCase):
             data = theirs.save({"w": given, "a": given[1].clone()})
             self.assertEqual(dumps({"w": given, "a": given[1]}, format="safetensors"), data)
             self.assertEqual(dumps(load(data), format="safetensors"), data)
-            if name != "float8_e8m0fnu":  # its zeros are 2**-127 there, NaN here
-                most = floats[floats.abs() <= max(given.float().nan_to_num(0, 0, 0).flatten())]
-                self.assertEqual(tensor(most).astype(name).tobytes(),
-                                 most.to(dtype).view(torch.uint8).numpy().tobytes())
         item = tensor([1.0], "float8_e5m2")
         with Changed(sys, "modules", {key: value for key, value in sys.modules.items()
                                       if key != "torch"}):
@@ -751,40 +721,41 @@ class AtHomeTest(FolderCase, PeerCase):
 # TENSORFMT_GENERATIONS: they exclude each other. Their Pythons run these texts: "write" PATH takes
 # a model as JSON, [metadata, {name: [dtype, shape, values]}]; "read" PATH prints one.
 
-MAGNETRON = '''if 1:
+MAGNETRON1 = '''if 1:
     import json, sys
     import magnetron as m
+    from magnetron.io import StorageArchive
     how, path = sys.argv[1:]
-    first = m.__version__ == "0.1.2"
-    if first:
-        from magnetron.io import StorageArchive as Archive
+    with StorageArchive(path, how[0]) as file:
+        if how == "read":  # it reads no tensors of a file
+            print(json.dumps([file.metadata(), {}]))
+        else:
+            metadata, tensors = json.load(sys.stdin)
+            for key, value in metadata.items():
+                file[key] = value
+            for name, (dtype, shape, values) in tensors.items():
+                dtype = getattr(m, dtype.replace("bool", "boolean"))
+                file[name] = m.Tensor.of(values, dtype=dtype)'''
+MAGNETRON2 = '''if 1:
+    import json, sys
+    import magnetron as m
+    from magnetron.snapshot import SnapshotWriter, deserialize
+    how, path = sys.argv[1:]
+    if how == "read":
+        tensors, metadata = deserialize(path)
+        print(json.dumps([metadata, dict((name, (
+            item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist()))
+            for name, item in tensors.items())]))
     else:
-        from magnetron.snapshot import SnapshotWriter, deserialize
-    if how == "write":
         metadata, tensors = json.load(sys.stdin)
         for name, (dtype, shape, values) in tensors.items():
-            dtype = getattr(m if first else m.dtype, dtype.replace("bool", "boolean"))
-            make = m.Tensor.of if first else m.Tensor
-            tensors[name] = make(values, dtype=dtype)
-        if first:
-            with Archive(path, "w") as file:
-                for key, value in list(metadata.items()) + list(tensors.items()):
-                    file[key] = value
-        else:
-            with SnapshotWriter(path, metadata) as file:
-                for name, item in tensors.items():
-                    file.declare(name, item.shape, item.dtype)
-                for name, item in tensors.items():
-                    file.write(name, item)
-        sys.exit()
-    if first:  # it reads no tensors of a file
-        with Archive(path, "r") as file:
-            metadata, tensors = file.metadata(), {}
-    else:
-        tensors, metadata = deserialize(path)
-    for name, item in tensors.items():
-        tensors[name] = item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist()
-    print(json.dumps([metadata, tensors]))'''
+            dtype = getattr(m.dtype, dtype.replace("bool", "boolean"))
+            tensors[name] = m.Tensor(values, dtype=dtype)
+        with SnapshotWriter(path, metadata) as file:
+            for name, item in tensors.items():
+                file.declare(name, item.shape, item.dtype)
+            for name, item in tensors.items():
+                file.write(name, item)'''
 ZTENSOR = """if 1:
     import json, sys
     import numpy, ztensor as z
@@ -811,27 +782,24 @@ ZTENSOR = """if 1:
     print(json.dumps([{}, dict((name, (str(item.dtype), item.shape, item.tolist()))
                                for name, item in tensors.items())]))"""
 WHEELS = {  # wheel -> its text, suffix, version in its files, option version= of what it reads
-    "magnetron 0.1.2": (MAGNETRON, "mag", 1, 1), "magnetron 0.2.2": (MAGNETRON, "mag", 300, 300),
+    "magnetron 0.1.2": (MAGNETRON1, "mag", 1, 1), "magnetron 0.2.2": (MAGNETRON2, "mag", 300, 300),
     "ztensor 0.1.4": (ZTENSOR, "zt", "0.1.0", "0.1"), "ztensor 2.1.2": (ZTENSOR, "zt", "2", "2")}
 
 
 def peer_of(wheel):
-    """Return the Python that has a wheel, or None."""
+    """Return the Python that has a wheel, or "" where there is none."""
     python = os.path.join(os.environ.get("TENSORFMT_GENERATIONS", ""), wheel.replace(" ", "-"),
                           "bin", "python")
-    return python if os.path.isabs(python) and os.path.exists(python) else None
+    return python if os.path.isabs(python) and os.path.exists(python) else ""
 
 
 def ask_peer(wheel, how, path, model=None):
     """Let a real library write a model, or return what it reads."""
     import json
     import subprocess
-    done = subprocess.run([peer_of(wheel), "-c", WHEELS[wheel][0], how, path],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          input=json.dumps(model).encode())
-    if done.returncode:
-        raise AssertionError("%s cannot %s: %s" % (wheel, how, done.stderr.decode()[-2000:]))
-    return json.loads(done.stdout.decode() or "null")
+    out = subprocess.check_output([peer_of(wheel), "-c", WHEELS[wheel][0], how, path],
+                                  input=json.dumps(model).encode())
+    return json.loads(out.decode() or "null")
 
 
 def random_model(seed, wheel):
