@@ -263,6 +263,30 @@ def in_threads(call, count=6):
         sys.setswitchinterval(usual)
 
 
+def raise_at(number, error, call, hook, events, is_inside):
+    """Raise an error at one event inside of some frames; return what came, if it was reached."""
+    left, usual = [number], sys.getprofile() if hook is sys.setprofile else sys.gettrace()
+
+    def step(frame, event, arg):
+        if not is_inside(frame):
+            return None
+        if "opcode" in events:
+            frame.f_trace_opcodes = True
+        left[0] -= event in events
+        if event in events and not left[0]:
+            raise error
+        return step
+    hook(step)
+    try:
+        call()
+    except (OSError, KeyboardInterrupt) as caught:
+        caught.__context__ = None  # frames, which keep what was opened
+        return caught.with_traceback(None), left[0] <= 0
+    finally:
+        hook(usual)
+    return None, left[0] <= 0
+
+
 class Short(io.BytesIO):
     """A stream that reads and writes at most 7 bytes at a time."""
 
@@ -2996,38 +3020,25 @@ class SavePathTest(FolderCase):
         import warnings
         items, ctrl_c = {"v": F32, "w": F32}, KeyboardInterrupt("^C")
         new = dumps(items, format="ztensor")
-
-        def step(frame, event, arg):  # a call of a function in C; a line or (3.11) a bytecode
-            if frame.f_code.co_name in ("write_beside", "write_all"):
-                if hook is sys.settrace and (3, 11) <= PYTHON < (3, 14):  # others: not each is safe
-                    frame.f_trace_opcodes = True
-                left[0] -= event in ("c_call", "line", "opcode")
-                if left[0] == 0:
-                    left[0] = -1  # once
-                    raise error
-            return step
-        for hook, usual, error in ((sys.setprofile, sys.getprofile(), OSError(5, "no disk")),
-                                   (sys.setprofile, sys.getprofile(), ctrl_c),
-                                   (sys.settrace, sys.gettrace(), ctrl_c)):
-            n, left = 0, [0]
-            while left[0] <= 0:  # until the save ends before that
-                n, raised = n + 1, None
-                left = [n]
+        steps = ("line", "opcode") if (3, 11) <= PYTHON < (3, 14) else ("line",)
+        for hook, events, error in ((sys.setprofile, ("c_call",), OSError(5, "no disk")),
+                                    (sys.setprofile, ("c_call",), ctrl_c),
+                                    (sys.settrace, steps, ctrl_c)):
+            n, reached = 0, True
+            while reached:  # until the save ends before that
+                n += 1
                 write_file(self.path, b"old")
                 with warnings.catch_warnings(), Changed(os, "fsync", abs):
                     warnings.simplefilter("ignore")  # open() is done, the stream has no name yet
-                    hook(step)
-                    try:
-                        tensorfmt.save(self.path, items)
-                    except (OSError, KeyboardInterrupt) as caught:
-                        raised = getattr(caught, "errno", caught)  # another one names the target
-                    finally:
-                        hook(usual)
+                    caught, reached = raise_at(
+                        n, error, lambda: tensorfmt.save(self.path, items), hook, events,
+                        lambda frame: frame.f_code.co_name in (
+                            "write_beside", "write_all", "close_synced"))
                 with self.subTest(hook=hook, error=error, n=n):
                     self.assertEqual(os.listdir(self.folder), ["m.zt"])
-                    self.assertIn((read_file(self.path), raised), (
-                        (b"old", getattr(error, "errno", error)),
-                        (new, None if left[0] > 0 else error)))  # after it was renamed
+                    self.assertIn((read_file(self.path), getattr(caught, "errno", caught)), (
+                        (b"old", getattr(error, "errno", error)),  # another one names the target
+                        (new, error if reached else None)))  # after it was renamed
             self.assertTrue(n > 20, n)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
@@ -5502,34 +5513,8 @@ class TrustTest(FolderCase):
             self.assertEqual((seen.pop(), seen), (wanted, []))
             self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
 
-    def interrupted(self, call, number):
-        """Raise KeyboardInterrupt at one opcode of the module; return whether it came that far.
-
-        At one line where opcodes are not traced (Python 3.12.1); it must reach the caller.
-        """
-        left, reached = [number], False
-        wanted = "line" if PYTHON == (3, 12) else "opcode"  # both: a SystemError before 3.10
-
-        def trace(frame, event, arg):
-            if frame.f_globals is not tensorfmt.__dict__:
-                return None
-            frame.f_trace_opcodes = True
-            left[0] -= event == wanted
-            if event == wanted and not left[0]:
-                raise KeyboardInterrupt
-            return trace
-        usual = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            call()
-        except KeyboardInterrupt:
-            reached = True
-        finally:
-            sys.settrace(usual)
-        self.assertEqual(reached, left[0] <= 0, number)
-        return reached
-
     def test_interrupts_leave_nothing_behind(self):
+        """At opcodes of the module; at lines where opcodes are not traced (Python 3.12.1)."""
         if PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"):
             self.skipTest("needs opcode traces, unraisablehook and /proc")
         import gc
@@ -5546,11 +5531,14 @@ class TrustTest(FolderCase):
                 file["w"].tolist()
             load(self.path)  # dropped without close()
         self.addCleanup(gc.enable)
-        printed, number, more = [], 1, True
+        printed, number, reached = [], 1, True
+        events = ("line",) if PYTHON == (3, 12) else ("opcode",)  # both: a SystemError before 3.10
         with Changed(sys, "unraisablehook", lambda args: printed.append(args.exc_type)):
-            while more:
-                more = self.interrupted(both, number)
-                self.assertTrue(gc.isenabled(), number)
+            while reached:
+                caught, reached = raise_at(number, KeyboardInterrupt("^C"), both, sys.settrace,
+                                           events, lambda frame: (
+                                               frame.f_globals is tensorfmt.__dict__))
+                self.assertEqual((caught is not None, gc.isenabled()), (reached, True), number)
                 number += 1 if number < 200 else 67
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
