@@ -2605,8 +2605,15 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
     if unknown:  # what is stored counts, and a file where other bytes of them may lie
         return (same and a.encoding != "shard" and a.raw == b.raw
                 and (a.source is b.source or not places_other_bytes(a)))
-    return same and all(bytes(x) == bytes(y) for x, y in zip(
-        iter_parts(a.iter_bytes(), PART), iter_parts(b.iter_bytes(), PART)))
+    return same and has_same_bytes(a, b)
+
+
+def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors of as many bytes have the same row-major ones."""
+    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
+            for item in (a, b)]  # else their blocks may end at other places
+    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
+                                                    iter_parts(b.iter_bytes(), PART)))
 
 
 def describe_tensor(item: "Tensor") -> str:
