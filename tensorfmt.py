@@ -2525,6 +2525,7 @@ def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> b
 # -- [6i] repr and previews ------------------------------------------------------------------------
 
 SHOWN = 200  # values that repr() of a tensor and `get` show whole
+DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # of attrs: what is not a dtype here
 
 
 def preview(item: "Tensor", edge: int = SHOWN) -> str:
@@ -2593,8 +2594,9 @@ class Result:
 
 def is_equal(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors are the same, but for their names and attrs."""
-    facts = [(item.dtype or [stored_dtype(item)], item.shape, item.nbytes, item.scheme, item.custom,
-              item.unreadable and (item.byteorder, item.encoding)) for item in (a, b)]
+    facts = [(item.dtype or [item.attrs.get(key) for key in DTYPE_KEYS], item.shape, item.nbytes,
+              item.scheme, item.custom, item.unreadable and (item.byteorder, item.encoding))
+             for item in (a, b)]
     same = facts[0] == facts[1]
     try:
         unknown, _ = bool(a.unreadable), same and (a.components, b.components)
@@ -2608,6 +2610,8 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
 
 def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors of as many bytes have the same row-major ones."""
+    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
+            for item in (a, b)]  # else their blocks may end at other places
     return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
                                                     iter_parts(b.iter_bytes(), PART)))
 
@@ -2627,16 +2631,12 @@ def describe_tensor(item: "Tensor") -> str:
     return text + ">"
 
 
-def stored_dtype(item: "Tensor") -> Any:
-    """Return what the file calls a dtype that is not known here, or None."""
-    words = map(item.attrs.get, ("type", "dtype", "st_dtype", "burn_dtype"))
-    return next((word for word in words if word is not None), None)
-
-
 def dtype_words(item: "Tensor") -> str:
     """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
-    word = None if item.dtype else stored_dtype(item)
-    return item.dtype or ("?" if word is None else short_repr(word))
+    for word in map(item.attrs.get, () if item.dtype else DTYPE_KEYS):
+        if word is not None:
+            return short_repr(word)
+    return item.dtype or "?"
 
 
 def missing_message(file: "File", name: Any) -> str:
@@ -3463,7 +3463,7 @@ class Reading:
             need = itemsize and count_elements(item.shape) * itemsize
             self.sizes[key] = need, item.shape
         need, item.shape = self.sizes[key]
-        if need != item.stored_nbytes and need is not None and item.encoding == "raw" and (
+        if need not in (None, item.stored_nbytes) and item.encoding == "raw" and (
                 not item.unreadable):
             raise self.entry_error(size_message(item, need), item, path, field, "sizes")
 
@@ -3498,13 +3498,6 @@ class Reading:
         """Return the error of a tensor at a field of its entry, or at the entry itself."""
         where = path + (field,) if field else path
         return self.error(what, *where, tensor=item.name, check=check)
-
-    def place(self, error: FormatError) -> None:
-        """Give an error the offset of the region read last: copies without tools note none."""
-        if error.steps is None:
-            error.field, error.path = self.root, self.source.path
-        elif error.offset is None:
-            error.offset = self.at
 
 
 def size_message(item: Tensor, need: int) -> str:
@@ -6640,8 +6633,9 @@ def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
     try:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
-        if "tools" in WITHOUT:
-            reading.place(error)
+        if "tools" in WITHOUT:  # no regions are noted: that of the error is the last one
+            error.offset = reading.at if error.offset is None else error.offset
+            error.field = error.field or reading.root
             raise
         reading = None  # what was parsed is freed before it is parsed again
     if reading is None:
@@ -6855,8 +6849,7 @@ def to_dlpack(item: Tensor, options: Facts) -> Any:
     if item.itemsize and item.dtype not in STRUCT_CODE:
         torch: Any = sys.modules.get("torch")
         if torch is None:
-            what = f"{item.dtype} needs torch (import it before), or jax.numpy.asarray"
-            raise BufferError(what)
+            raise BufferError(f"{item.dtype} needs torch (import it before) or jax.numpy.asarray")
         bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
         return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
     array = numpy.asarray(item, item.dtype)  # native
@@ -6948,8 +6941,7 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
         return new_tensor(as_dtype(data.dtype), tuple(data.shape), data.tobytes())
     own = getattr(data, "dtype", None)
     # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-    if found is None or found == "uint8" and own is not None and (
-            getattr(own, "char", "") != "B"):
+    if found is None or found == "uint8" and own is not None and getattr(own, "char", "") != "B":
         view, found = view_of_array(data, str(own).split(".")[-1], dtype)
     if dtype and found == "uint8" and view.ndim == 1 and own is None and not (
             hasattr(data, "typecode")):  # raw

@@ -2378,6 +2378,9 @@ class EqualTest(TestCase):
                       tensor([[1, 2]]), None, "text", load(data)):
             self.assertTrue(one != other and not one == other)
         self.assertFalse(tensor([0.0]) == tensor([-0.0]))  # other bytes
+        with Changed(tensorfmt, "BLOCK", 1000):  # whose blocks end at other places
+            part = tensor(list(range(20000)), "int32", (100, 200))[:, ::2]
+            self.assertTrue(part == part.contiguous())
         self.assertFalse(tensor([3]) == 3)  # a number is no tensor
         self.assertEqual(len({tensor([1]), tensor([1]), tensor([1.0]), 1}), 3)
 
