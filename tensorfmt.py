@@ -854,7 +854,7 @@ def map_file(file: Any) -> Any:
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     ways: Any = [{"access": 3, "trackfd": False}, {"access": 3}, {"flags": private}, {"access": 1}]
-    for way in ways:  # trackfd is new in Python 3.13
+    for way in ways[sys.version_info[:2] < (3, 13):]:  # trackfd is new there
         try:
             from mmap import mmap
             return mmap(file.fileno(), 0, **way)
