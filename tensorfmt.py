@@ -625,9 +625,9 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
     (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
     (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: load(gzip.open(path).read())"),
-    (b"\xfd7zXZ\0", b"", "an xz file: load(lzma.open(path).read())"),
-    (b"BZh", b"1ay&sy", "a bzip2 file: load(bz2.open(path).read())"),
+    (b"\x1f\x8b", b"", "a gzip file: gunzip it, or load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: unxz it, or load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: bunzip2 it, or load(bz2.open(path).read())"),
     (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
     (b"", b"\0ustar", "a tar archive: take the file out of it first"),
     (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
@@ -835,7 +835,7 @@ def open_path(path: str, mmap: bool) -> Any:
     if about[0] >> 12 == 4:
         return open_path(find_in_folder(path), mmap)
     if about[0] >> 12 == 1:  # to open one may wait for ever
-        raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read())")
+        raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read()), or `-`")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     file_id = where, mmap, getattr(about, "st_mtime", 0)
     file = open(path, "rb")
@@ -3479,7 +3479,7 @@ class Reading:
         ends = [item.start + item.stored_nbytes for item, _ in rows]
         what = (f"cut short: {plural(self.end, 'byte')}, the index wants {max(ends)}; "
                 f"{whole} of {whole + len(ends)} tensors are whole"
-                + "; load(partial=True) takes the whole ones" * bool(whole))
+                + "; partial=True (--partial) takes the whole ones" * bool(whole))
         raise self.error(what, *path or rows[0][1].steps, check="bounds")
 
     # Errors
@@ -5007,7 +5007,7 @@ class ZTensor2(Format):
 
     def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
         if not deep and digest[:5] == "xxh3:" and not fast_xxh3() and part.nbytes > MAX_SLOW_HASH:
-            return "-", f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes; deep=True computes all"
+            return "-", f"over MAX_SLOW_HASH ({MAX_SLOW_HASH} bytes); deep=True (--deep) takes all"
         blocks = part.iter_stored() if part.encoding == "raw" else part.iter_bytes()
         return compare_digest(blocks, digest, self.DIGESTS)
 
@@ -6314,7 +6314,7 @@ class BurnRecord(Format):
 # -- [8h] shards -----------------------------------------------------------------------------------
 
 OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
-ANYWHERE = "partial=True takes each tensor from where it is whole"
+ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 def is_plain_name(text: str) -> bool:
@@ -7125,7 +7125,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> "Format":
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
     names = ", ".join([f"{fmt.NAME} {fmt.SUFFIXES[0]}" for fmt in FORMATS if not fmt.READ_ONLY])
-    raise ValueError("which format? give format= or a suffix: " + names)
+    raise ValueError("which format? give format= (--format) or a suffix: " + names)
 
 
 def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
@@ -8302,7 +8302,6 @@ class Explained:
         reading = Reading(source, [])
         found, _, self.error = read_fields(self.fmt, reading)
         self.fields = fields = list(found)
-        self.missing = list(reading.missing) + reading.unnamed
         self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
         self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
         reach = 0
@@ -8338,13 +8337,11 @@ def rows_of(fields: "List[Field]") -> Blocks:
         yield field, safe_str(name), value, meaning
 
 
-NO_DOCSTRING = "Its layout is drawn in its docstring; python -OO leaves that out."
-
-
 def doc_of(fmt: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
     from textwrap import dedent
-    return dedent("    " + (fmt.__doc__ or NO_DOCSTRING)).strip()
+    text = fmt.__doc__ or "Its layout is drawn in its docstring; python -OO leaves that out."
+    return dedent("    " + text).strip()
 
 
 def hex_of(data: bytes) -> str:
@@ -8381,12 +8378,10 @@ def page_banner(found: Explained) -> str:
     """Return what is wrong with a broken file."""
     if found.error is None:
         return ""
-    missing = "Not whole: " + join_names(found.missing, 10) if found.missing else ""
     fault = [row[0] for row in found.rows if row[0].kind == "fault"][0]
     return (f'<p class="banner fault"><b>This file is broken: '
             f"{html_escape(found.error.what, MAX_LINE)}.</b> The fault is at {link(fault.offset)}, "
-            f"{html_escape(fault.name)}; {found.sums['unreached']:,} bytes were not read. "
-            f"{html_escape(missing, MAX_LINE)}</p>")
+            f"{html_escape(fault.name)}; {found.sums['unreached']:,} bytes were not read.</p>")
 
 
 def link(offset: int) -> str:
@@ -8513,7 +8508,6 @@ class Piece:
         if isinstance(node, ast.AnnAssign) and node.value is None or (
                 lines[self.last - 1] == "        raise NotImplementedError"):
             self.defines, self.parts = [], ["tools"]  # it tells type checkers what there is
-        self.is_table = self.defines in (["FORMATS"], ["GENERATIONS"])
         self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
         value: Any = getattr(node, "value", None)
         self.has_stub = self.is_code or (  # a Schema only explains
@@ -8603,7 +8597,8 @@ def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any, others: Any) -> A
             kept[piece] = piece.lacks(absent)
             if kept[piece] and piece.has_stub:
                 continue
-            names.update(piece.names.difference(others if piece.is_table else ()))
+            is_table = piece.defines in (["FORMATS"], ["GENERATIONS"])
+            names.update(piece.names.difference(others if is_table else ()))
             attributes.update(piece.attributes)
             if piece.indent and not piece.is_code:  # in a class: `__bytes__ = tobytes`
                 attributes.update(piece.names)
@@ -8698,30 +8693,16 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
 # -- [13] command line -----------------------------------------------------------------------------
 
 MAX_TREE = 30  # lines of `ls --tree`
-SHELL_WORDS = (  # words of Python in messages, those of the command line
-    ("load(gzip.open(path).read())", "`gzip -dc FILE | tensorfmt ls -`"),
-    ("load(lzma.open(path).read())", "`xz -dc FILE | tensorfmt ls -`"),
-    ("load(bz2.open(path).read())", "`bzip2 -dc FILE | tensorfmt ls -`"),
-    ("load(partial=True) takes", "--partial takes"),
-    ("partial=True takes", "--partial takes"),
-    ("is a pipe: load(stream.read())", "is a pipe: `-` reads standard input"),
-    ("deep=True computes all", "--deep computes all"),
-    ("give format= or a suffix", "give --format or a suffix"))
 
 
 def describe(error: BaseException, path: str = "") -> str:
     """Return the message of an error, which names the file, in words of the command line."""
+    import re
     if isinstance(error, OSError):
         path = str(error.filename or path)
         hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
         return (safe_str(path) + ": " if path else "") + (error.strerror or str(error)) + hint
-    return shell_words(error.__str__("utf-8") if isinstance(error, FormatError) else str(error))
-
-
-def shell_words(text: str) -> str:
-    import re
-    for python, shell in SHELL_WORDS:
-        text = text.replace(python, shell)
+    text = error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
     text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)  # what convert() says
     return re.sub("(?m): ([a-z]+)='(.+)'$", r": --\1 \2", text)
 
@@ -9018,8 +8999,6 @@ def show_explain(args: Any) -> None:
             raise ValueError(f"{safe_str(args.file)}: no tensor {safe_repr(args.tensor)}"
                              + did_you_mean(args.tensor, found.names))
         if args.html:
-            if found.error is not None:
-                found.error.what = shell_words(found.error.what)
             write_text(args.html, *make_page(found))
         elif args.json:
             print(to_json([{key: getattr(row[0], key) for key in Field.__slots__}
@@ -9156,11 +9135,11 @@ def show_vendor(args: Any) -> None:
         text = make_copy(text, split_source(text),
                          [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],
                          ["load"] + parts if parts else list(COPY_PARTS))
-    options = ["--formats " + ",".join(formats)] * bool(formats)
-    options += ["--with " + ",".join(parts)] * bool(parts)
+    options = "".join([f" --{key} {','.join(words)}" for key, words in (
+        ("formats", formats), ("with", parts)) if words])
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
             f"# {sha256(source).hexdigest()}\n"
-            f"# made by: {' '.join(['tensorfmt vendor OUT.py'] + options)}\n")
+            f"# made by: tensorfmt vendor OUT.py{options}\n")
     text = text.replace("\n", made, 1)
     write_text(args.out, text, plural(text.count("\n"), "line"))
 
@@ -9183,15 +9162,11 @@ def setting(text: str) -> "Tuple[str, Any]":
 
 def number(text: str) -> int:
     """Return a number from 0 on: 12, 0x1f40."""
-    import argparse
-    try:
-        value = int(text, 0)
-    except ValueError:
-        value = -1
-    if value < 0:
-        what = f"{safe_repr(text)} is not a number (a FILE goes in front of options)"
-        raise argparse.ArgumentTypeError(what)
-    return value
+    from argparse import ArgumentTypeError
+    if not text.isdigit() and text[:2] != "0x":
+        raise ArgumentTypeError(
+            f"{safe_repr(text)} is not a number (a FILE goes in front of options)")
+    return int(text, 0)
 
 
 OPTIONS: Any = {  # what add_argument() takes, for each argument

@@ -3522,15 +3522,15 @@ class ShardTest(FolderCase):
         one, two, index = self.ONE, self.TWO, "m" + INDEX
         cut, wrong = int16s("ab")[:-1], int16s("ab").replace(b'"b":{"dtype":"I16","shape":[2',
                                                              b'"b":{"dtype":"I16","shape":[3')
-        has_it = f"it is in {one!r}, but weight_map places it in {two!r}; partial=True takes"
+        has_it = f"it is in {one!r}, but weight_map places it in {two!r}; partial=True"
         for changes, files, asked, error_class, where, name, words, missing in (
                 ({"a": "gone"}, {}, "a", Unsupported, "gone", None, "the shard is missing", []),
                 ({}, {one: None}, "b", Unsupported, one, None, "the shard is missing", ["a", "b"]),
                 ({"e": one}, {}, "e", FormatError, index, "e",
-                 f"weight_map places it in {one!r}, which lacks it; partial=True takes", ["e"]),
+                 f"weight_map places it in {one!r}, which lacks it; partial=True", ["e"]),
                 ({"a": two}, {}, "b", FormatError, index, "a", has_it, []),
                 ({"c": None}, {}, "d", FormatError, index, "c",
-                 f"it is in {two!r}, but weight_map lacks it; partial=True takes", []),
+                 f"it is in {two!r}, but weight_map lacks it; partial=True", []),
                 ({}, {one: b"rubbish"}, "a", FormatError, one, None, "not a tensor", ["a", "b"]),
                 ({}, {one: b"version https://git-lfs.github.com/spec/v1\n"}, "a", FormatError, one,
                  None, "git lfs pull", ["a", "b"]),
@@ -3617,10 +3617,10 @@ class ShardTest(FolderCase):
         for words in ["ls", path, "--only", "d"], ["get", path, "[cd]", "--stats"]:
             self.assertEqual(run(*words)[0], 0, words)
         self.assertIn("'a' is missing or cut short", run("get", path, "a", "--partial")[2])
-        self.assertIn("; --partial takes", run("ls", path)[2])
+        self.assertIn("; partial=True (--partial) takes", run("ls", path)[2])
         for call in lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata:
             error = error_of(Unsupported, self.ask, path, call)
-            for word in "is missing", "download it again", "; partial=True takes", "its own path":
+            for word in "is missing", "download it again", "; partial=True", "its own path":
                 self.assertIn(word, error.what)
 
     def test_shards_that_do_not_agree_on_their_metadata(self):
@@ -4515,8 +4515,8 @@ class BadFileTest(TestCase):
             self.assertEqual(file.attrs["missing"], left)
             self.assertIn("is missing or cut short", str(error_of(KeyError, lambda: file[left[0]])))
             self.assertEqual(error.what, f"cut short: {len(cut)} bytes, the index wants {last}; "
-                             f"{len(found)} of {len(whole)} tensors are whole" + (
-                                 "; load(partial=True) takes the whole ones" if found else ""))
+                             f"{len(found)} of {len(whole)} tensors are whole"
+                             + "; partial=True (--partial) takes the whole ones" * bool(found))
         check_refused(cut, error)
         if not found:
             self.refuses(["none of the tensors is whole"], converted, cut, "ztensor", partial=True)

@@ -84,7 +84,7 @@ class CommandTest(Commands):
                  "seed_basic.mag: mag, 384 bytes", "error: absent.zt: "),
                 ([script, "--version"], 0, version, ""),
                 (["tool.pyz", "--version"], 0, version, ""),
-                (["-OO", script, "formats", "mag"], 0, tensorfmt.NO_DOCSTRING, ""),
+                (["-OO", script, "formats", "mag"], 0, "Its layout is drawn in its docstring", ""),
                 (["-I", "-S", script, "demo"], 0, "all formats written, read back, explained", "")):
             found = run("python3", *args)
             self.assertEqual((found[0], found[2].count("\n")), (code, int(code > 0)), args)
