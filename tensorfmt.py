@@ -8246,7 +8246,7 @@ PAGE_PARTS = 400  # of the strip, about
 PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{{title}}</title><style>
+<title>$title</title><style>
 :root{color-scheme:light dark;--dim:light-dark(#5b6268,#a3aab1);--paper:light-dark(#fdfcfa,#15181b)}
 .structure{--t:light-dark(#dbe5fa,#233557);--c:light-dark(#2a57a5,#8fb5fb)}
 .data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,#66d1ae)}
@@ -8282,15 +8282,15 @@ tr:target{background:light-dark(#fff2ad,#3b3516)}
 .hex i,.at{color:var(--dim);font-style:normal}
 .name{padding-left:calc(var(--d)*1.2em)}
 .fault .name{color:var(--c);font-weight:700}
-</style></head><body><h1>{{title}}</h1><p>{{facts}}</p><p class="key">{{key}}</p>{{banner}}
-<nav>{{strip}}</nav><details><summary>How {{format}} is built, and where it is here</summary>
-<pre>{{layout}}</pre></details>
-<details open><summary>{{count}}</summary><section class="scroll"><table><tr><th>name</th>
+</style></head><body><h1>$title</h1><p>$facts</p><p class="key">$key</p>$banner
+<nav>$strip</nav><details><summary>How $format is built, and where it is here</summary>
+<pre>$layout</pre></details>
+<details open><summary>$count</summary><section class="scroll"><table><tr><th>name</th>
 <th>dtype, shape</th><th>bytes</th><th>at</th><th>first values</th></tr>
-{{tensors}}</table></section></details>
+$tensors</table></section></details>
 <table id="fields"><tr><th>offset</th>
 <th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th>field</th><th>value</th>
-<th>meaning</th></tr>{{rows}}</table></body></html>
+<th>meaning</th></tr>$rows</table></body></html>
 """
 
 
@@ -8339,9 +8339,8 @@ def rows_of(fields: "List[Field]") -> Blocks:
 
 def doc_of(fmt: "Format") -> str:
     """Return the docstring of a format, which draws its layout, without indentation."""
-    from textwrap import dedent
-    text = fmt.__doc__ or "Its layout is drawn in its docstring; python -OO leaves that out."
-    return dedent("    " + text).strip()
+    from inspect import cleandoc
+    return cleandoc(fmt.__doc__ or "Its layout is drawn in its docstring, which python -OO drops.")
 
 
 def hex_of(data: bytes) -> str:
@@ -8351,7 +8350,7 @@ def hex_of(data: bytes) -> str:
 
 def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
-    import re
+    from string import Template
     rows, title, total = found.rows, found.fmt.TITLE, found.source.nbytes
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
     summary, facts = plural(len(picked), "field"), f"{title}, {total:,} bytes"
@@ -8370,7 +8369,7 @@ def make_page(found: Explained) -> "Tuple[str, str]":
              "banner": page_banner(found), "strip": page_strip([row[0] for row in rows]),
              "layout": page_layout(found), "count": count,
              "tensors": page_tensors(data[:PAGE_ROWS]), "rows": page_rows(found.source, picked)}
-    page = re.sub(r"{{(\w+)}}", lambda match: str(parts[match.group(1)]), PAGE)
+    page = Template(PAGE).substitute(parts)
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
 
@@ -8427,8 +8426,7 @@ def page_strip(fields: "List[Field]") -> str:
         "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
     if len(parts) > PAGE_PARTS:
         least = 1 + fields[-1].offset // PAGE_PARTS
-        near = groupby(parts, lambda part: part[0].offset // least)
-        parts = [[field for part in group for field in part] for _, group in near]
+        parts = [list(group) for _, group in groupby(fields, lambda one: one.offset // least)]
     strip = ""
     for part in parts:
         largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
@@ -8870,28 +8868,22 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
     nbytes = sum([item.stored_nbytes for _, item in items])
     size = sum([item.size for _, item in items])
-    lines: Any = []
     if "tree" in facts:
+        head = ["bytes", "elements", "tensors", "dtype", "name"]
+        rows = [[row["bytes"], row["elements"], row["tensors"],
+                 join_names(list(row["dtypes"]), 3), safe_str(row["name"])]
+                for row in facts["tree"]]
+        total = [nbytes, size, len(items), "", "total"]
         limit = MAX_TREE if limit is None else limit
-        rows = facts["tree"][:limit]
-        more = len(facts["tree"]) - len(rows)
-        lines.append(["bytes", "elements", "tensors", "dtype", "name"])
-        for row in rows:
-            kinds = [f"{dtype} {count}" for dtype, count in row["dtypes"].items()]
-            lines.append([row["bytes"], row["elements"], row["tensors"],
-                          join_names(kinds if kinds[1:] else list(row["dtypes"]), 3),
-                          safe_str(row["name"])])
-        lines.append([nbytes, size, len(items), "", "total"])
     else:
-        rows, more = facts["tensors"], len(items) - len(facts["tensors"])
-        lines.append(["bytes", "offset", "dtype", "shape", "name"])
-        for row in rows:
-            coding = "" if row["encoding"] == "raw" else " " + safe_str(row["encoding"])
-            lines.append([row["bytes"], row["offset"], row["dtype"] + coding,
-                          short_repr(row["shape"]), safe_str(row["name"])])
-        lines.append([nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""])
-    lines[-1:-1] = [[""] * (len(lines[0]) - 1) + [f"{more} more"]] if more else []
-    table(lines)
+        head = ["bytes", "offset", "dtype", "shape", "name"]
+        rows = [[row["bytes"], row["offset"],
+                 row["dtype"] + f" {safe_str(row['encoding'])}" * (row["encoding"] != "raw"),
+                 short_repr(row["shape"]), safe_str(row["name"])] for row in facts["tensors"]]
+        total = [nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""]
+    more = len(facts.get("tree", items)) - len(rows[:limit])
+    rest = [["", "", "", "", f"{more} more"]] if more else []
+    table([head] + rows[:limit] + rest + [total])
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
 
