@@ -8875,15 +8875,14 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
         print(f"not whole: {safe_str(name)}")
 
 
-def show_get(args: Any) -> int:
+def show_get(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
         items, one = pick(file, args.name, args.file)
         if args.stats:
-            return show_stats(items, one, args.json)
-        if args.name is None or args.raw and not one:
-            raise TypeError("get needs the NAME of a tensor (`ls` lists them)"
-                            + ("" if args.raw else ", or --stats"))
-        if args.raw:
+            show_stats(items, one, args.json)
+        elif args.name is None or args.raw and not one:
+            raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
+        elif args.raw:
             item = items[0][1]
             blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
             parts = iter_parts(map(memoryview, blocks), 16 << 20)
@@ -8899,14 +8898,15 @@ def show_get(args: Any) -> int:
                 print(preview(item))
                 if item.size > SHOWN:
                     print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
-    return 0
 
 
 def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
     """Return the tensors that NAME means, NAME[0:2] or a pattern; and whether it is one by name."""
     from fnmatch import fnmatchcase
-    if name is None or name in file:
-        return list(file.items()) if name is None else [(name, file[name])], name is not None
+    if name is None:
+        return list(file.items()), False
+    if name in file:
+        return [(name, file[name])], True
     owner, _, keys = name.rpartition("[")
     if owner in file and keys.endswith("]"):
         try:
@@ -8931,7 +8931,7 @@ def index(text: str) -> Any:
     return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
 
 
-def show_stats(items: Items, one: bool, json: bool) -> int:
+def show_stats(items: Items, one: bool, json: bool) -> None:
     """Print statistics of tensors, a row each; a damaged one does not stop the others."""
     check_work(items)
     rows: "List[Facts]" = []
@@ -8952,7 +8952,6 @@ def show_stats(items: Items, one: bool, json: bool) -> int:
                 f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows])
     if errors:
         raise errors[0]
-    return 0
 
 
 def stats_of(item: Tensor) -> Facts:
