@@ -8377,21 +8377,20 @@ def link(offset: int) -> str:
 def page_layout(found: Explained) -> str:
     """Return the drawn layout; in front of each row where it is in this file, if it is there.
 
-    A row is an offset, `end-N`, or the name or the kind of a field: the first one is there, or, of
-    an offset, its value says where.
+    A row begins with the offset, `end-N`, the name or the kind of a field: the first one is there;
+    that of an offset says where.
     """
     import re
     lines: "List[str]" = []
     places: Facts = {}
     nbytes = found.source.nbytes
     for field in reversed(found.fields):
-        places[field.kind] = field.offset
-        places[field.name] = field.value if "offset" in field.name else field.offset
+        at = field.offset
+        places.update({field.kind: at, str(at): at, f"end-{nbytes - at}": at,
+                       field.name: field.value if "offset" in field.name else at})
     for line in doc_of(found.fmt).split("\n"):
         label = (re.findall(r"^(\S.{0,11}?)(?:  +| +(?==))", line) or [""])[0]
-        at = int(label) if label.isdigit() else places.get(label, -1)
-        if re.match(r"end-\d+$", label):
-            at = nbytes - int(label[4:])
+        at = places.get(label, -1)
         place = link(at) + " " * (12 - len(f"0x{at:x}")) if 0 <= at < nbytes else " " * 12
         lines.append(place + html_escape(line, MAX_LINE) if line else "")
     return "\n".join(lines)

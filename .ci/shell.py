@@ -410,8 +410,8 @@ class PageTest(Commands):
     def test_a_file_that_was_cut_short(self):
         data = dumps(NET, format="burnpack")[:-1]
         page, fault = self.page(data, code=1), error_of(tensorfmt.FormatError, load, data)
-        for text in ('<p class="banner fault"><b>This file is broken: ', "--partial takes",
-                     '<a href="#0x%x">0x%x</a>' % (fault.offset, fault.offset), "Not whole: head"):
+        for text in ('<p class="banner fault"><b>This file is broken: ', "(--partial) takes",
+                     '<a href="#0x%x">0x%x</a>' % (fault.offset, fault.offset), "it is not whole"):
             self.assertIn(text, page)
 
     @documented
