@@ -3345,6 +3345,7 @@ class ZTensor2Test(TestCase):
         file = load(self.dumps(tensor([1.0], **fine), metadata=fine))
         for found in (file.metadata, file["w"].custom):
             self.assertSame(found["x"][4], {5: True, "z": 1, "aa": -2})
+        self.assertEqual(tensorfmt.json_ready({5: [b"a"]}), [[5, ["61"]]])
 
     def test_verify(self):
         import hashlib
@@ -4107,6 +4108,8 @@ def ztensor_rows():
         ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"),
         ("unsorted", b"\xa1g", b"\xa2h12345678\x05g"), ("a tag", b"\x81\x02", b"\x81\xc1\x02"),
         ("indefinite", b"\x81\x02", b"\x9f\x02\xff"), ("a long head", b"\x82\x19", b"\x98\x02\x19"),
+        ("undefined", b"\x81\x02", b"\x81\xf7"), ("a simple", b"\x81\x02", b"\x81\xe0"),
+        ("a long number", b"\x81\x02", b"\x81\x18\x02"),
         ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
         ("a NaN of its own", b"\x81\x02", b"\x81\xf9\x7e\1"),
         ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"), ("name", b"\xa1aw\xa3", b"\xa1`\xa3"),
