@@ -103,7 +103,7 @@ Sources: the specifications of the five formats, MessagePack and FlatBuffers; RF
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
 0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
-__version__ = "0.4.0.dev0"
+__version__ = "0.4.0"
 __all__ = [
     "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain", "diff",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
@@ -818,6 +818,9 @@ def open_source(source: Any, mmap: bool = True) -> Any:
         return Buffer(source, has_offsets=True)
     except TypeError:
         lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
+    if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
+        with source.open("rb") as stream:  # zipfile.Path: to seek in a deflated member takes long
+            return Buffer(stream.read(), True, getattr(source, "name", None))
     if lacks or hasattr(source, "encoding"):
         raise TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
                         f'"rb")), not {type(source).__name__}')

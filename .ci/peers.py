@@ -19,7 +19,7 @@ import test_tensorfmt as tests
 from tensorfmt import FormatError, dumps, load, tensor
 from test_tensorfmt import (
     CBOR, Changed, check_workers, content, converted, count_of, DTYPES, error_of,
-    folder_for, FolderCase, FORMATS, full, HARD, HERE, keep_in_worker, make_bytes,
+    folder_for, FolderCase, FORMATS, HARD, HERE, keep_in_worker, make_bytes,
     make_entry, many_tensors, MSGPACK, random_keys, read_file, row_of, STORED,
     TestCase, tohex, unhex, write_file, ZSTD, zstd_missing)
 
@@ -38,7 +38,6 @@ class PeerCase(TestCase):
         return self.skipTest("no " + name)
 
 
-@full
 class PeerTest(PeerCase):
     def test_cbor2_and_msgpack(self):
         cbor2, msgpack = self.peer("cbor2"), self.peer("msgpack")
@@ -414,7 +413,6 @@ class PeerTest(PeerCase):
 # -- [2] workers, remote ------------------------------------------------------------------------
 
 
-@full
 class WorkersTest(FolderCase, PeerCase):
     """2,000 tensors, sent to workers one by one without their data."""
 
@@ -448,7 +446,6 @@ class WorkersTest(FolderCase, PeerCase):
             check_workers(self, 2000, client.gather(tasks))
 
 
-@full
 class RemoteTest(FolderCase, PeerCase):
     """Files behind a web server, through fsspec."""
 
@@ -546,7 +543,6 @@ class RemoteTest(FolderCase, PeerCase):
 # Beside the libraries of its users; `.ci/run home` installs what can be had of them.
 
 
-@full
 class AtHomeTest(FolderCase, PeerCase):
     def dirty_bytes(self, path):
         """Return how much of the mapping differs from the file."""
@@ -826,7 +822,6 @@ def model_of(file):
                                        for name, item in file.items()])]
 
 
-@full
 class GenerationsTest(FolderCase):
     def test_real_libraries_write_and_read(self):
         wheels = [wheel for wheel in WHEELS if peer_of(wheel)]

@@ -17,7 +17,7 @@ import unittest
 import tensorfmt
 from test_tensorfmt import (
     Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for,
-    full, go_to, golden, HERE, INF, little, load, NAN, NET,
+    go_to, golden, HERE, INF, little, load, NAN, NET,
     PYTHON3, read_file, run, tensor, TestCase, text_of, write_file, ztensor)
 
 # -- [1] commands -------------------------------------------------------------------------------
@@ -75,7 +75,6 @@ class Commands(TestCase):
                 self.assertIn(word, out + err, line)
 
 
-@full
 class CommandTest(Commands):
     def setUp(self):
         super().setUp()
@@ -357,7 +356,6 @@ def in_terminal(lines, **env):
     return texts
 
 
-@full
 @little
 @unittest.skipUnless(sys.platform == "linux", "a terminal")
 class TerminalTest(Commands):
@@ -380,7 +378,6 @@ class TerminalTest(Commands):
 # -- [3] pages ----------------------------------------------------------------------------------
 
 
-@full
 class PageTest(Commands):
     def page(self, data, *args, code=0):
         write_file("file", data)

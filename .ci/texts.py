@@ -24,7 +24,7 @@ from difflib import unified_diff
 import tensorfmt
 import test_tensorfmt
 from test_tensorfmt import (
-    broken_files, documented, dumps, F32, FILES, folder_for, FORMATS, full, go_to, HERE, INF, load,
+    broken_files, documented, dumps, F32, FILES, folder_for, FORMATS, go_to, HERE, INF, load,
     many_tensors, NAN, NET, one_burnpack, PYTHON, read_file, REFUSED, run, safetensors,
     scheme, tensor, TestCase, write_file, ztensor)
 
@@ -207,7 +207,6 @@ def seen(name):
         return stream.read()
 
 
-@full
 @documented
 class TextsTest(TestCase):
     def accepted(self, name, text):
