@@ -4953,6 +4953,39 @@ class ModuleTest(TestCase):
         self.assertEqual(err.count("... ok"), 3 * len(cases), err)
 
 
+@about()
+class LayersTest(TestCase):
+    LATER = ("work", "save", "values: tensor()"), (  # what saves; the tools; all others load
+        "places", "explain", "verify", "convert", "diff", "page", "vendor", "command line")
+
+    def uses(self, text):
+        """Return "NAME in OWNER" of each name that a statement uses of a later layer."""
+        import re
+        layers, defined, uses = [0], {}, []
+        for line in text.split("\n"):
+            title = re.match(r"# -- \[\w+\] (.+?) -+$", line)
+            layers.append(layers[-1] if not title else max([0] + [
+                i for i, titles in enumerate(self.LATER, 1) if title.group(1) in titles]))
+        for piece in tensorfmt.split_source(text):
+            names = set(piece.names).union(*[member.names for member in piece.members])
+            uses += [(name, layers[piece.last], piece.defines) for name in names]
+            for name in piece.defines:
+                defined.setdefault(name, layers[piece.last])
+        return sorted("%s in %s" % (name, owner[0]) for name, layer, owner in uses
+                      if defined.get(name, 0) > layer)
+
+    @documented
+    def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
+        if PYTHON < (3, 8):
+            self.skipTest("ast before Python 3.8 does not tell where statements end")
+        self.assertEqual(self.uses(text_of("tensorfmt.py")), [
+            "check_file in load",  # load(verify=True)
+            "cut_record in Reading", "read_again in read_file"])  # errors
+        text = "A = 1\ndef f(b):\n    return A, b, c\n# -- [2] save -\nc = 1\ndef g():\n    e()\n"
+        self.assertEqual(self.uses(text + "# -- [3] diff -\ndef e():\n    c, f\n"),
+                         ["c in f", "e in g"])
+
+
 # -- [13] copies ---------------------------------------------------------------------------------
 
 REFUSES = "this copy was made without "
