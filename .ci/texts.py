@@ -26,10 +26,10 @@ import test_tensorfmt
 from test_tensorfmt import (
     broken_files, documented, dumps, F32, FILES, folder_for, FORMATS, go_to, HERE, INF, load,
     many_tensors, NAN, NET, one_burnpack, PYTHON, read_file, REFUSED, run, safetensors,
-    scheme, tensor, TestCase, write_file, ztensor)
+    scheme, tensor, TestCase, USUAL, write_file, ztensor)
 
 usual_words = unittest.skipUnless(
-    (3, 10) <= PYTHON < (3, 12), "argparse, json, struct of other Pythons have other words")
+    USUAL and (3, 10) <= PYTHON < (3, 12), "argparse, json, struct of others have other words")
 GONE = [  # what arrives instead of a model
     b"Invalid username or password.", "\u0434\u043e\u0441\u0442\u0443\u043f\n".encode(),
     b'{"error": "Repository not found"}\n', bytes(5), bytes(4096), b"\xfd7zXZ\0\0\4",
