@@ -8509,8 +8509,10 @@ class Piece:
         self.members: "List[Piece]" = []
         if isinstance(node, ast.ClassDef) and not inner:
             self.members = [Piece(one, lines, f"{title}.{node.name}", True) for one in node.body]
-        self.names = used_names(lines[self.first - 1:self.last], not self.members)
-        self.attributes = set() if self.members else used_attributes(node)
+        self.names: Any = set()
+        self.attributes: Any = set()
+        for one in getattr(node, "bases", ()) if self.members else [node]:
+            find_names(one, self.names, self.attributes)
 
     def lacks(self, absent: "List[str]") -> str:
         """Return one of its parts, if all of them are absent, else ""."""
@@ -8522,39 +8524,41 @@ class Piece:
                      if name in names or name[:2] == name[-2:] == "__"])
 
 
+def bound_name(node: Any) -> "Optional[str]":
+    """Return the name that a node of a syntax tree gives to something."""
+    import ast
+    if isinstance(node, ast.alias):
+        return str(node.asname or node.name.split(".")[0])
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+
+
 def defined_names(node: Any) -> "List[str]":
     """Return the names that a statement defines, also in its branches."""
     import ast
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return [node.name]
-    if isinstance(node, ast.alias):
-        return [node.asname or node.name.split(".")[0]]
-    if isinstance(node, ast.Name):
-        return [node.id] if isinstance(node.ctx, ast.Store) else []
-    if isinstance(node, (ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
-        return []
+    name = bound_name(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = getattr(node.value, "id", None)  # what a table holds goes with the table
+    inner = ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp
+    if name or isinstance(node, inner):
+        return [name] if name else []
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
 
-def used_names(lines: "List[str]", deep: bool) -> Any:
-    """Return the names of the module that a statement uses; of a class `deep` or its bases'."""
-    from symtable import symtable
-    function = "def function():\n " + "\n ".join(lines)  # in a function others are global
-    tables = symtable(function, "copy", "exec").get_children()
-    for table in tables:
-        tables += table.get_children() if deep else []
-    return {symbol.get_name() for table in tables for symbol in table.get_symbols()
-            if symbol.is_global()}
-
-
-def used_attributes(node: Any) -> Any:
-    """Return the names of the attributes, of any object, that a statement uses."""
+def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
+    """Add the names of the module that a statement uses, and the attributes of any object."""
     import ast
-    nodes = list(ast.walk(node))
-    calls = [one for one in nodes if isinstance(one, ast.Call)
-             and getattr(one.func, "id", "") in ("getattr", "hasattr")]
-    return {one.attr for one in nodes if isinstance(one, ast.Attribute)}.union(
-        [getattr(one.args[1], "value", None) for one in calls])
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
+        names.add(node.id)
+    elif isinstance(node, ast.Attribute):
+        attributes.add(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
+        attributes.add(getattr(node.args[1], "value", None))
+    for child in ast.iter_child_nodes(node):
+        find_names(child, names, attributes, local)
 
 
 def split_source(text: str) -> "List[Piece]":

@@ -1444,6 +1444,7 @@ class FileTest(FolderCase):
             self.assertEqual(again.attrs["missing"], ["w"])
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
+        import gc
         import pickle
         tensorfmt.save(self.path, {"w": tensor(bytes(400000), "float32", (100, 1000))})
         with load(self.path) as file:
@@ -1457,6 +1458,7 @@ class FileTest(FolderCase):
         self.assertEqual(items[1][0, 0], 0.0)
         tensorfmt.save(self.path, {"w": [1.0]})
         del items, file
+        gc.collect()  # on PyPy they live on
         for data in part, whole:
             self.refuses([self.path + " has changed since it was opened"],
                          lambda: pickle.loads(data)[:].tolist())  # noqa: B023
@@ -1517,6 +1519,7 @@ class FileTest(FolderCase):
             self.refuses((path, "load(stream.read())"), load, path)
             with open(path, "rb") as pipe:
                 self.assertRaises(OSError, load, pipe)  # it does not seek
+        stream = io.BytesIO()
         stream.close()
         self.refuses(["closed"], load, stream)
 
@@ -4565,7 +4568,8 @@ class ManyTensorsTest(TestCase):
             peaks = peak_of(load, many), peak_of(tensorfmt.convert, big, folder + "/out.zt",
                                                  cast={"float32": "bfloat16"})
             with self.subTest(format=kind.NAME, peaks=peaks):
-                self.assertTrue(peaks[0] < 2000 * 900 and peaks[1] < 6 << 20)
+                most = 900 if PYTHON >= (3, 10) else 1200  # before, small dicts are larger
+                self.assertTrue(peaks[0] < 2000 * most and peaks[1] < 6 << 20)
 
 
 def peak_of(call, *args, **options):
