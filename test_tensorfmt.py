@@ -953,7 +953,8 @@ class CodecTest(TestCase):
                     self.assertSame(loads(pack(loads(data))), loads(data))
         for data in headed("json") if chosen("json") else ():
             for rules in ({}, {"nan": True}, {"depth": 1}):
-                if "(at 0x" not in outcome(self.json_loads, data, **rules):
+                if "(at 0x" not in outcome(self.json_loads, data, **rules) and (
+                        not PYPY or b"_" not in data):  # its module json takes \u0_41
                     self.assertEqual(self.json_loads(data, **rules), json.loads(data.decode()))
 
     @about("flat", "zstd")
