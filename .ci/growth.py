@@ -294,7 +294,7 @@ def values(file):
 OF_EACH = {  # they may decode each tensor, so not for "coded"
     "show": use(show), "pickle": use(pickled), "values": use(values)}
 OPERATIONS = dict(OF_EACH, load=lambda path: load(path).close(), get=use(get), convert=use(convert),
-                  fields=lambda path: len(list(tensorfmt.explain(path))))
+                  fields=lambda path: sum(1 for _ in tensorfmt.explain(path)))
 OPERATIONS.update([(line, command(line)) for line in COMMANDS])
 
 
