@@ -218,27 +218,27 @@ def plural(number: int, noun: str) -> str:
 
 
 def truncate(text: str, limit: int) -> str:
-    """Return a text; of one that is longer than the limit, its beginning and its end."""
+    """Return a text, or both ends of one that is longer than the limit."""
     if len(text) <= limit:
         return text
     return text[:limit - limit // 4 - 3] + "..." + text[len(text) - limit // 4:]
 
 
 def safe_repr(value: Any) -> str:
-    """Return a text of a file for people: quoted, cut; only what is not printable is escaped."""
+    """Return a text of a file quoted, cut, with what is not printable escaped."""
     text = truncate(value, TEXT_WIDTH) if isinstance(value, str) else value
     return truncate(repr(text), TEXT_WIDTH)
 
 
 def safe_str(text: str, limit: int = TEXT_WIDTH) -> str:
-    """Return a text for a listing: unquoted if printable, without blanks at its ends."""
+    """Return a text, quoted if it is empty, not printable or has blanks at its ends."""
     text = truncate(text, limit)
     fine = text and text == text.strip() and set(text).issubset(repr(text))
     return text if fine else safe_repr(text)
 
 
 def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
-    """Return a value as text for a page: printable, without marks of HTML."""
+    """Return a value as printable text without marks of HTML."""
     from html import escape
     text = truncate(str(value), limit)
     return escape(text if set(text).issubset(repr(text)) else safe_repr(text))
@@ -286,11 +286,9 @@ def format_path(keys: Any) -> str:
     """Return a field's path as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     path = ""
     for key in keys:
-        is_str = isinstance(key, str)
-        if is_str and len(key) > 2 * PATH_WIDTH:  # its ends are all that is shown
-            key = key[:PATH_WIDTH] + key[-PATH_WIDTH:]
-        word = is_str and key.replace("_", "").isalpha()
-        text = (f".{key}" if path else key) if word else f"[{short_repr(key, PATH_WIDTH)}]"
+        word = truncate(key, PATH_WIDTH).replace("_", "") if isinstance(key, str) else ""
+        text = (f".{key}" if path else key) if word.isalpha() else (
+            f"[{short_repr(key, PATH_WIDTH)}]")
         path = truncate(path + text, PATH_WIDTH)
     return path
 
@@ -326,7 +324,7 @@ def iter_parts(blocks: Any, nbytes: int) -> Blocks:
 
 
 def without_gc(function: Any) -> Any:
-    """Decorate a function that makes no cycles: to look for them would take a third of its time."""
+    """Decorate a function that makes no cycles: looking for them takes a third of its time."""
     def quick(*args: Any, **options: Any) -> Any:
         import gc
         if not gc.isenabled():
@@ -346,10 +344,7 @@ def without_gc(function: Any) -> Any:
 
 
 def left_out(part: str) -> Any:
-    """Return what stands in a copy for a name that it was made without: a call of it raises.
-
-    It is a class: isinstance() may ask for it.
-    """
+    """Return a class (isinstance() may ask) that stands for a name a copy lacks; a call raises."""
     class LeftOut:
         def __init__(self, *args: Any, **options: Any) -> None:
             raise Unsupported(f"this copy was made without {part}")
@@ -374,7 +369,7 @@ FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
 
 
 def count_elements(shape: "Iterable[int]") -> int:
-    """Return the product of the dimensions; beyond 2**64 it is only some larger number."""
+    """Return the product of the dimensions; beyond 2**64 only some larger number."""
     size = 1
     for n in shape:
         if size <= 1 << 64 or n == 0:  # thousands of 2**64-1: the product would take minutes
@@ -388,7 +383,7 @@ def until_0(shape: Any) -> "List[int]":
 
 
 def as_index(key: Any) -> int:
-    """Return an index, an int or what has __index__ (numpy integers), as an int."""
+    """Return an index (numpy integers have __index__) as an int."""
     if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
         raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
     return int(key)
@@ -411,7 +406,7 @@ def row_major(shape: Shape, itemsize: int) -> Shape:
 
 
 def swap(data: Any, itemsize: int) -> Any:
-    """Return a copy of the bytes with the byte order of each element reversed."""
+    """Return a copy of the bytes, those of each element reversed."""
     try:
         from array import array  # 10 GB/s, but it drags in nine modules
         items = array(BITS_CODE[itemsize])
@@ -447,7 +442,7 @@ def widen_bfloat16(data: Any, byteorder: str) -> bytearray:
 
 
 def pack_values(dtype: str, values: Any) -> bytes:
-    """Return numbers as little-endian bytes; floats are rounded to nearest even, or to infinity."""
+    """Return numbers as little-endian bytes; floats round to nearest even, or to infinity."""
     if dtype == "bool":
         return bytes([1 if value else 0 for value in values])
     if dtype in INT_RANGE:
@@ -470,9 +465,9 @@ def pack_values(dtype: str, values: Any) -> bytes:
 def whole_number(value: Any, dtype: str) -> int:
     """Return a number as an int; ValueError if the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
-    number: Any = int(value) if abs(value) < INFINITY else None
+    number = int(value) if abs(value) < INFINITY else high + 1
     if number == value and low <= number <= high:
-        return int(number)
+        return number
     raise ValueError(f"{short_repr(value)} does not fit {dtype}")
 
 
@@ -484,7 +479,7 @@ def to_inf(value: Any, limit: float) -> float:
 
 
 def to_odd(value: int) -> float:
-    """Return an integer as float64, rounded to odd: one more rounding stays right."""
+    """Return an integer as float64, rounded to odd, so that one more rounding is right."""
     shift = 0
     while abs(value) >> shift + 53:
         shift += 8
@@ -512,8 +507,8 @@ BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
                       for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
 
 
-def typed_view(data: Any) -> "Tuple[Any, Optional[str]]":
-    """Return what a buffer shows and its dtype, None for what there is not."""
+def typed_view(data: Any) -> Any:
+    """Return (a memoryview of a buffer, its dtype), None for what there is not."""
     try:
         view = memoryview(data)
         return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
@@ -542,7 +537,7 @@ def as_dtype(dtype: Any) -> str:
 
 # -- [3b] float8 -----------------------------------------------------------------------------------
 #
-# 8-bit floats as ml_dtypes and torch call and cast them: by way of float32, to nearest even.
+# Named and cast as by ml_dtypes and torch: by way of float32, to nearest even.
 
 MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
     "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
@@ -566,13 +561,13 @@ def minifloat(kind: str, code: int) -> float:
 
 
 class Float8:
-    """A dtype of 8-bit floats; the tables of values and codes are made when they are needed."""
+    """A dtype of 8-bit floats; tables of its values and codes are made when needed."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.codes = kind, b""
-        self.values: "List[float]" = []
+        self.values = []
 
-    def unpack(self, data: Any) -> "List[float]":
+    def unpack(self, data: Any) -> Any:
         self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
         return [self.values[byte] for byte in data]
 
@@ -580,7 +575,7 @@ class Float8:
         return self.narrow(pack_values("float32", values))
 
     def narrow(self, data: Any) -> bytes:
-        """Return the codes of float32 bytes; of many by their upper 16 bits, rounded to odd."""
+        """Return the codes of float32 bytes; many by their upper 16 bits, rounded to odd."""
         if len(data) <= 4096:  # more than a board casts at a time
             return bytes([self.code_of(value) for value in unpack_values("float32", data)])
         if not self.codes:
@@ -636,7 +631,7 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
 
 
 def looks_like(head: bytes) -> str:
-    """Return what a file that begins so seems to be, and what to do; "" if nothing is known."""
+    """Return what a file that begins so seems to be and what to do, or ""."""
     head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
     looks = [text for start, word, text in NOT_OURS
              if head.lstrip().startswith(start) and word in head.lower()]
@@ -651,7 +646,7 @@ def looks_like(head: bytes) -> str:
 
 
 def dangling_link(path: str) -> str:
-    """Return what a symbolic link is whose target is gone; "" of other paths."""
+    """Return what is wrong with a symbolic link without target; "" of other paths."""
     if not os.path.islink(path) or os.path.exists(path):
         return ""
     return f"a symbolic link to {safe_str(os.readlink(path))}, which is not there"
@@ -659,14 +654,14 @@ def dangling_link(path: str) -> str:
 
 # -- [5] sources -----------------------------------------------------------------------------------
 #
-# A source is where bytes come from. It has .nbytes and .path (or None); view(offset, nbytes) for
-# tensors, which copies nothing if .mapping; read(offset, nbytes) for the index, in bytes; close().
-# Both give fewer bytes where the source ends. `has_offsets`: offsets are those of a file. `file_id`
-# (absolute path, mapped, time of change) names the file that was opened, for pickles.
+# A source has .nbytes, .path (or None), close(), view(offset, nbytes) for tensors, which copies
+# nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both give less at its end.
+# .has_offsets: they are those of a file. .file_id (absolute path, mapped, time of change) names the
+# file that was opened, for pickles.
 
 
 class AnySource:
-    """What all sources have: they never change, and pickle by reference if they can."""
+    """What all sources have. They never change, and pickle by reference if they can."""
 
     nbytes: int
     path: Any
@@ -733,29 +728,25 @@ class Stream(AnySource):
         with self._lock:
             if self._stream is None:
                 raise ValueError("the File is closed")
-            here = self._stream.tell()
+            here, stop, parts = self._stream.tell(), min(offset + nbytes, self.nbytes), []
+            left = max(0, stop - offset)
             try:
                 self._stream.seek(offset)
-                return self._read_parts(offset, max(0, min(nbytes, self.nbytes - offset)))
+                while left > 0:  # read() may give fewer bytes than it is asked for
+                    part = bytes(self._stream.read(left) or b"")
+                    if not part:
+                        what = f"the stream ended {left} bytes early: it has shrunk"
+                        raise FormatError(what, stop - left, path=self.path)
+                    parts.append(part)
+                    left -= len(part)
             finally:
                 self._stream.seek(here)
-
-    def _read_parts(self, offset: int, nbytes: int) -> bytes:
-        parts = []
-        while nbytes > 0:  # read() may give fewer bytes than it is asked for
-            part = bytes(self._stream.read(nbytes) or b"")
-            if not part:
-                what = f"the stream ended {nbytes} bytes early: it has shrunk"
-                raise FormatError(what, offset, path=self.path)
-            parts.append(part)
-            nbytes -= len(part)
-            offset += len(part)
-        if nbytes < 0:
+        if left < 0:
             raise OSError("the stream gives more than it was asked for")
         return b"".join(parts)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return bytes; where few are asked for, WINDOW of them are read at once."""
+        """Return bytes; for a few, WINDOW of them are read at once."""
         start, window = self._window
         if not start <= offset <= offset + nbytes <= start + len(window):
             if nbytes > WINDOW // 2:
@@ -774,7 +765,7 @@ class Stream(AnySource):
 
 
 class PickledFile(AnySource):
-    """The file that a pickle names: opened by its first use, unless it has changed."""
+    """The file that a pickle names: opened when first used, unless it has changed."""
 
     has_offsets = True
     shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
@@ -804,7 +795,7 @@ class PickledFile(AnySource):
 
 
 def open_pickled(*args: Any) -> PickledFile:
-    """Return the source of a pickle, the same one for all tensors of a file."""
+    """Return the source of a pickle, one for all tensors of a file."""
     from weakref import WeakValueDictionary
     known = PickledFile.shared = PickledFile.shared or WeakValueDictionary()
     return known.get(args) or known.setdefault(args, PickledFile(*args))
@@ -852,8 +843,8 @@ def open_path(path: str, mmap: bool) -> Any:
 def map_file(file: Any) -> Any:
     """Return the mapped file, or None where it cannot be mapped (it is empty, say).
 
-    Copy on write, since torch writes into any array. The system may not promise so much memory:
-    then without a promise, or for reading only.
+    Copy on write, since torch writes into any array; where the system does not promise so much
+    memory, without its promise or for reading only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     ways: Any = [{"access": 3, "trackfd": False}, {"access": 3}, {"flags": private}, {"access": 1}]
@@ -870,20 +861,17 @@ def map_file(file: Any) -> Any:
 
 
 class Codec:
-    """What the readers of CBOR and MessagePack share: limits, texts, and the walk over fields.
+    """What the readers of CBOR and MessagePack share; errors count from `base`."""
 
-    parse_item() of a codec gives (value, end), container_at() what walk() has to know of an item.
-    Errors count from `base`; `path` is that of the field which walk() reads.
-    """
-
-    NAME = ""
+    NAME: str
+    path: Path  # of the field that walk() reads
+    parse_item: Any  # (at, depth) -> (value, end) of an item in `depth` arrays, maps and tags
+    container_at: Any  # (at, depth) -> ("array", "map" or "", size or -1, its items' begin, depth)
     base, end, data, text_keys, strict = 0, 0, b"", False, False
-    path: Path = ()
-    read_end: "Optional[int]" = None  # of what parse() gave
+    read_end: Any = None  # of what parse() gave
 
     def __init__(self, errors: str, key_error: Any) -> None:
-        self.errors, self.key_error = errors, key_error
-        self.texts: "Dict[bytes, str]" = {}  # short ones come again and again
+        self.errors, self.key_error, self.texts = errors, key_error, {}  # short ones come again
         self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
 
     def error(self, what: str, at: int, error_class: Any = FormatError,
@@ -895,20 +883,12 @@ class Codec:
         what = "not deterministic (no tags; 32 levels; shortest heads; sorted keys)"
         return self.error(what, at)
 
-    def parse(self, at: int = 0) -> "Tuple[Any, int]":
+    def parse(self, at: int = 0) -> Any:
         """Return (value, where it ends)."""
         try:
             return self.parse_item(at, 0)
         except RuntimeError:  # RecursionError
             raise self.error("nested deeper than this Python can read", at)
-
-    def parse_item(self, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return (value, end) of an item with `depth` arrays, maps and tags around it."""
-        raise NotImplementedError
-
-    def container_at(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
-        """Return ("array", "map" or "", size or -1, where its items begin, its depth)."""
-        raise NotImplementedError
 
     def enter(self, start: int, depth: int, at: int = 0, nbytes: int = 0) -> None:
         """Raise unless there can be one more array, map or tag, of so many bytes at least."""
@@ -925,7 +905,7 @@ class Codec:
             raise self.error(what, start, Unsupported)
 
     def check_key(self, pairs: Any, key: Any, start: int) -> None:
-        """Raise for a key that is an array or a map, is there, or is one more that is no text."""
+        """Raise for a key that is no scalar, is there already, or is no text, after too many."""
         if type(key) in (list, Map) or self.text_keys and type(key) is not str:
             what = "no text" if self.text_keys else "an array or a map"
             raise self.error("a map key is " + what, start, self.key_error)
@@ -950,9 +930,8 @@ class Codec:
              doc: str = "", depth: int = 0) -> Any:
         """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
 
-        A key and its value are one field, as is a list of plain values; of an array or a map, its
-        head is one, of bytes that stay in the file theirs. `schema` and `doc` explain them; an
-        error is that of parse().
+        A key and its value are one field, as is a list of scalars; of other arrays and maps and of
+        bytes that stay in the file, the head. `schema` and `doc` explain; errors are parse()'s.
         """
         self.path, begin, plain = path, at if begin is None else begin, None
         kind, size, inside, inner_depth = self.container_at(at, depth)
@@ -972,12 +951,12 @@ class Codec:
         return end
 
     def goes_on(self, count: int, size: int, at: int) -> bool:
-        """Return whether an array or a map has more items than so many."""
+        """Return whether more items follow so many."""
         return count != size and not (size < 0 and self.data[at:at + 1] == b"\xff")
 
     def plain_list(self, size: int, at: int, depth: int) -> Any:
         """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
-        values: "List[Any]" = []
+        values = []
         try:
             while self.goes_on(len(values), size, at):
                 if self.container_at(at, depth)[0]:
@@ -990,7 +969,7 @@ class Codec:
 
     def walk_items(self, schema: Any, path: Path, kind: str, size: int, at: int, doc: str,
                    depth: int) -> Any:
-        """Yield the fields of the items of an array or a map; return the end."""
+        """Yield the fields of an array's or a map's items; return the end."""
         count = 0
         while self.goes_on(count, size, at):
             start, about = at, (None, doc)
@@ -1021,14 +1000,12 @@ CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}  # that needs a head
 
 
 class Cbor(Codec):
-    """Reads an item of CBOR (RFC 8949): parse() gives its value, walk() each of its fields.
+    """Reads CBOR (RFC 8949): parse() gives an item's value, walk() its fields.
 
     Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
-    1, 2, 4 or 8 bytes; 31: indefinite length, closed by ff. All is big-endian.
-
-    Tags are dropped. `bignums`: tags 2 and 3 make an int of bytes, and simple values without a
-    meaning are values; without it they are errors, and tags mean nothing (serde_cbor). `strict`:
-    deterministic (RFC 8949, 4.2.1), without tags, at most 32 levels.
+    1, 2, 4 or 8 bytes, big-endian; 31: indefinite length, closed by ff. Tags are dropped, but with
+    `bignums` 2 and 3 make an int of bytes; without it simple values that mean nothing are errors
+    (serde_cbor). `strict`: deterministic (RFC 8949, 4.2.1), no tags, at most 32 levels.
     """
 
     NAME = "CBOR"
@@ -1039,7 +1016,7 @@ class Cbor(Codec):
         super().__init__("strict", FormatError if self.bignums else Unsupported)
         self.data, self.base, self.end = data, base, len(data)
 
-    def head(self, at: int) -> "Tuple[int, int, int]":
+    def head(self, at: int) -> Any:
         """Return (major type, argument or -1 for an indefinite length, where that ends)."""
         if at >= self.end:
             raise self.error("the data end inside an item", at)
@@ -1059,7 +1036,7 @@ class Cbor(Codec):
             raise self.not_strict(at)
         return major, size, stop
 
-    def parse_item(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def parse_item(self, at: int, depth: int) -> Any:
         start, (major, size, at) = at, self.head(at)
         if major < 2:
             return (size if major == 0 else -1 - size), at
@@ -1070,7 +1047,7 @@ class Cbor(Codec):
             return (self.array if major == 4 else self.map)(start, size, at, depth)
         return self.simple(start, size, at) if major == 7 else self.tagged(start, size, at, depth)
 
-    def container_at(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+    def container_at(self, at: int, depth: int) -> Any:
         major, size, inside = self.head(at)
         while major == 6:
             self.enter(at, depth)
@@ -1081,8 +1058,8 @@ class Cbor(Codec):
         self.enter(at, depth, inside, size * (major - 3))
         return "array" if major == 4 else "map", size, inside, depth + 1
 
-    def array(self, start: int, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return the items of an array, and its end; most are small numbers."""
+    def array(self, start: int, size: int, at: int, depth: int) -> Any:
+        """Return (items, end) of an array; most items are small numbers."""
         self.enter(start, depth, at, size)
         data, strict, out = self.data, self.strict, []
         try:
@@ -1101,14 +1078,14 @@ class Cbor(Codec):
                     value, at = self.parse_item(at, depth + 1)
                 out.append(value)
                 size -= 1
+            if at > self.end:
+                raise IndexError
+            return out, at + (size < 0)
         except IndexError:
-            raise self.cut(start, at)
-        if at > self.end:
-            raise self.cut(start, at)
-        return out, at + (size < 0)
+            raise self.error("the data end inside an item", start if at > self.end else at)
 
-    def map(self, start: int, size: int, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return the pairs of a map, and its end; most keys and many values are short texts."""
+    def map(self, start: int, size: int, at: int, depth: int) -> Any:
+        """Return (pairs, end) of a map; most keys and many values are short texts."""
         self.enter(start, depth, at, 2 * size)
         data, texts, strict, out, last = self.data, self.texts, self.strict, Map(), b""
         try:
@@ -1143,18 +1120,14 @@ class Cbor(Codec):
                 else:
                     out[key], at = self.parse_item(at, depth + 1)
                 size -= 1
+            if at > self.end:
+                raise IndexError
+            return out, at + (size < 0)
         except IndexError:
-            raise self.cut(start, at)
-        if at > self.end:
-            raise self.cut(start, at)
-        return out, at + (size < 0)
+            raise self.error("the data end inside an item", start if at > self.end else at)
 
-    def cut(self, start: int, at: int) -> Any:
-        """Return the error of data that end: in the item at `start`, or after it."""
-        return self.error("the data end inside an item", start if at > self.end else at)
-
-    def tagged(self, start: int, tag: int, at: int, depth: int) -> "Tuple[Any, int]":
-        """Return what a tag is put before; with `bignums` an integer of bytes."""
+    def tagged(self, start: int, tag: int, at: int, depth: int) -> Any:
+        """Return (value, end) of what a tag is put before; `bignums`: maybe an integer."""
         self.enter(start, depth)
         value, end = self.parse_item(at, depth + 1)
         if self.bignums and tag in (2, 3) and type(value) is bytes and self.data[at] >> 5 == 2:
@@ -1162,8 +1135,8 @@ class Cbor(Codec):
             value = number if tag == 2 else -1 - number
         return value, end
 
-    def string(self, start: int, major: int, size: int, at: int) -> "Tuple[bytes, int]":
-        """Return the bytes of a string of bytes or text, and its end."""
+    def string(self, start: int, major: int, size: int, at: int) -> Any:
+        """Return (bytes, end) of a string of bytes or text."""
         stop = at + size
         if size >= 0:
             if stop > self.end:
@@ -1180,8 +1153,8 @@ class Cbor(Codec):
             chunks.append(data)
         return b"".join(chunks), at + 1
 
-    def simple(self, start: int, size: int, at: int) -> "Tuple[Any, int]":
-        """Return false, true, null, a float, or a simple value without a meaning."""
+    def simple(self, start: int, size: int, at: int) -> Any:
+        """Return (value, end) of a float or a simple value."""
         code = self.data[start] & 31
         if code == 31:
             raise self.error("a break outside an indefinite-length item", start)
@@ -1239,7 +1212,7 @@ def cbor_float(value: float) -> bytes:
 
 
 def cbor_scalar(value: Any) -> bytes:
-    """Return what is no array and no map as CBOR; integers over 64 bits are bignums."""
+    """Return a scalar as CBOR; integers over 64 bits are bignums."""
     if value is None or value is True or value is False:
         return {None: b"\xf6", False: b"\xf4", True: b"\xf5"}[value]
     if isinstance(value, int):
@@ -1278,9 +1251,7 @@ class CborWriter:
     """Collects what cbor_dumps() returns; texts and integers, which come again, are made once."""
 
     def __init__(self, sort: Any) -> None:
-        self.sort = sort
-        self.out: "List[bytes]" = []
-        self.made: "Dict[Any, bytes]" = {}
+        self.sort, self.out, self.made = sort, [], {}
 
     def scalar(self, value: Any) -> bytes:
         if type(value) is not str and type(value) is not int:
@@ -1290,7 +1261,7 @@ class CborWriter:
         return self.made[value]
 
     def put(self, value: Any, depth: int) -> None:
-        """Add a value, which has so many arrays and maps around it."""
+        """Add a value that is in so many arrays and maps."""
         if type(value) in (str, int, Simple) or not (
                 isinstance(value, (list, tuple)) or hasattr(value, "items")):
             self.out.append(self.scalar(value))
