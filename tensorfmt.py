@@ -115,12 +115,12 @@ __all__ = [
 # -- [1] platform ----------------------------------------------------------------------------------
 
 import os
+import struct
 import sys
 from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
                         Sequence, Set, Tuple, Type, Union, ValuesView)
 
@@ -140,7 +140,6 @@ BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order, and there are no threads
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
-    StructError: Any = ValueError
 
     class RLock:
         def __enter__(self, *error: Any) -> None:
@@ -148,8 +147,8 @@ if BOARD:  # its dict has no order, and there are no threads
         __exit__ = __enter__
 else:
     from _thread import RLock  # type: ignore[assignment]
-    from struct import error as StructError
     Map = dict
+StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
 ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by how they begin
@@ -480,9 +479,7 @@ def to_inf(value: Any, limit: float) -> float:
 
 def to_odd(value: int) -> float:
     """Return an integer as float64, rounded to odd, so that one more rounding is right."""
-    shift = 0
-    while abs(value) >> shift + 53:
-        shift += 8
+    shift = value.bit_length() - 53
     rest = value & (1 << shift) - 1
     return to_inf(value - rest | (1 << shift if rest else 0), FLOAT64_LIMIT)
 
@@ -1290,7 +1287,7 @@ TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF
 
 
 def wide_heads(words: str) -> "List[Any]":
-    """Return rows for words like "binB": (type, None, code of the number that follows)."""
+    """Return rows (type, None, code of the number that follows) of words like "binB"."""
     return [(word[:-1], None, ">" + word[-1]) for word in words.split()]
 
 
@@ -1322,9 +1319,9 @@ ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of it
 class MessagePack(Codec):
     """Reads MessagePack of a source: `at` is where the next value begins, `start` the last head.
 
-    parse() gives a value of any type, read_rows() a run of values that are known, walk() the fields
-    of a value. `lazy`: bytes stay in the file, as their range; keys are text, text is UTF-8. The
-    source is read through a window: what lies in the bytes of tensors is not read.
+    parse() gives any value, read_rows() a run of known types, walk() the fields of a value. `lazy`:
+    bytes stay in the file, as their range; keys are text, text is UTF-8. The source is read through
+    a window, which passes over the bytes of tensors.
     """
 
     NAME = "MessagePack"
@@ -1336,7 +1333,7 @@ class MessagePack(Codec):
         self.window, self.window_size = b"", WINDOW // 2
 
     def look(self, nbytes: int) -> int:
-        """Return where `at` is in the window, which has so many bytes from there, or all left."""
+        """Return where `at` is in the window, which holds so many bytes from there, or all left."""
         place = self.at - self.window_at
         if not 0 <= place <= len(self.window) - nbytes:
             near = place <= len(self.window)  # a run of small values: a larger window
@@ -1374,11 +1371,11 @@ class MessagePack(Codec):
             what = f"{kind} of {count}, {plural(self.end - self.at, 'byte')} left"
             raise self.error(what, self.start, check="bounds")
 
-    def parse_item(self, at: int, depth: int) -> "Tuple[Any, int]":
+    def parse_item(self, at: int, depth: int) -> Any:
         self.at = at
         return self.parse_value(depth), self.at
 
-    def container_at(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+    def container_at(self, at: int, depth: int) -> Any:
         self.at = at
         kind, size = self.head()
         if kind != "array" and kind != "map":
@@ -1387,7 +1384,7 @@ class MessagePack(Codec):
         return kind, size, self.at, depth + 1
 
     def parse_value(self, depth: int) -> Any:
-        """Return the next value, which has so many arrays and maps around it."""
+        """Return the next value, which is in so many arrays and maps."""
         kind, value = self.head()
         if kind == "array":
             self.enter(self.start, depth)
@@ -1425,13 +1422,13 @@ class MessagePack(Codec):
         data = self.source.view(start, self.at - start)
         return data if kind == "bin" else (unpack_from(">b", data)[0], bytes(data[1:]))
 
-    def read_rows(self, at: int, rows: Any) -> "Tuple[List[Any], int]":
+    def read_rows(self, at: int, rows: Any) -> Any:
         """Return (the value of each row (name, type, doc[, doc of items, most items]), end).
 
-        Types are uint32, float, str (its bytes), bin (the range where its bytes lie), map (its
-        length); "[uint32" and "[str" are arrays. Usual forms are read here, others by take().
+        Types are uint32, float, str (its bytes), bin (their range), map (its length), and "[uint32"
+        and "[str" for arrays. Usual forms are read here, others by take().
         """
-        out: "List[Any]" = []
+        out = []
         value: Any = None
         window, base = self.window, self.window_at
         place, near = at - base, len(window) - 40 if at >= base else 0  # no value is cut before
@@ -1470,7 +1467,7 @@ class MessagePack(Codec):
         return out, base + place
 
     def take(self, wanted: str) -> Any:
-        """Return the next value, which has the type of a row; of an array its length."""
+        """Return the next value, of a row's type; of an array its length."""
         kind, value = self.head()
         kinds = ROW_TYPES.get(wanted) or ("array" if wanted[0] == "[" else wanted,)
         if kind not in kinds:
@@ -1493,7 +1490,7 @@ class Values:
         self.source, self.at, self.rows, self.path = source, at, rows, path
 
     def fields(self) -> Fields:
-        """Yield (begin, end, path, value, where that begins, doc) of each field."""
+        """Yield its fields."""
         reader, path = MessagePack(self.source), self.path
         reader.at = self.at
         try:
@@ -1516,7 +1513,7 @@ class Values:
 
 
 def str_of_bytes(data: bytes) -> str:
-    """Return the bytes of a name as text; other bytes than UTF-8 survive as surrogates."""
+    """Return the bytes of a name as text; what is not UTF-8 survives as surrogates."""
     try:
         return str(data, "utf-8", TEXT_ERRORS)
     except UnicodeError:  # on a board
@@ -1541,7 +1538,7 @@ def msgpack_loads(data: "ReadableBuffer") -> Any:
 
 
 def msgpack_head(kind: str, count: int) -> bytes:
-    """Return the shortest head of that count, or of an int."""
+    """Return the shortest head for a count, or an int."""
     if (kind, count) in SHORT_HEADS:
         return SHORT_HEADS[kind, count]
     for first, (name, _, code) in enumerate(WIDE_HEADS, 0xC0):
@@ -1595,12 +1592,12 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
 #
 # Rows (name, type, default, doc), one per slot, say what a table holds. Types: a struct code,
-# "string", rows (a table), or a list of one of these (a vector); None is not read. The default
-# MISSING: it must be there.
+# "string", rows (a table), or a list of one of these (a vector); None is not read. What has the
+# default MISSING must be there.
 
 
 def struct_code(kind: Any) -> str:
-    """Return the code of what lies in a table or a vector: a number, or else an offset."""
+    """Return the code of a number, or that of an offset to what else there is."""
     if not isinstance(kind, str) or kind == "string":
         return "I"
     if kind not in WIDTH:
@@ -1609,23 +1606,23 @@ def struct_code(kind: Any) -> str:
 
 
 class TableLayout:
-    """How the fields lie in the tables that have one vtable; slots: where they are, 0: absent."""
+    """Where the fields lie in the tables of one vtable; slots: their places, 0: absent."""
 
     def __init__(self, rows: Any, slots: Any) -> None:
         self.slots, self.nbytes = slots, 4
-        self.cost = 4 + 4 * len(rows)  # of a table, in bytes: what reading it takes, absent or not
+        self.cost = 4 + 4 * len(rows)  # bytes that reading a table counts as, absent or not
         self.defaults = dict([(row[0], row[2]) for row in rows])
         absent = [row for step, row in zip(slots, rows) if not step]
-        self.missing = [row[0] for row in absent if row[2] is MISSING]  # that must be there
+        self.missing = [row[0] for row in absent if row[2] is MISSING]
         self.empty = [row[0] for row in absent if row[2] == []]  # a new list for each table
-        self.offsets: "List[Any]" = []  # (name, where, its kind)
-        self.runs: "List[Any]" = []  # [names, struct code] of fields, one after the other
-        end = 1 << 16  # of the field before; over all places, as the first one begins a run
+        self.offsets: "List[Any]" = []  # (name, place, kind)
+        self.runs: "List[Any]" = []  # [names, struct code] of fields in a row
+        end = 1 << 16  # of the field before; the first one begins a run
         fields = [(step, row[0], row[1]) for step, row in zip(slots, rows)
                   if step and row[1] is not None]
         for step, name, kind in sorted(fields, key=lambda field: field[0]):
             code = struct_code(kind)
-            if step < end:  # the first one, or it overlaps the one before, which no writer makes
+            if step < end:  # the first, or one that overlaps, which no writer makes
                 self.runs.append([[], "<"])
                 end = 0
             self.runs[-1][0].append(name)
@@ -1637,27 +1634,25 @@ class TableLayout:
 
 
 class Flat:
-    """A FlatBuffer: read() gives the root table as a dict with all that its rows name.
+    """A FlatBuffer, a region: read() gives the root table as a dict of what its rows name.
 
-    What many offsets share is read for each of them: all that is read may be at most twice the
-    data and a few bytes, since real files share their vtables and little besides. Errors count from
-    `base`. A region: see [7c]; `path` is that of the field which walk() reads.
+    What many offsets share is read for each: at most twice the data and a few bytes, since real
+    files share their vtables and little besides. Errors count from `base`.
     """
 
-    path: Path = ()
+    path: Path = ()  # of the field that walk() reads
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
         self.data, self.rows, self.base, self.size = data, rows, base, len(data)
         self.at = base
         self.left = 500 + 2 * self.size  # bytes that may be read
-        self.vtables: "Dict[Any, Any]" = {}  # (place, rows) -> slots
-        self.layouts: "Dict[Any, TableLayout]" = {}  # (slots, rows) -> TableLayout
+        self.vtables, self.layouts = {}, {}  # by (place, rows), and by (slots, rows)
 
     def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
         return error_class("FlatBuffers: " + what, self.base + at)
 
     def spend(self, nbytes: int, at: int) -> None:
-        """Count bytes that are read."""
+        """Count bytes that are read; raise if they are too many."""
         self.left -= nbytes
         if self.left < 0:
             what = f"objects overlap: more than twice the {self.size} bytes are read"
@@ -1665,8 +1660,7 @@ class Flat:
 
     def number(self, code: str, at: int) -> int:
         """Return the integer at a position."""
-        value: int = unpack_from(code, self.data, at)[0]
-        return value
+        return int(unpack_from(code, self.data, at)[0])
 
     def read(self) -> Facts:
         """Return the root table."""
@@ -1678,13 +1672,13 @@ class Flat:
         return self.follow(0, self.number("<I", 0))
 
     def follow(self, at: int, step: int) -> int:
-        """Return where the offset `step` at a position leads."""
+        """Return where the offset `step` that is at `at` leads."""
         if step == 0 or at + step + 4 > self.size:
             raise self.error(f"offset {step} leads out of the data", at)
         return at + step
 
     def table(self, rows: Any, at: int) -> Facts:
-        """Return the fields of a table by name; absent ones have their defaults."""
+        """Return the fields of a table by name, defaults of absent ones."""
         layout = self.layout(rows, at)
         values: Facts = layout.defaults.copy()
         for names, code in layout.runs:
@@ -1696,7 +1690,7 @@ class Flat:
         return values
 
     def target(self, kind: Any, at: int) -> Any:
-        """Return what is at a position: a text, a table, or a vector."""
+        """Return the text, table or vector at a position."""
         if kind == "string":
             return self.string(at)
         if not isinstance(kind, list):
@@ -1707,8 +1701,8 @@ class Flat:
         return [self.target(inner, self.follow(at + 4 + 4 * i, step))
                 for i, step in enumerate(self.steps(inner, at))]
 
-    def steps(self, kind: Any, at: int) -> "List[int]":
-        """Return the vector of offsets at a position; tables with texts of their own take room."""
+    def steps(self, kind: Any, at: int) -> Any:
+        """Return the vector of offsets at a position; tables with required fields take room."""
         steps = self.numbers("I", at)
         required = [] if kind == "string" else [row for row in kind if row[2] is MISSING]
         if required and len(steps) * (8 + 4 * len(required)) > self.size:
@@ -1716,7 +1710,7 @@ class Flat:
         return steps
 
     def layout(self, rows: Any, at: int) -> TableLayout:
-        """Return how the table at a position is laid out."""
+        """Return the layout of the table at a position."""
         vtable = at - self.number("<i", at)
         slots = self.vtables.get((vtable, id(rows)))
         if slots is None:
@@ -1733,8 +1727,8 @@ class Flat:
             raise self.error("field out of bounds", at)
         return layout
 
-    def read_slots(self, rows: Any, vtable: int, at: int) -> "Tuple[int, ...]":
-        """Return where the fields of a table are, by its vtable."""
+    def read_slots(self, rows: Any, vtable: int, at: int) -> Any:
+        """Return where the fields of the table at `at` are, by its vtable."""
         if vtable < 0 or vtable + 4 > self.size:
             raise self.error("vtable out of bounds", at)
         nbytes = self.number("<H", vtable)
@@ -1759,7 +1753,7 @@ class Flat:
         except UnicodeError:
             raise self.error("text is not UTF-8", at)
 
-    def numbers(self, code: str, at: int) -> "List[Any]":
+    def numbers(self, code: str, at: int) -> Any:
         """Return the vector at a position: u32 count, elements."""
         count = self.number("<I", at)
         nbytes = count * WIDTH[code]
@@ -1770,7 +1764,7 @@ class Flat:
         return list(unpack_from(f"<{count}{code}", self.data, at + 4))
 
     def fields(self) -> Fields:
-        """Yield the fields of all that the rows name, as a region."""
+        """Yield the fields of all that the rows name."""
         self.vtables.clear()
         self.left, self.path, base = 500 + 2 * self.size, ("root",), self.base
         root = self.root()
@@ -1779,7 +1773,7 @@ class Flat:
             yield base + begin, base + end, path, value, base + value_at, doc
 
     def walk(self, rows: Any, at: int, path: Path) -> Any:
-        """Yield (begin, end, path, value, where it is, doc): fields of a table and what is in it.
+        """Yield (begin, end, path, value, where it is, doc) of the fields in and below a table.
 
         The value of an offset is where it leads. An absent field has no bytes.
         """
@@ -1838,8 +1832,8 @@ class FlatBuilder:
     """Builds a FlatBuffer from its end to its front, byte for byte as the Rust builder.
 
     string(), numbers(), offsets() and table() return a place, the distance from the buffer's end to
-    the object. Children come before the tables that point to them, and the order of the calls is
-    the order of the bytes. Equal vtables are one.
+    the object. Children come before the tables that point to them, and bytes lie in the order of
+    the calls. Equal vtables are one.
 
     >>> rows = (("x", "h", 0, "a number"),)
     >>> flat = FlatBuilder()
@@ -1850,11 +1844,10 @@ class FlatBuilder:
     def __init__(self) -> None:
         self.parts: "List[bytes]" = []  # the last one first
         self.used, self.align = 0, 4
-        self.vtables: "Dict[bytes, int]" = {}
-        self.layouts: "Dict[Any, Any]" = {}
+        self.vtables, self.layouts = {}, {}
 
     def put(self, data: bytes, size: int = 1) -> int:
-        """Add data, zeros after them so that `size` divides the place 4 bytes into them."""
+        """Add data, then zeros so that `size` divides the place 4 bytes into the data."""
         zeros = -(self.used + len(data) - 4) % size
         self.parts.append(data + bytes(zeros))
         self.used += len(data) + zeros
@@ -1866,7 +1859,7 @@ class FlatBuilder:
         return self.put(pack("<I", len(data)) + data + b"\0", 4)
 
     def numbers(self, code: str, values: Any) -> int:
-        """Add a vector of numbers, aligned to the element size even if empty."""
+        """Add a vector of numbers; even an empty one is aligned to its elements."""
         size = max(4, WIDTH[code])
         self.align = max(size, self.align)
         return self.put(pack(f"<I{len(values)}{code}", len(values), *values), size)
@@ -1877,13 +1870,13 @@ class FlatBuilder:
         return self.numbers("I", [self.step(top - 4 * i, place) for i, place in enumerate(places)])
 
     def step(self, start: int, place: int) -> int:
-        """Return the offset from one place to another, which is there already."""
+        """Return the offset from one place to an earlier one."""
         if not 0 < place <= self.used:
             raise ValueError(f"there is no place {short_repr(place)} yet")
         return start - place
 
     def table(self, rows: Any, **values: Any) -> int:
-        """Add a table: numbers, and places of what offsets lead to; no None and no default."""
+        """Add a table of numbers and of places that offsets lead to, without None and defaults."""
         fields = [None if values.get(row[0], row[2]) == row[2] else values[row[0]] for row in rows]
         key = id(rows), self.used & 7, tuple([value is None for value in fields])
         if key not in self.layouts:
@@ -1898,15 +1891,15 @@ class FlatBuilder:
         return place
 
     def lay_out(self, rows: Any, at: int, absent: Any) -> Any:
-        """Return (struct code, bytes, (slot, distance if it is an offset) of each field, vtable).
+        """Return (struct code, bytes, (slot, distance of an offset or 0) of each field, vtable).
 
-        Long fields come first, of equal ones later slots; `at`: bytes after the table, modulo 8.
+        Long fields come first, then later slots; `at`: bytes after the table, modulo 8.
         """
         codes = [struct_code(row[1]) for row in rows]
         slots = sorted([slot for slot, gone in enumerate(absent) if not gone],
                        key=lambda slot: (WIDTH[codes[slot]], slot))
         start, text = at, ""
-        ends: "Dict[int, int]" = {}
+        ends = {}
         for slot in reversed(slots):
             nbytes = WIDTH[codes[slot]]
             ends[slot] = round_up(at + nbytes, nbytes)
@@ -1942,7 +1935,7 @@ class Json:
     """
 
     path: Path = ()  # of the whole text
-    read_end: "Optional[int]" = None  # of what parse() gave
+    read_end: Any = None  # of what parse() gave
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
                  depth: int = MAX_DEPTH) -> None:
@@ -1952,7 +1945,7 @@ class Json:
     def error(self, what: str, at: int = 0, error_class: Any = FormatError) -> Any:
         return error_class("JSON: " + what, self.base + at)
 
-    def parse(self) -> "Tuple[Any, int]":
+    def parse(self) -> Any:
         """Return (value, where it ends)."""
         import json
         try:
@@ -1981,7 +1974,7 @@ class Json:
         return value, self.end
 
     def check_depth(self, value: Any) -> None:
-        """Raise for arrays and objects that are nested deeper than `depth`."""
+        """Raise for arrays and objects nested deeper than `depth`."""
         level: Any = [value]
         left = self.depth
         while level:
@@ -2003,7 +1996,7 @@ class Json:
         return values
 
     def make_int(self, text: str) -> Any:
-        """Return an integer; as for serde_json -0 is a float, and one beyond float64 an error."""
+        """Return an integer; as in serde_json -0 is a float, one beyond float64 an error."""
         if text == "-0" and not self.nan:
             return -0.0
         if len(text) > 310:
@@ -2020,20 +2013,18 @@ class Json:
         import re
         return re.compile(JSON_PATTERNS[pattern]).match(self.data, at)
 
-    def token(self, at: int) -> "Tuple[int, int]":
+    def token(self, at: int) -> Any:
         """Return where the next token begins and ends."""
         found = self.match("token", at)
         if not found:
             raise self.error("broken here", at)
-        start, end = found.span(1)
-        return start, end
+        return found.span(1)
 
     def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
              doc: str = "") -> Any:
-        """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
+        """Yield fields and return the end, as walk() of Codec does.
 
-        As that of Codec; a field ends where a token begins that is no closing bracket. An error is
-        that of parse(), where it is.
+        A field ends where a token begins that is no closing bracket. Errors are parse()'s.
         """
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
@@ -2053,9 +2044,8 @@ class Json:
         return (yield from self.walk_items(schema, path, mark, end, doc)) if is_open else end
 
     def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
-        """Yield the fields of what is in an array or an object; return its end."""
-        keys: "Any" = set()
-        count, comma = 0, b","
+        """Yield the fields in an array or an object; return its end."""
+        keys, count, comma = set(), 0, b","
         while comma == b",":
             key: Any = count
             begin, about = None, (None, doc)
