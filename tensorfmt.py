@@ -121,8 +121,8 @@ from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterable, Iterator, KeysView, List, Mapping, Optional,
-                        Sequence, Set, Tuple, Type, Union, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Sequence,
+                        Set, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -151,7 +151,7 @@ else:
 StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
-ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by how they begin
+ABSENT: Facts = {}  # formats that this copy was made without, by how they begin
 WITHOUT: "List[str]" = []  # and optional parts that are asked for here
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
@@ -240,7 +240,7 @@ def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
     """Return a value as printable text without marks of HTML."""
     from html import escape
     text = truncate(str(value), limit)
-    return escape(text if set(text).issubset(repr(text)) else safe_repr(text))
+    return escape(text if text.isprintable() else safe_repr(text))
 
 
 def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
@@ -265,7 +265,7 @@ def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
     return text if len(text) <= limit or depth else text[:limit - 3] + "..."
 
 
-def join_lines(lines: "List[str]") -> str:
+def join_lines(lines: Any) -> str:
     """Return lines as one message, cut to MAX_LINE and MESSAGE_WIDTH."""
     shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be a heading
     while sum([len(line) + 3 for line in shown]) > MESSAGE_WIDTH:
@@ -285,9 +285,8 @@ def format_path(keys: Any) -> str:
     """Return a field's path as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     path = ""
     for key in keys:
-        word = truncate(key, PATH_WIDTH).replace("_", "") if isinstance(key, str) else ""
-        text = (f".{key}" if path else key) if word.isalpha() else (
-            f"[{short_repr(key, PATH_WIDTH)}]")
+        word = isinstance(key, str) and len(key) <= PATH_WIDTH and key.replace("_", "").isalpha()
+        text = (f".{key}" if path else key) if word else f"[{short_repr(key, PATH_WIDTH)}]"
         path = truncate(path + text, PATH_WIDTH)
     return path
 
@@ -305,7 +304,7 @@ def is_text(text: Any) -> bool:
     return isinstance(text, str) and text.encode("utf-8", "replace").decode() == text
 
 
-def decode_text(data: Any) -> "Optional[str]":
+def decode_text(data: Any) -> Any:
     """Return bytes as text, or None where they are not UTF-8."""
     try:
         return str(data, "utf-8")
@@ -367,7 +366,7 @@ FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infini
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
 
 
-def count_elements(shape: "Iterable[int]") -> int:
+def count_elements(shape: Any) -> int:
     """Return the product of the dimensions; beyond 2**64 only some larger number."""
     size = 1
     for n in shape:
@@ -376,8 +375,8 @@ def count_elements(shape: "Iterable[int]") -> int:
     return size
 
 
-def until_0(shape: Any) -> "List[int]":
-    """Return the dimensions before the first 0: some readers refuse their product if too large."""
+def until_0(shape: Any) -> Any:
+    """Return the dimensions before the first 0, whose product some readers limit."""
     return list(shape)[:(list(shape) + [0]).index(0)]
 
 
@@ -452,7 +451,7 @@ def pack_values(dtype: str, values: Any) -> bytes:
     if dtype == "bfloat16":
         return narrow_bfloat16(values)
     if dtype not in STRUCT_CODE:
-        return float8_of(dtype).pack(values)
+        return float8_of(dtype).narrow(pack_values("float32", values))
     code = STRUCT_CODE[dtype]
     try:
         return pack(f"<{len(values)}{code}", *values)
@@ -561,15 +560,11 @@ class Float8:
     """A dtype of 8-bit floats; tables of its values and codes are made when needed."""
 
     def __init__(self, kind: str) -> None:
-        self.kind, self.codes = kind, b""
-        self.values = []
+        self.kind, self.codes, self.values = kind, b"", []
 
     def unpack(self, data: Any) -> Any:
         self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
         return [self.values[byte] for byte in data]
-
-    def pack(self, values: Any) -> bytes:
-        return self.narrow(pack_values("float32", values))
 
     def narrow(self, data: Any) -> bytes:
         """Return the codes of float32 bytes; many by their upper 16 bits, rounded to odd."""
@@ -732,8 +727,7 @@ class Stream(AnySource):
                 while left > 0:  # read() may give fewer bytes than it is asked for
                     part = bytes(self._stream.read(left) or b"")
                     if not part:
-                        what = f"the stream ended {left} bytes early: it has shrunk"
-                        raise FormatError(what, stop - left, path=self.path)
+                        raise FormatError("the stream has shrunk", stop - left, path=self.path)
                     parts.append(part)
                     left -= len(part)
             finally:
@@ -877,8 +871,7 @@ class Codec:
         return error_class(what, self.base + at, check=check)
 
     def not_strict(self, at: int) -> Any:
-        what = "not deterministic (no tags; 32 levels; shortest heads; sorted keys)"
-        return self.error(what, at)
+        return self.error("not deterministic (no tags; 32 levels; shortest heads; sorted keys)", at)
 
     def parse(self, at: int = 0) -> Any:
         """Return (value, where it ends)."""
@@ -895,11 +888,9 @@ class Codec:
         if nbytes and depth >= 32 and self.strict:  # what lies inside of it is too deep
             raise self.not_strict(at)
         if nbytes > self.end - at:
-            what = f"{nbytes} bytes at least, {self.end - at} left"
-            raise self.error("an array or a map of " + what, start)
+            raise self.error(f"array or map needs {nbytes} bytes, {self.end - at} left", start)
         if self.items_left < 0:
-            what = f"more arrays and maps than MAX_ITEMS = {MAX_ITEMS}"
-            raise self.error(what, start, Unsupported)
+            raise self.error(f"arrays and maps exceed MAX_ITEMS = {MAX_ITEMS}", start, Unsupported)
 
     def check_key(self, pairs: Any, key: Any, start: int) -> None:
         """Raise for a key that is no scalar, is there already, or is no text, after too many."""
@@ -1286,7 +1277,7 @@ class CborWriter:
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 
 
-def wide_heads(words: str) -> "List[Any]":
+def wide_heads(words: str) -> Any:
     """Return rows (type, None, code of the number that follows) of words like "binB"."""
     return [(word[:-1], None, ">" + word[-1]) for word in words.split()]
 
@@ -1346,29 +1337,25 @@ class MessagePack(Codec):
     def head(self) -> Any:
         """Return (type, value or length) of the next head, and move after it."""
         place, self.start = self.look(9), self.at
-        left = len(self.window) - place - 1
-        if left < 0:
-            what = "the data end where a value should begin"
-            raise self.error(what, self.start, check="bounds")
+        if self.at >= self.end:
+            raise self.error("the data end before a value", self.start, check="bounds")
         first = self.window[place]
         kind, value, code = HEADS[first] or head_row(first)
         self.at += 1
         if code is not None:
-            if calcsize(code) > left:
-                what = f"{kind} needs {calcsize(code)} bytes, {left} left"
-                raise self.error(what, self.start, check="bounds")
+            self.check_left(kind, calcsize(code))
             value, = unpack_from(code, self.window, place + 1)
             self.at += calcsize(code)
         elif kind == "unused":
             raise self.error("byte c1 is never used in MessagePack", self.start)
         if kind in LEAST_BYTES:
-            self.check_left(kind, value, LEAST_BYTES[kind] * value)
+            self.check_left(kind, LEAST_BYTES[kind] * value)
         return kind, value
 
-    def check_left(self, kind: str, count: int, nbytes: int) -> None:
+    def check_left(self, kind: str, nbytes: int) -> None:
         """Raise unless so many bytes are left."""
         if nbytes > self.end - self.at:
-            what = f"{kind} of {count}, {plural(self.end - self.at, 'byte')} left"
+            what = f"{kind} needs {nbytes} bytes, {self.end - self.at} left"
             raise self.error(what, self.start, check="bounds")
 
     def parse_item(self, at: int, depth: int) -> Any:
@@ -1415,11 +1402,12 @@ class MessagePack(Codec):
 
     def binary(self, kind: str, nbytes: int) -> Any:
         """Return the value of bytes or of an extension, and move after it."""
-        self.check_left(kind, nbytes, nbytes + (kind == "ext"))
-        start, self.at = self.at, self.at + nbytes + (kind == "ext")
+        nbytes += kind == "ext"
+        self.check_left(kind, nbytes)
+        start, self.at = self.at, self.at + nbytes
         if self.lazy:
             return range(start, self.at)
-        data = self.source.view(start, self.at - start)
+        data = self.source.view(start, nbytes)
         return data if kind == "bin" else (unpack_from(">b", data)[0], bytes(data[1:]))
 
     def read_rows(self, at: int, rows: Any) -> Any:
@@ -1473,8 +1461,7 @@ class MessagePack(Codec):
         if kind not in kinds:
             raise self.error(f"it has the type {kind}, not {kinds[0]}", self.start)
         if wanted == "uint32" and not 0 <= value < 1 << 32:
-            what = f"it is {value}, expected 0 to {(1 << 32) - 1}"
-            raise self.error(what, self.start)
+            raise self.error(f"it is {value}, expected 0 to {(1 << 32) - 1}", self.start)
         if kind == "str":
             return self.read_bytes(value)
         if kind == "bin":
@@ -1532,8 +1519,7 @@ def msgpack_loads(data: "ReadableBuffer") -> Any:
     source = Buffer(data)
     value, end = MessagePack(source).parse()
     if end != source.nbytes:
-        what = f"MessagePack: {plural(source.nbytes - end, 'byte')} after the value"
-        raise FormatError(what, end)
+        raise FormatError(f"MessagePack: {source.nbytes - end} bytes after the value", end)
     return value
 
 
@@ -1655,8 +1641,7 @@ class Flat:
         """Count bytes that are read; raise if they are too many."""
         self.left -= nbytes
         if self.left < 0:
-            what = f"objects overlap: more than twice the {self.size} bytes are read"
-            raise self.error(what, at, Unsupported)
+            raise self.error(f"objects overlap (over twice {self.size} bytes)", at, Unsupported)
 
     def number(self, code: str, at: int) -> int:
         """Return the integer at a position."""
@@ -1758,8 +1743,7 @@ class Flat:
         count = self.number("<I", at)
         nbytes = count * WIDTH[code]
         if nbytes > self.size - at - 4:
-            what = f"vector of {count} elements, {self.size - at - 4} bytes left"
-            raise self.error(what, at)
+            raise self.error(f"vector of {nbytes} bytes, {self.size - at - 4} left", at)
         self.spend(4 + nbytes, at)
         return list(unpack_from(f"<{count}{code}", self.data, at + 4))
 
@@ -1921,7 +1905,7 @@ class FlatBuilder:
 # -- [6d] JSON -------------------------------------------------------------------------------------
 
 JSON_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-JSON_PATTERNS: "Dict[str, bytes]" = {
+JSON_PATTERNS = {
     "token": rb"[ \t\r\n]*(%s|[][{}:,]|[^][{}:,\" \t\r\n]+)" % JSON_TEXT,
     "plain list": rb'\[[^][{}"]*(?:%s[^][{}"]*)*\]' % JSON_TEXT,  # without lists and maps in it
     "after": rb"[ \t\r\n,:\]}]*"}
@@ -1953,8 +1937,7 @@ class Json:
         except UnicodeError as error:
             raise self.error("text is not UTF-8", getattr(error, "start", 0))
         if text.count("{") + text.count("[") > MAX_ITEMS:
-            what = f"more than MAX_ITEMS = {MAX_ITEMS} arrays and objects"
-            raise self.error(what, 0, Unsupported)
+            raise self.error(f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}", 0, Unsupported)
         limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
         try:
             value = json.loads(text, object_pairs_hook=self.make_map, parse_float=self.make_float,
@@ -2071,7 +2054,7 @@ def json_dumps(value: Any) -> bytes:
     return encode_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def json_problem(value: Any, depth: int) -> "Optional[str]":
+def json_problem(value: Any, depth: int) -> Any:
     """Return why JSON cannot hold a value and give it back, or None."""
     if depth < 0:
         return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
