@@ -95,9 +95,8 @@ How load("model.bpk") runs, from function to function:
                    reading.add_tensor                checks its name, size and place
          <- File                 a mapping of names to Tensors; no byte of them was read
 
-The order of the sections is the order of what needs what: all that load() needs stands first, then
-optional parts, then what saves, then the tools. A lower section names no higher one, but for an
-optional part that it needs at that moment.
+Sections stand in the order of need: what load() needs first, then optional parts, what saves, and
+the tools. One names a later one only for an optional part that it needs at that moment.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
@@ -359,8 +358,8 @@ ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in N
 STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in NUMBERS if code])
 WIDTH = dict([(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])  # bytes of a code
 BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
-INT_RANGE = dict([("int%d" % n, (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
-                 + [("uint%d" % n, (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
+INT_RANGE = dict([(f"int{n}", (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
+                 + [(f"uint{n}", (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
 INFINITY = float("inf")
 FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
 FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
@@ -527,7 +526,7 @@ def as_dtype(dtype: Any) -> str:
         name = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}.get(name, name)  # safetensors'
         name = "float" + name[1:] if name[:3] == "f8_" else name
     if name not in ITEMSIZE:
-        raise ValueError("no dtype %s; there are %s" % (short_repr(dtype), ", ".join(ITEMSIZE)))
+        raise ValueError(f"no dtype {short_repr(dtype)}; there are {', '.join(ITEMSIZE)}")
     return str(name)
 
 
@@ -1207,7 +1206,7 @@ def cbor_scalar(value: Any) -> bytes:
         major, value = (0, value) if value >= 0 else (1, -1 - value)
         if not value >> 64:
             return cbor_head(major, value)
-        data = value.to_bytes((len("%x" % value) + 1) // 2, "big")
+        data = value.to_bytes((value.bit_length() + 7) // 8, "big")
         return cbor_head(6, 2 + major) + cbor_head(2, len(data)) + data  # tag 2 or 3
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         data = encode_text(value) if isinstance(value, str) else bytes(value)
@@ -1684,15 +1683,7 @@ class Flat:
         if struct_code(inner) == inner:
             return self.numbers(inner, at)
         return [self.target(inner, self.follow(at + 4 + 4 * i, step))
-                for i, step in enumerate(self.steps(inner, at))]
-
-    def steps(self, kind: Any, at: int) -> Any:
-        """Return the vector of offsets at a position; tables with required fields take room."""
-        steps = self.numbers("I", at)
-        required = [] if kind == "string" else [row for row in kind if row[2] is MISSING]
-        if required and len(steps) * (8 + 4 * len(required)) > self.size:
-            raise self.error(f"{len(steps)} tables in {self.size} bytes: they overlap", at)
-        return steps
+                for i, step in enumerate(self.numbers("I", at))]
 
     def layout(self, rows: Any, at: int) -> TableLayout:
         """Return the layout of the table at a position."""
@@ -1795,7 +1786,7 @@ class Flat:
             nbytes = count + 1 if kind == "string" else count * WIDTH[inner]
             yield at, at + 4 + nbytes, path, value, at, doc
         else:
-            steps = self.steps(inner, at)
+            steps = self.numbers("I", at)
             yield at, at + 4, path, len(steps), at, "number of elements"
             for i, step in enumerate(steps):
                 place = at + 4 + 4 * i
