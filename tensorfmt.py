@@ -35,7 +35,6 @@ Contents (the banners of the sections below; search for a number)
 
     [1] platform               what this Python offers; limits of no one format
     [2] errors, text           FormatError, Unsupported; what messages are made of
-    [2b] left out              what stands in a copy for what it lacks
     [3] dtypes                 element types, values <-> bytes, byte order
     [3b] float8                8-bit floats and their codes
     [4] other files            what a file of no known format looks like
@@ -151,7 +150,7 @@ StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
 ABSENT: Facts = {}  # formats that this copy was made without, by how they begin
-WITHOUT: "List[str]" = []  # and optional parts that are asked for here
+WITHOUT: Any = []  # and optional parts that are asked for here
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
 BLOCK = 1 << 20  # bytes decoded or swapped at a time
@@ -335,9 +334,6 @@ def without_gc(function: Any) -> Any:
         finally:
             gc.enable()  # again: Ctrl-C may have come before the other
     return function if BOARD else quick  # a board collects when its memory is full
-
-
-# -- [2b] left out ---------------------------------------------------------------------------------
 
 
 def left_out(part: str) -> Any:
@@ -1256,8 +1252,7 @@ class CborWriter:
             raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
         elif hasattr(value, "items"):
             self.out.append(cbor_head(5, len(value)))
-            items: Any = value.items()  # pyright: ignore
-            pairs = [(self.scalar(key), item) for key, item in items]
+            pairs = [(self.scalar(key), item) for key, item in value.items()]  # pyright: ignore
             if self.sort:
                 pairs.sort(key=lambda pair: (self.sort != "bytes" and len(pair[0]), pair[0]))
             for data, item in pairs:
@@ -1628,8 +1623,7 @@ class Flat:
     path: Path = ()  # of the field that walk() reads
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
-        self.data, self.rows, self.base, self.size = data, rows, base, len(data)
-        self.at = base
+        self.data, self.rows, self.size, self.base, self.at = data, rows, len(data), base, base
         self.left = 500 + 2 * self.size  # bytes that may be read
         self.vtables, self.layouts = {}, {}  # by (place, rows), and by (slots, rows)
 
