@@ -458,7 +458,7 @@ def pack_values(dtype: str, values: Any) -> bytes:
 def whole_number(value: Any, dtype: str) -> int:
     """Return a number as an int; ValueError if the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
-    number = int(value) if abs(value) < INFINITY else high + 1
+    number = int(value) if abs(value) < INFINITY else high + 1  # of NaN, too
     if number == value and low <= number <= high:
         return number
     raise ValueError(f"{short_repr(value)} does not fit {dtype}")
@@ -523,7 +523,7 @@ def as_dtype(dtype: Any) -> str:
         name = "float" + name[1:] if name[:3] == "f8_" else name
     if name not in ITEMSIZE:
         raise ValueError(f"no dtype {short_repr(dtype)}; there are {', '.join(ITEMSIZE)}")
-    return str(name)
+    return name
 
 
 # -- [3b] float8 -----------------------------------------------------------------------------------
@@ -1636,9 +1636,9 @@ class Flat:
         if self.left < 0:
             raise self.error(f"objects overlap (over twice {self.size} bytes)", at, Unsupported)
 
-    def number(self, code: str, at: int) -> int:
-        """Return the integer at a position."""
-        return int(unpack_from(code, self.data, at)[0])
+    def number(self, code: str, at: int) -> Any:
+        """Return the number at a position."""
+        return unpack_from(code, self.data, at)[0]
 
     def read(self) -> Facts:
         """Return the root table."""
