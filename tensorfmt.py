@@ -888,7 +888,7 @@ class Codec:
             raise self.error(f"arrays and maps exceed MAX_ITEMS = {MAX_ITEMS}", start, Unsupported)
 
     def check_key(self, pairs: Any, key: Any, start: int) -> None:
-        """Raise for a key that is no scalar, is there already, or is no text, after too many."""
+        """Raise for a key that is no scalar or is there already, or if too many are no text."""
         if type(key) in (list, Map) or self.text_keys and type(key) is not str:
             what = "no text" if self.text_keys else "an array or a map"
             raise self.error("a map key is " + what, start, self.key_error)
@@ -1271,16 +1271,13 @@ class CborWriter:
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"  # of str that is not UTF-8 (PEP 383)
 
 
-def wide_heads(words: str) -> Any:
-    """Return rows (type, None, code of the number that follows) of words like "binB"."""
-    return [(word[:-1], None, ">" + word[-1]) for word in words.split()]
-
-
 WIDE_HEADS: "List[Any]" = [  # of the first bytes c0 to df
     ("nil", None, None), ("unused", None, None), ("bool", False, None), ("bool", True, None)]
-WIDE_HEADS += wide_heads("binB binH binI extB extH extI floatf floatd intB intH intI intQ intb "
-                         "inth inti intq") + [("ext", 1 << n, None) for n in range(5)]
-WIDE_HEADS += wide_heads("strB strH strI arrayH arrayI mapH mapI")
+WIDE_HEADS += [  # words: type, and the code of a number that follows or n of 2 ** n bytes
+    (word[:-1], 1 << int(word[-1]), None) if word[-1].isdigit() else
+    (word[:-1], None, ">" + word[-1]) for word in (
+        "binB binH binI extB extH extI floatf floatd intB intH intI intQ intb inth inti intq "
+        "ext0 ext1 ext2 ext3 ext4 strB strH strI arrayH arrayI mapH mapI").split()]
 FIX_HEADS = (0, 0x80, "int"), (0x80, 0x90, "map"), (0x90, 0xA0, "array"), (0xA0, 0xC0, "str")
 HEADS: "List[Any]" = [None] * 256  # what head_row() gave: boards have little memory
 
