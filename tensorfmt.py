@@ -2201,8 +2201,7 @@ class Digest:
     """A running checksum, "crc32c" or "sha256"."""
 
     def __init__(self, algorithm: str) -> None:
-        self._crc: Any = 0
-        self._sha: Any = None
+        self._crc, self._sha = 0, None
         if algorithm == "sha256":
             try:
                 self._sha = __import__("hashlib").sha256()
@@ -2252,11 +2251,11 @@ def xxh3_64(blocks: Any) -> int:
     of 64 bytes are added to eight lanes, which are scrambled after every 16 stripes.
     """
     fast = fast_xxh3()
-    if fast is not None:
+    if fast:
         state = fast()
         for block in blocks:
             state.update(block)
-        return int(state.intdigest())
+        return state.intdigest()
     lanes, nbytes, data = list(XXH3_START), 0, bytes(64)  # data: 64 bytes before the stripes
     for part in iter_parts(blocks, PART):
         nbytes, data = nbytes + len(part), data + bytes(part)
@@ -2368,7 +2367,7 @@ class ZstdFrames:
     def read(self, nbytes: int) -> bytes:
         nbytes = min(nbytes, self._end - self._at)
         self._at += nbytes
-        return bytes(self._source.view(self._at - nbytes, nbytes))
+        return self._source.read(self._at - nbytes, nbytes)
 
 
 def zstd_check(source: Any, at: int, nbytes: int) -> None:
@@ -2378,7 +2377,7 @@ def zstd_check(source: Any, at: int, nbytes: int) -> None:
     """
     end, last = at + nbytes, 1
     while at < end and last:
-        head = bytes(source.view(at, min(8, end - at)))
+        head = source.read(at, min(8, end - at))
         magic = int.from_bytes(head[:4], "little")
         if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
             at += 8 + int.from_bytes(head[4:], "little")
@@ -2389,7 +2388,7 @@ def zstd_check(source: Any, at: int, nbytes: int) -> None:
         at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
         last = 0
         while not last and at + 3 <= end:
-            block = int.from_bytes(bytes(source.view(at, 3)), "little")
+            block = int.from_bytes(source.read(at, 3), "little")
             last = block & 1
             at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
         at += 4 if flags & 4 else 0
@@ -2433,7 +2432,7 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
     elif pledge:
         pledge(nbytes)
     else:  # only one call for all of it stores the size
-        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+        yield module.compress(b"".join(blocks), level)
         return
     for block in blocks:
         yield compressor.compress(block)
@@ -2547,7 +2546,7 @@ def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
         widths[0] = max(widths[0], len(text))
         return " " * (widths[0] - len(text)) + text
     n = part.shape[0]
-    rows = list(range(min(n, edge))) + list(range(max(n - edge, edge), n))
+    rows = [*range(min(n, edge)), *range(max(n - edge, edge), n)]
     texts = [preview_part(part[i], rank, edge, widths) for i in rows]
     if len(rows) < n:
         texts.insert(edge, "...")
@@ -2569,9 +2568,8 @@ def json_ready(value: Any) -> Any:
         return bytes(value).hex()
     if isinstance(value, int) and abs(value) >> 128:
         return short_repr(value)
-    if isinstance(value, float) and not abs(value) < INFINITY:
-        return repr(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+    finite = isinstance(value, float) and abs(value) < INFINITY
+    return value if finite or value is None or isinstance(value, (str, int)) else repr(value)
 
 
 def to_json(value: Any) -> str:
@@ -2697,9 +2695,8 @@ class Tensor:
         self.name, self.dtype, self.shape = name, dtype, shape
         self.source, self.start, self.stored_nbytes = source, start, stored_nbytes
         self._strides, self.byteorder, self.encoding = strides, byteorder, encoding
-        self.unreadable, self.format = unreadable, format
+        self.unreadable, self._attrs, self._custom, self.format = unreadable, attrs, custom, format
         self._kept: Any = None
-        self._attrs, self._custom = attrs, custom
 
     @property
     def attrs(self) -> Facts:
@@ -2874,8 +2871,7 @@ class Tensor:
     def item(self) -> Any:
         """Return the only element as a Python number; ValueError if there are others."""
         if self.size != 1:
-            what = f"a tensor of one element is a number, true or false; this one has {self.size}"
-            raise ValueError(what)
+            raise ValueError(f"{self.size} elements; only one element is a number, true or false")
         return next(self.flat)
 
     def copy(self, **changes: Any) -> "Tensor":
@@ -3159,20 +3155,20 @@ START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
 class Schema:
     """What a map (or with container=list an array) of an index holds.
 
-    Rows (key, kind, required, doc[, items]) check what is read and written, and explain each field.
-    A kind is Typed or a Schema. `required`: True, False, or None if null stands for absent.
-    `items`: a Schema that only explains what lies in a value whose kind is Typed. `additional`:
-    (kind, doc[, items]) of all other keys. `key_type`: the kind of these keys.
+    Rows (key, kind, required, doc[, items]) check what is read and written, and explain it. A kind
+    is Typed or a Schema. `required`: True, False, or None if null stands for absent. `items`: a
+    Schema that only explains what lies in a value of a Typed kind. `additional`: (kind, doc[,
+    items]) of all other keys, `key_type`: the kind of these keys.
     """
 
     def __init__(self, *rows: Any, additional: Any = (ANY, "unknown here"), key_type: Any = ANY,
                  container: Any = Map, doc: str = "") -> None:
-        self.rows = dict([(row[0], (row[1],) + row[3:]) for row in rows])  # as `additional`
+        self.rows = {row[0]: (row[1],) + row[3:] for row in rows}  # as `additional`
         self.additional, self.key_type = additional, key_type
         self.container, self.doc = container, doc
         self.required = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
-        self.checks = dict([(key, row[0].fits) for key, row in self.rows.items()])
+        self.checks = {key: row[0].fits for key, row in self.rows.items()}
 
     def fits(self, value: Any) -> bool:
         """Return whether nothing is wrong in a map."""
@@ -3306,16 +3302,17 @@ class Reading:
     file may be left out. A path that comes last is spread: *path; before others it is a tuple.
     """
 
+    at = 0  # where the region that was read last begins
+    root = "item"  # the field around all others, for errors without a path
+    packed: Any = None  # the reader of MessagePack, with its window
+    repeated = 0  # characters of names that repeat others
+
     def __init__(self, source: Any, regions: Any = None, errors: Any = None,
                  partial: bool = False) -> None:
         self.source, self.end = source, source.nbytes
         self.regions, self.errors, self.partial = regions, errors, partial
-        self.at = 0  # where the region that was read last begins
-        self.root = "item"  # the field around all others, for errors without a path
         self.tensors: "Dict[str, Tensor]" = Map()
         self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
-        self.packed: Any = None  # the reader of MessagePack, with its window
-        self.names_left = MAX_NAMES + 4 * source.nbytes  # characters of names that repeat others
         self.unnamed: Any = []  # what else a file lacks that is cut short
         self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
         self.paths: Any = {}  # path of an entry -> name, if regions are kept
@@ -3384,8 +3381,8 @@ class Reading:
 
     def spend_name(self, name: str, *path: Any) -> None:
         """Raise if names, which repeat those around them, are much longer than the file."""
-        self.names_left -= len(name)
-        if self.names_left < 0:
+        self.repeated += len(name)
+        if self.repeated > MAX_NAMES + 4 * self.end:
             what = f"longer names than MAX_NAMES = {MAX_NAMES} in all"
             raise self.error(what, *path, error_class=Unsupported)
 
@@ -3478,7 +3475,7 @@ class Reading:
 
 
 def size_message(item: Tensor, need: int) -> str:
-    """Return that a tensor needs another number of bytes than are stored."""
+    """Return that a tensor needs more or fewer bytes than are stored."""
     wanted = need if need < 1 << 64 else "more than 2**64"
     text = f"{item.dtype} {short_repr(item.shape)} needs {wanted}"
     return f"{item.stored_nbytes} bytes stored, {text}"
@@ -3640,11 +3637,8 @@ class Sparse(Tensor):
 
     def copy(self, **changes: Any) -> "Sparse":
         """Return it with another name, attrs or custom ones."""
-        facts: Facts = {key: getattr(self, key) for key in (
-            "stored", "name", "shape", "open_components", "is_blob", "sorted_columns", "attrs",
-            "custom", "format")}
-        facts.update(changes)
-        made = Sparse(**facts)
+        keys = Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format")
+        made = Sparse(**dict({key: getattr(self, key) for key in keys}, **changes))
         made._components = self._components
         return made
 
@@ -3703,7 +3697,7 @@ def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
                              f"{short_repr(shape)} need {count_elements(dims)}")
         made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
     why = find_bad_index(shape, made)
-    if why is not None:
+    if why:
         raise ValueError(why)
     return join_sparse(made, shape, custom=custom)
 
@@ -3835,7 +3829,7 @@ class Format:
         return min(stop - start, -start % self.ALIGN), 0
 
     def checksums(self, item: Tensor) -> Any:
-        """Yield (label, Tensor, digest) of each checksum of a tensor, or of its components."""
+        """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
         return iter(())
 
     def check_digest(self, part: Tensor, digest: Any, deep: bool) -> Any:
@@ -3847,7 +3841,7 @@ class Format:
         return None
 
     def notes(self, attrs: Facts, tensors: Any) -> Any:
-        """Yield which rules of the canonical form a file does not keep."""
+        """Yield the rules of the canonical form that a file breaks."""
         return iter(())
 
     def native_attrs(self, item: Tensor) -> Facts:
@@ -3862,7 +3856,7 @@ class Format:
         return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
-        """Return an option of save, else the attr of this name, else the default."""
+        """Return an option of save, else the attr, else the default."""
         value = attrs.get(key) if options.get(key) is None else options[key]
         return default if value is None else value
 
