@@ -2313,23 +2313,24 @@ def xxh3_short(data: bytes) -> int:
         return int.from_bytes(of[i:i + size], "little")
 
     def key(i: int, size: int = 8) -> int:
-        return word(i, size, XXH3_SECRET)
+        return word(i, size, XXH3_SECRET) ^ word(i + size, size, XXH3_SECRET)
 
     def pair(i: int, at: int) -> int:
-        return fold_product(word(i) ^ key(at), word(i + 8) ^ key(at + 8))
+        (a, b), (c, d) = unpack_from("<2Q", data, i), unpack_from("<2Q", XXH3_SECRET, at)
+        return fold_product(a ^ c, b ^ d)
     if n < 4:
         h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
-        h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
+        h ^= key(0, 4) if n else key(56)
         h = xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3] & MASK64
         return h ^ h >> 32
     if n < 9:
-        h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8) ^ key(16)
+        h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8)
         h ^= (h << 49 | h >> 15) & MASK64 ^ (h << 24 | h >> 40) & MASK64
         h = h * 0x9FB21C651E98DF25 & MASK64
         h = (h ^ (h >> 35) + n) * 0x9FB21C651E98DF25 & MASK64
         return h ^ h >> 28
     if n < 17:
-        low, high = word(0) ^ key(24) ^ key(32), word(n - 8) ^ key(40) ^ key(48)
+        low, high = word(0) ^ key(24), word(n - 8) ^ key(40)
         swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
         return xxh3_mix(n + swapped + high + fold_product(low, high))
     h = n * XXH3_START[1]
@@ -3066,9 +3067,9 @@ class File(TensorMap):
 
     def __repr__(self) -> str:
         path = "" if self.path is None else " " + safe_repr(self.path)
-        names = ", ".join([safe_repr(name) for name in list(self)[:4]])
-        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
-        return f"<File {self.format}{path}: {plural(len(self), 'tensor')}{names}>"
+        names = [safe_repr(name) for name in list(self)[:4]] + ["..."] * (len(self) > 4)
+        text = f"{path}: {plural(len(self), 'tensor')} {', '.join(names)}"
+        return f"<File {self.format}{text.rstrip()}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the tensors."""
@@ -3258,8 +3259,7 @@ class Record:
 
     def iter_rows(self) -> Any:
         """Yield (row, (begin, end, values)) of each field, as Layout.iter_values()."""
-        codes = [code if code == "text" or callable(code) else "<" + code
-                 for _, code, _ in self.layout.rows]
+        codes = [Layout(row).parts[0] for row in self.layout.rows]
         return zip(self.layout.rows, self.layout.iter_values(codes, self.source, self.at))
 
     def fields(self) -> Fields:
@@ -3311,7 +3311,7 @@ class Reading:
                  partial: bool = False) -> None:
         self.source, self.end = source, source.nbytes
         self.regions, self.errors, self.partial = regions, errors, partial
-        self.tensors: "Dict[str, Tensor]" = Map()
+        self.tensors: Facts = Map()
         self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
         self.unnamed: Any = []  # what else a file lacks that is cut short
         self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
@@ -3323,7 +3323,7 @@ class Reading:
         if self.regions is not None:
             self.regions.append(region_class(*args))
 
-    def check_magic(self, fmt: "Format", magic: bytes) -> None:
+    def check_magic(self, fmt: Any, magic: bytes) -> None:
         """Raise unless the file begins with the bytes of its format, as far as it goes."""
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
@@ -3561,20 +3561,20 @@ INDEX_TYPES = ("uint64", "uint32")
 class Sparse(Tensor):
     """A tensor that stores some of its elements, csr or coo; it is read as its dense form.
 
-    `stored`: the Tensor of these elements, or of a blob that holds all. `open_components(decode)`
+    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
     returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
-    one of them to learn how long the others are. `sorted_columns`: those of each row of csr rise.
+    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
     """
 
-    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_components")
+    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
 
-    def __init__(self, stored: Tensor, name: str, shape: Shape, open_components: Any,
-                 is_blob: bool = False, sorted_columns: bool = False, attrs: Any = None,
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
+                 is_blob: bool = False, is_sorted: bool = False, attrs: Any = None,
                  custom: Any = None, format: Any = None) -> None:
         super().__init__(name, stored.dtype, shape, stored.source, stored.start,
                          stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
-        self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
-        self.sorted_columns = sorted_columns
+        self.stored, self.open_parts, self.is_blob = stored, open_parts, is_blob
+        self.is_sorted = is_sorted
         self._components: Any = None  # those checked
 
     @property
@@ -3582,10 +3582,10 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._components is None:
             try:
-                parts = self.open_components(True)
+                parts = self.open_parts(True)
                 for part in parts.values():
                     part.check_readable()
-                why = find_bad_index(self.shape, parts, self.sorted_columns)
+                why = find_bad_index(self.shape, parts, self.is_sorted)
             except FormatError as error:
                 raise self.error(error.what, type(error), error.field or "data")
             if why:
@@ -3595,9 +3595,9 @@ class Sparse(Tensor):
 
     def stored_parts(self, decode: bool = False) -> TensorMap:
         """`decode`: only then some know their shapes."""
-        parts: "Dict[str, Tensor]" = Map()
+        parts: Any = Map()
         try:
-            parts.update({} if self.is_blob else self._components or self.open_components(decode))
+            parts.update({} if self.is_blob else self._components or self.open_parts(decode))
         except FormatError:  # .components raises it again
             pass
         parts[""] = parts.pop("values", self.stored)
@@ -3726,7 +3726,7 @@ def split_blob(layout: str, shape: Shape, blob: Tensor) -> Any:
                              role) for role, dims in component_shapes(layout, shape, nnz).items()}
 
 
-def find_bad_index(shape: Shape, parts: TensorMap, sorted_columns: bool = False) -> Any:
+def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz = parts["values"].size
     if "coords" in parts:
@@ -3743,7 +3743,7 @@ def find_bad_index(shape: Shape, parts: TensorMap, sorted_columns: bool = False)
             return f"an index is outside the shape: {max(numbers)} of {n}"
     places = find_places(shape, parts)
     ordered = sorted(places)
-    if sorted_columns and "indptr" in parts and places != ordered:
+    if is_sorted and "indptr" in parts and places != ordered:
         return "the columns do not rise in each row"
     twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
     return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
@@ -3792,8 +3792,7 @@ class Format:
     TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
     DTYPE_ATTRS: Any = ()  # those of them that describe the dtype
     VERSION = ""  # the option version= of save for this generation
-    MAX_RANK = 1 << 31  # dimensions of a tensor
-    MAX_TENSORS = 1 << 31  # in a file
+    MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
     DIM_BITS = 64  # of a dimension
     ALIGN = 1  # tensors begin at multiples of it, with padding between
     PAD_END: Any = ()  # what the file may end with padding after: "structure", "data"
@@ -3808,8 +3807,7 @@ class Format:
 
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
-        return bool([magic for magic in self.MAGICS + tuple(self.REFUSED)
-                     if head[:len(magic)] == magic])
+        return any(head[:len(magic)] == magic for magic in self.MAGICS + tuple(self.REFUSED))
 
     def read(self, reading: Reading) -> Any:
         """Return (attrs, metadata) of a file, and add its tensors without reading them."""
@@ -3853,7 +3851,7 @@ class Format:
     def can_copy_opaque(self, item: Tensor) -> bool:
         """Return whether a tensor of an unknown dtype can be written as it is stored."""
         own = self.native_attrs(item)
-        return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
+        return item.dtype in (None, "qfloat") and not set(own).isdisjoint(self.DTYPE_ATTRS)
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
         """Return an option of save, else the attr, else the default."""
