@@ -2154,9 +2154,8 @@ CRC32C: Any = []  # the register after each byte; made when it is needed
 CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squared, they hold for twice the exponents too, for 4 times, ...
-CRC32C_FOLDS = tuple(
-    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+CRC32C_FOLDS = [[power << k for power in (6777, 484, 100, 0)] for k in range(6, -1, -1)] + [
+    [power << k for power in (437, 177, 176, 171, 58, 0)] for k in range(3, -1, -1)]
 
 
 def crc32c(data: Any, crc: int = 0) -> int:
@@ -2597,9 +2596,9 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
              for item in (a, b)]
     same = facts[0] == facts[1]
     try:
-        unknown, _ = bool(a.unreadable), same and (a.components, b.components)
+        unknown, _ = a.unreadable, same and (a.components, b.components)
     except Unsupported:  # sparse, of an unknown layout
-        unknown, same = True, same and a.attrs == b.attrs
+        unknown, same = "layout", a.attrs == b.attrs
     if unknown:  # then the stored bytes count, and the file where others may lie
         return (same and a.encoding != "shard" and a.raw == b.raw
                 and (a.source is b.source or not places_other_bytes(a)))
@@ -2607,7 +2606,7 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
 
 
 def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
+    """Return whether two tensors of one size have the same row-major bytes."""
     a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
             for item in (a, b)]  # so that their blocks end at the same places
     return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
@@ -2757,7 +2756,7 @@ class Tensor:
 
     def error(self, what: str, error_class: Any = FormatError, field: str = "data",
               check: str = "sizes") -> Any:
-        """Return an error of its values."""
+        """Return an error of its data."""
         return error_class(what, self.offset, field, self.name, self.source.path, check)
 
     def check_readable(self) -> int:
@@ -3208,10 +3207,9 @@ class Schema:
 
 # -- [7c] Reading, regions -------------------------------------------------------------------------
 #
-# What a format's read(reading) asks for is a region of the file. Regions are kept only if their
-# fields are walked over later: by explain(), verify(), and load() once more after an error.
-# fields() of a region yields (begin, end, path, value, where that begins, doc) of each field;
-# ("tensors", 3, "shape") is the path of tensors[3].shape.
+# What a format's read() asks for is a region of the file. Regions are kept only for explain() and
+# verify(), and when load() reads again after an error. fields() of a region yields (begin, end,
+# path, value, where that begins, doc); ("tensors", 3, "shape") is the path of tensors[3].shape.
 
 
 class Layout:
@@ -3359,7 +3357,7 @@ class Reading:
         return codec.read()
 
     def json(self, at: int, nbytes: int, schema: Schema, *path: Any, **rules: Any) -> Any:
-        """Return the value of JSON that fits a Schema; `rules` are those of Json."""
+        """Return a value of JSON that fits a Schema; `rules`: those of Json."""
         return self.tree(Json(self.source.read(at, nbytes), at, **rules), schema, path, False)
 
     def tree(self, codec: Any, schema: Schema, path: Path, whole: bool) -> Any:
@@ -3422,7 +3420,15 @@ class Reading:
             self.paths[path] = item.name
         if item.name in self.tensors or item.name in self.missing:
             raise self.entry_error("two tensors have this name", item, path, fields["name"])
-        self.check_size(item, path, fields["size"])
+        key = item.dtype, item.shape
+        if key not in self.sizes:
+            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
+                self.sizes.clear()
+            self.sizes[key] = item.itemsize and item.size * item.itemsize, item.shape
+        need, item.shape = self.sizes[key]  # equal shapes are shared
+        if need not in (None, item.stored_nbytes) and item.encoding == "raw" and (
+                not item.unreadable):
+            raise self.entry_error(size_message(item, need), item, path, fields["size"], "sizes")
         end = item.start + item.stored_nbytes
         if end <= high and (item.start >= low or not item.stored_nbytes):
             self.tensors[item.name] = item
@@ -3432,18 +3438,6 @@ class Reading:
         if end <= high or high < self.end:
             raise error
         self.missing[item.name] = item, error  # the file may be cut short: check_whole()
-
-    def check_size(self, item: Tensor, path: Path, field: str) -> None:
-        """Raise unless as many bytes are stored as dtype and shape need; share equal shapes."""
-        key = item.dtype, item.shape
-        if key not in self.sizes:
-            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
-                self.sizes.clear()
-            self.sizes[key] = item.itemsize and item.size * item.itemsize, item.shape
-        need, item.shape = self.sizes[key]
-        if need not in (None, item.stored_nbytes) and item.encoding == "raw" and (
-                not item.unreadable):
-            raise self.entry_error(size_message(item, need), item, path, field, "sizes")
 
     def check_whole(self, *path: Any) -> None:
         """Raise an error that counts the missing tensors, if some are: see add_tensor().
@@ -3487,7 +3481,7 @@ BROKEN = "broken here"  # the doc of the last field of a region
 
 
 def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
-    """Read a broken file again and keep its regions: its error then knows its place."""
+    """Read a broken file again and keep its regions: the error then has a place."""
     reading = Reading(source, regions=[], partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -3498,7 +3492,7 @@ def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
 
 
 def cut_record(reading: Reading, record: Record) -> FormatError:
-    """Return the error of a record that the file cuts: of its first field that is not whole."""
+    """Return the error of the first field of a record that is not whole in the file."""
     row, (begin, end, _) = list(record.iter_rows())[-1]
     what = f"{row[0]} needs {end - begin} bytes, {max(0, reading.end - begin)} left (cut short?)"
     return reading.error(what, *record.path + (row[0],), offset=min(begin, reading.end))
@@ -3798,8 +3792,8 @@ class Format:
     PAD_END: Any = ()  # what the file may end with padding after: "structure", "data"
     TEXT_METADATA = False  # its metadata are any text to text
     INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
-    SPARSE = False  # can it hold sparse tensors?
-    SORTED = False  # is the index sorted? then a File is saved in the order of its data
+    SPARSE = False  # it holds sparse tensors
+    SORTED = False  # the index is: a File is then saved in the order of its data
     READ_ONLY = ""  # why it is never written
 
     def __repr__(self) -> str:
