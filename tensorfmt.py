@@ -3337,12 +3337,12 @@ class Reading:
         """Return (values, end) of the fields of a Layout."""
         self.note(at, Record, self.source, at, layout, path)
         values, end = (), at
-        for _, end, new in layout.iter_values(layout.parts, self.source, at):
-            if new is None:
+        for part in layout.iter_values(layout.parts, self.source, at):
+            if part[2] is None:
                 what = "cut short: the file ends in this record"
                 raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
                     self, Record(self.source, at, layout, path))
-            values += new
+            values, end = values + part[2], part[1]
         return values, end
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
