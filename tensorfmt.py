@@ -2214,7 +2214,7 @@ class Digest:
             self._crc = crc32c(data, self._crc)
 
     def text(self) -> str:
-        """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
+        """Return it as in zTensor: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
         return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
 
 
@@ -2450,7 +2450,7 @@ def iter_strided(item: "Tensor") -> Blocks:
 
 
 def iter_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
-    """Yield the bytes row by row, without slices that have steps."""
+    """As gather(), row by row: boards have no slices with steps."""
     n, step = shape[-1], strides[-1]
     for row in range(count_elements(shape[:-1]) if n else 0):
         at = first
@@ -2486,7 +2486,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Bl
 
 
 def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
-    """Return one block of gather(): slices along the longest dimension."""
+    """Return a block of gather() by slices along its longest dimension."""
     if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
         return turn_block(view, first, dims, steps, itemsize)
     out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
@@ -2892,7 +2892,7 @@ class Tensor:
         if self.encoding == "raw":
             return self
         self.source.view(self.start, 0)  # raises if closed
-        kept: Tensor = self.contiguous() if self._kept is None else self._kept
+        kept = self.contiguous() if self._kept is None else self._kept
         self._kept = kept if kept.nbytes <= KEPT else None
         return kept
 
@@ -3086,7 +3086,7 @@ class File(TensorMap):
         made: File = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         for key in ("attrs", "metadata", "_tensors"):
-            made.__dict__[key] = deepcopy(self.__dict__[key], memo)
+            setattr(made, key, deepcopy(getattr(self, key), memo))
         return made
 
     __copy__ = __deepcopy__
@@ -3102,7 +3102,7 @@ class File(TensorMap):
         self.close()
 
 
-if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
 
 
@@ -3373,8 +3373,7 @@ class Reading:
     def messagepack(self, at: int, rows: Any, *path: Any) -> Any:
         """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
         self.note(at, Values, self.source, at, rows, path)
-        if self.packed is None:
-            self.packed = MessagePack(self.source)
+        self.packed = self.packed or MessagePack(self.source)
         return self.packed.read_rows(at, rows)
 
     def spend_name(self, name: str, *path: Any) -> None:
@@ -3398,7 +3397,7 @@ class Reading:
             raise self.error(what, *path, error_class=error_class)
 
     def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
-        """Add the tensor that open_entry(path, entry) makes, for each (path, entry) of an index.
+        """Add the tensor that open_entry(path, entry) makes of each entry of an index.
 
         Its bytes must lie from `low` to `high`. `fields`: which field of an entry is wrong if the
         "name", "size" or "place" of its tensor is; "": the entry itself.
@@ -3461,8 +3460,7 @@ class Reading:
         error.steps = path
         return error
 
-    def entry_error(self, what: str, item: Tensor, path: Path, field: str,
-                    check: str = "index") -> Any:
+    def entry_error(self, what: str, item: Any, path: Any, field: str, check: str = "index") -> Any:
         """Return the error of a tensor at a field of its entry, or at the entry."""
         where = path + (field,) if field else path
         return self.error(what, *where, tensor=item.name, check=check)
@@ -3480,7 +3478,7 @@ def size_message(item: Tensor, need: int) -> str:
 BROKEN = "broken here"  # the doc of the last field of a region
 
 
-def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
+def read_again(source: Any, fmt: Any, partial: bool) -> Any:
     """Read a broken file again and keep its regions: the error then has a place."""
     reading = Reading(source, regions=[], partial=partial)
     try:
@@ -3553,7 +3551,7 @@ INDEX_TYPES = ("uint64", "uint32")
 
 
 class Sparse(Tensor):
-    """A tensor that stores some of its elements, csr or coo; it is read as its dense form.
+    """A tensor that stores some of its elements, csr or coo; read as its dense form.
 
     `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
     returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
@@ -3680,8 +3678,7 @@ def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
             len(shape) != 2 or roles != ["indices", "indptr", "values"]):
         raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
                          "shape of rank 2 and {values, indptr, indices}")
-    made = {}
-    nnz = parts["values"].size
+    made, nnz = {}, parts["values"].size
     for role, dims in component_shapes(layout, shape, nnz).items():
         part = parts[role]
         if role != "values" and part.dtype not in INDEX_TYPES:
@@ -3739,8 +3736,8 @@ def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> A
     ordered = sorted(places)
     if is_sorted and "indptr" in parts and places != ordered:
         return "the columns do not rise in each row"
-    twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
-    return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
+    twice = [a for a, b in zip(ordered, ordered[1:]) if a == b]
+    return f"element {short_repr(twice[0])} occurs twice" if twice else None
 
 
 def split_axes(parts: TensorMap) -> Any:
@@ -3778,7 +3775,7 @@ class Format:
     TITLE = ""  # as a person calls it
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused by name -> their name
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> their name
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
@@ -3789,7 +3786,7 @@ class Format:
     MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
     DIM_BITS = 64  # of a dimension
     ALIGN = 1  # tensors begin at multiples of it, with padding between
-    PAD_END: Any = ()  # what the file may end with padding after: "structure", "data"
+    PAD_END: Any = ()  # what padding may follow at the end: "structure", "data"
     TEXT_METADATA = False  # its metadata are any text to text
     INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
     SPARSE = False  # it holds sparse tensors
@@ -3912,7 +3909,7 @@ class Format:
     def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
         """Yield a file: the head, each tensor at its start, zeros between, the tail."""
         if [item for _, item in items if item.encoding == "zstd" and not item.unreadable]:
-            zstd_module()  # raises where there is none, before the first byte
+            zstd_module()  # raises without one, before the first byte
         yield head
         at = len(head)
         for (_, item), start in zip(items, starts):
