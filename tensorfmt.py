@@ -2266,7 +2266,7 @@ def xxh3_64(blocks: Any) -> int:
         data = data[max(whole, 0):]
     if nbytes <= 240:
         return xxh3_short(data[64:])
-    rest = zip(lanes, stripe_sums(data[64:(len(data) - 1) & -64], XXH3_KEYS),
+    rest = zip(lanes, stripe_sums(data[64:(len(data) - 1) & -64]),
                stripe_sums(data[-64:], unpack_from("<8Q", XXH3_SECRET, 121)),
                unpack_from("<8Q", XXH3_SECRET, 11))
     mixed = [lane + first + second & MASK64 ^ key for lane, first, second, key in rest]
@@ -2274,7 +2274,7 @@ def xxh3_64(blocks: Any) -> int:
                     + sum([fold_product(mixed[i], mixed[i + 1]) for i in (0, 2, 4, 6)]))
 
 
-def stripe_sums(data: bytes, keys: Any) -> Any:
+def stripe_sums(data: bytes, keys: Any = XXH3_KEYS) -> Any:
     """Return what up to 16 stripes add to the lanes."""
     sums = [0] * 8
     for i, word in enumerate(unpack_from(f"<{len(data) // 8}Q", data, 0)):
@@ -2288,7 +2288,7 @@ def block_sums(data: bytes) -> Any:
     """Return stripe_sums() of each 16 stripes."""
     numpy: Any = sys.modules.get("numpy")
     if not hasattr(numpy, "frombuffer"):
-        return [stripe_sums(data[at:at + 1024], XXH3_KEYS) for at in range(0, len(data), 1024)]
+        return [stripe_sums(data[at:at + 1024]) for at in range(0, len(data), 1024)]
     words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
     mixed = words ^ numpy.array(XXH3_KEYS, "u8").reshape(16, 8)
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
@@ -2445,8 +2445,8 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 def iter_strided(item: "Tensor") -> Blocks:
     """Yield the row-major bytes of elements with gaps, about BLOCK at a time."""
     itemsize, (first, _) = item.check_readable(), item.byte_extent()
-    function = iter_rows if "fast" in WITHOUT else gather
-    return function(item.raw, -first, item.shape, item.strides, itemsize)
+    walk = iter_rows if "fast" in WITHOUT else gather
+    return walk(item.raw, -first, item.shape, item.strides, itemsize)
 
 
 def iter_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
@@ -2646,7 +2646,7 @@ def missing_message(file: "File", name: Any) -> str:
 
 
 def did_you_mean(name: str, names: Any) -> str:
-    """Return the end of a message: which name is like a wrong one, if one is."""
+    """Return the end of a message: the name that is like a wrong one, if any."""
     def likeness(other: str) -> float:
         """Return which part of both, 0 to 1, is a common beginning and end."""
         ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
@@ -3621,7 +3621,7 @@ class Sparse(Tensor):
             yield block
 
     def contiguous(self) -> Tensor:
-        """Return its dense form in memory."""
+        """Return it dense, in memory."""
         item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
         return item.copy(custom=Map(self.custom.items()))
 
