@@ -2062,12 +2062,11 @@ def json_problem(value: Any, depth: int) -> Any:
 
 def crc32(data: Any, crc: int = 0) -> int:
     """Return the CRC-32 of zip and zlib, going on from `crc`."""
-    from binascii import crc32 as function
-    return function(data, crc)
+    return __import__("binascii").crc32(data, crc)
 
 
-def crc32c_table() -> "List[int]":
-    """Return CRC32C, made when it is first needed; the row of a xor b is the xor of theirs."""
+def crc32c_table() -> Any:
+    """Fill and return CRC32C; the row of a xor b is the xor of their rows."""
     rows, crc = [0] * 256, 1
     for i in (128, 64, 32, 16, 8, 4, 2, 1):
         crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
@@ -2077,19 +2076,18 @@ def crc32c_table() -> "List[int]":
     return CRC32C
 
 
-CRC32C: "List[int]" = []  # the register after each byte; boards have little memory
+CRC32C: Any = []  # the register after each byte; made when it is needed
 CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
-# them). Squaring doubles every exponent, so each holds at the scales 1, 2, 4, ... too.
-CRC32C_FOLDS = tuple(
-    [tuple([power << k for power in (6777, 484, 100, 0)]) for k in range(6, -1, -1)]
-    + [tuple([power << k for power in (437, 177, 176, 171, 58, 0)]) for k in range(3, -1, -1)])
+# them). Squared, they hold for twice the exponents too, for 4 times, ...
+CRC32C_FOLDS = [[power << k for power in (6777, 484, 100, 0)] for k in range(6, -1, -1)] + [
+    [power << k for power in (437, 177, 176, 171, 58, 0)] for k in range(3, -1, -1)]
 
 
 def crc32c(data: Any, crc: int = 0) -> int:
     """Return the CRC-32C (Castagnoli, RFC 3720 B.4) of bytes, going on from `crc`.
 
-    About 700 MB/s: a block is one integer, its low bits the high powers of x; shifts fold them
+    About 700 MB/s: a block is one integer, its low bits are the high powers of x; shifts fold them
     onto lower powers, and the table takes the last bytes.
 
     >>> hex(crc32c(b"123456789"))
@@ -2106,8 +2104,8 @@ def crc32c(data: Any, crc: int = 0) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
-    """Return a short block and the register from which its CRC is that of this one from `crc`."""
+def fold_crc32c(block: bytes, crc: int) -> Any:
+    """Return (short block, register) of the same CRC as this block and `crc`."""
     bits, number, is_number = 8 * len(block), 0, False
     for powers in CRC32C_FOLDS:
         a, b = powers[:2]
@@ -2128,13 +2126,12 @@ class Digest:
     """A running checksum, "crc32c" or "sha256"."""
 
     def __init__(self, algorithm: str) -> None:
-        self._crc: Any = 0
-        self._sha: Any = None
+        self._crc, self._sha = 0, None
         if algorithm == "sha256":
             try:
                 self._sha = __import__("hashlib").sha256()
             except (ImportError, AttributeError):
-                raise Unsupported("sha256 needs the module hashlib, which is missing here")
+                raise Unsupported("sha256 needs the module hashlib")
 
     def update(self, data: Any) -> None:
         if self._sha:
@@ -2143,7 +2140,7 @@ class Digest:
             self._crc = crc32c(data, self._crc)
 
     def text(self) -> str:
-        """Return it as zTensor writes it: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
+        """Return it as in zTensor: crc32c:0x1234ABCD or sha256:<64 hex digits>."""
         return "sha256:" + self._sha.digest().hex() if self._sha else f"crc32c:0x{self._crc:08X}"
 
 
@@ -2159,51 +2156,51 @@ XXH3_START = (0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E37
               0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1)
 XXH3_KEYS = [key for i in range(16) for key in unpack_from("<8Q", XXH3_SECRET, 8 * i)]
 MASK64 = (1 << 64) - 1
-FAST_XXH3: Facts = {}  # filled by the first call: an import that fails is slow
+FAST_XXH3: Any = []  # filled by the first call: an import that fails is slow
 
 
 def fast_xxh3() -> Any:
-    """Return the class xxh3_64 of the module xxhash, or None where that is missing."""
+    """Return the class xxh3_64 of the module xxhash, or None without it."""
     if not FAST_XXH3:
         try:
-            FAST_XXH3["class"] = __import__("xxhash").xxh3_64
+            FAST_XXH3.append(__import__("xxhash").xxh3_64)
         except (ImportError, AttributeError):  # the latter before xxhash 2.0
-            FAST_XXH3["class"] = None
-    return FAST_XXH3["class"]
+            FAST_XXH3.append(None)
+    return FAST_XXH3[0]
 
 
 def xxh3_64(blocks: Any) -> int:
-    """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes that come in blocks.
+    """Return the XXH3-64 (seed 0, Cyan4973/xxHash) of bytes in blocks.
 
-    40 MB/s, or 250 where numpy was imported; with the module xxhash as fast as memory. From 241
-    bytes on, stripes of 64 bytes are added to eight lanes, scrambled after every 16 stripes.
+    40 MB/s, or 250 if numpy was imported; with xxhash as fast as memory. From 241 bytes on, stripes
+    of 64 bytes are added to eight lanes, which are scrambled after every 16 stripes.
     """
     fast = fast_xxh3()
-    if fast is not None:
+    if fast:
         state = fast()
         for block in blocks:
             state.update(block)
-        return int(state.intdigest())
-    lanes, nbytes, data, last = list(XXH3_START), 0, b"", b""
-    for part in map(bytes, iter_parts(blocks, PART)):
-        nbytes, data, last = nbytes + len(part), data + part, (last + part[-64:])[-64:]
-        whole = (len(data) - 1) & -1024
-        for sums in block_sums(data[:whole]) if whole > 0 else ():
+        return state.intdigest()
+    lanes, nbytes, data = list(XXH3_START), 0, bytes(64)  # data: 64 bytes before the stripes
+    for part in iter_parts(blocks, PART):
+        nbytes, data = nbytes + len(part), data + bytes(part)
+        whole = (len(data) - 65) & -1024
+        for sums in block_sums(data[64:64 + whole]) if whole > 0 else ():
             for i, key in enumerate(unpack_from("<8Q", XXH3_SECRET, 128)):
                 lane = lanes[i] + sums[i] & MASK64
                 lanes[i] = (lane ^ lane >> 47 ^ key) * XXH3_START[7] & MASK64
-        data = data[whole:]
+        data = data[max(whole, 0):]
     if nbytes <= 240:
-        return xxh3_short(data)
-    rest = zip(lanes, stripe_sums(data[:(len(data) - 1) & -64], XXH3_KEYS),
-               stripe_sums(last, unpack_from("<8Q", XXH3_SECRET, 121)),
+        return xxh3_short(data[64:])
+    rest = zip(lanes, stripe_sums(data[64:(len(data) - 1) & -64]),
+               stripe_sums(data[-64:], unpack_from("<8Q", XXH3_SECRET, 121)),
                unpack_from("<8Q", XXH3_SECRET, 11))
     mixed = [lane + first + second & MASK64 ^ key for lane, first, second, key in rest]
     return xxh3_mix(nbytes * XXH3_START[1]
                     + sum([fold_product(mixed[i], mixed[i + 1]) for i in (0, 2, 4, 6)]))
 
 
-def stripe_sums(data: bytes, keys: "Sequence[int]") -> "List[int]":
+def stripe_sums(data: bytes, keys: Any = XXH3_KEYS) -> Any:
     """Return what up to 16 stripes add to the lanes."""
     sums = [0] * 8
     for i, word in enumerate(unpack_from(f"<{len(data) // 8}Q", data, 0)):
@@ -2217,7 +2214,7 @@ def block_sums(data: bytes) -> Any:
     """Return stripe_sums() of each 16 stripes."""
     numpy: Any = sys.modules.get("numpy")
     if not hasattr(numpy, "frombuffer"):
-        return [stripe_sums(data[at:at + 1024], XXH3_KEYS) for at in range(0, len(data), 1024)]
+        return [stripe_sums(data[at:at + 1024]) for at in range(0, len(data), 1024)]
     words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
     mixed = words ^ numpy.array(XXH3_KEYS, "u8").reshape(16, 8)
     sums = ((mixed & 0xFFFFFFFF) * (mixed >> 32)).sum(1)
@@ -2241,23 +2238,24 @@ def xxh3_short(data: bytes) -> int:
         return int.from_bytes(of[i:i + size], "little")
 
     def key(i: int, size: int = 8) -> int:
-        return word(i, size, XXH3_SECRET)
+        return word(i, size, XXH3_SECRET) ^ word(i + size, size, XXH3_SECRET)
 
     def pair(i: int, at: int) -> int:
-        return fold_product(word(i) ^ key(at), word(i + 8) ^ key(at + 8))
+        (a, b), (c, d) = unpack_from("<2Q", data, i), unpack_from("<2Q", XXH3_SECRET, at)
+        return fold_product(a ^ c, b ^ d)
     if n < 4:
         h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8 if n else 0
-        h ^= key(0, 4) ^ key(4, 4) if n else key(56) ^ key(64)
+        h ^= key(0, 4) if n else key(56)
         h = xxh3_mix(h, 33, XXH3_START[2], 29) * XXH3_START[3] & MASK64
         return h ^ h >> 32
     if n < 9:
-        h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8) ^ key(16)
+        h = (word(n - 4) + (word(0, 4) << 32)) ^ key(8)
         h ^= (h << 49 | h >> 15) & MASK64 ^ (h << 24 | h >> 40) & MASK64
         h = h * 0x9FB21C651E98DF25 & MASK64
         h = (h ^ (h >> 35) + n) * 0x9FB21C651E98DF25 & MASK64
         return h ^ h >> 28
     if n < 17:
-        low, high = word(0) ^ key(24) ^ key(32), word(n - 8) ^ key(40) ^ key(48)
+        low, high = word(0) ^ key(24), word(n - 8) ^ key(40)
         swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
         return xxh3_mix(n + swapped + high + fold_product(low, high))
     h = n * XXH3_START[1]
@@ -2276,7 +2274,7 @@ ZSTD_RATIO = 32768  # decoded bytes per stored byte, at most (128 KiB from a blo
 
 
 def zstd_module() -> Any:
-    """Return the first of the modules for zstd that can be imported."""
+    """Return the first of these modules that can be imported."""
     for name in ZSTD_MODULES:
         try:
             return __import__(name, None, None, ["ZstdCompressor"])
@@ -2295,17 +2293,17 @@ class ZstdFrames:
     def read(self, nbytes: int) -> bytes:
         nbytes = min(nbytes, self._end - self._at)
         self._at += nbytes
-        return bytes(self._source.view(self._at - nbytes, nbytes))
+        return self._source.read(self._at - nbytes, nbytes)
 
 
 def zstd_check(source: Any, at: int, nbytes: int) -> None:
-    """Raise FormatError unless these are whole frames (RFC 8878): not every module looks.
+    """Raise FormatError unless these are whole frames (RFC 8878); not every module checks.
 
     frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
     """
     end, last = at + nbytes, 1
     while at < end and last:
-        head = bytes(source.view(at, min(8, end - at)))
+        head = source.read(at, min(8, end - at))
         magic = int.from_bytes(head[:4], "little")
         if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
             at += 8 + int.from_bytes(head[4:], "little")
@@ -2316,7 +2314,7 @@ def zstd_check(source: Any, at: int, nbytes: int) -> None:
         at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
         last = 0
         while not last and at + 3 <= end:
-            block = int.from_bytes(bytes(source.view(at, 3)), "little")
+            block = int.from_bytes(source.read(at, 3), "little")
             last = block & 1
             at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
         at += 4 if flags & 4 else 0
@@ -2325,7 +2323,7 @@ def zstd_check(source: Any, at: int, nbytes: int) -> None:
 
 
 def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
-    """Yield the `need` bytes that the frames at source[offset:offset + nbytes] must hold."""
+    """Yield the `need` bytes that frames of `nbytes` bytes must hold."""
     module = zstd_module()
     zstd_check(source, offset, nbytes)
     stream: Any = ZstdFrames(source, offset, nbytes)
@@ -2350,7 +2348,7 @@ def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
 
 
 def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
-    """Yield one zstd frame, with its content size, of blocks of nbytes bytes in all."""
+    """Yield one frame, with its content size, of blocks of nbytes bytes in all."""
     module = zstd_module()
     compressor = module.ZstdCompressor(level)
     pledge = getattr(compressor, "set_pledged_input_size",
@@ -2359,8 +2357,8 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
         compressor = compressor.compressobj(size=nbytes)
     elif pledge:
         pledge(nbytes)
-    else:  # only one call with all of it puts the size into the frame
-        yield module.compress(b"".join([bytes(block) for block in blocks]), level)
+    else:  # only one call for all of it stores the size
+        yield module.compress(b"".join(blocks), level)
         return
     for block in blocks:
         yield compressor.compress(block)
@@ -2371,27 +2369,25 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 
 
 def iter_strided(item: "Tensor") -> Blocks:
-    """Yield the row-major bytes of elements with gaps between them, about BLOCK at a time."""
-    itemsize, (first, nbytes) = item.check_readable(), item.byte_extent()
-    if "fast" in WITHOUT:
-        return iter_rows(item, itemsize, -first)
-    view = memoryview(item.source.view(item.start + first, nbytes))
-    return gather(view, -first, item.shape, item.strides, itemsize)
+    """Yield the row-major bytes of elements with gaps, about BLOCK at a time."""
+    itemsize, (first, _) = item.check_readable(), item.byte_extent()
+    walk = iter_rows if "fast" in WITHOUT else gather
+    return walk(item.raw, -first, item.shape, item.strides, itemsize)
 
 
-def iter_rows(item: "Tensor", itemsize: int, first: int) -> Blocks:
-    """Yield the bytes in rows along the last dimension, where slices have no steps."""
-    view, n, step = item.raw, item.shape[-1], item.strides[-1]
-    for row in range(item.size // n if n else 0):
+def iter_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+    """As gather(), row by row: boards have no slices with steps."""
+    n, step = shape[-1], strides[-1]
+    for row in range(count_elements(shape[:-1]) if n else 0):
         at = first
-        for count, stride in zip(reversed(item.shape[:-1]), reversed(item.strides[:-1])):
+        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
             row, index = divmod(row, count)
             at += index * stride
         yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
-    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    """Yield the row-major bytes, about BLOCK each, of an array from byte `first` of a view."""
     dims, steps = [], []
     for n, stride in zip(shape, strides):
         if dims and steps[-1] == n * stride:  # no gap: the two are one
@@ -2416,7 +2412,7 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Bl
 
 
 def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
-    """Return one block of gather(): loops outside, the longest dimension as one slice."""
+    """Return a block of gather() by slices along its longest dimension."""
     if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
         return turn_block(view, first, dims, steps, itemsize)
     out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
@@ -2441,7 +2437,7 @@ def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) ->
 
 
 def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast: the first dimension lies in runs, which are joined."""
+    """As gather_block, 1.6 times as fast where the first dimension lies in runs."""
     from array import array
     n, starts = dims[0], [first]
     for count, step in zip(dims[1:], steps[1:]):
@@ -2453,12 +2449,12 @@ def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> b
 
 # -- [6i] repr and previews ------------------------------------------------------------------------
 
-SHOWN = 200  # values that repr() of a tensor and `get` show whole
-DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # of attrs: what is not a dtype here
+SHOWN = 200  # values that repr() and `get` show whole
+DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # attrs that name an unknown dtype
 
 
 def preview(item: "Tensor", edge: int = SHOWN) -> str:
-    """Return the values for a person as numpy does: of over SHOWN those at the edges."""
+    """Return the values as numpy shows them; of more than SHOWN those at the edges."""
     if item.ndim > 64:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
     if not 0 < item.size <= SHOWN:
@@ -2470,13 +2466,13 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
 
 
 def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
-    """Return a part of a tensor with `rank` dimensions as text; widths[0]: of the widest value."""
+    """Return a part of a tensor of `rank` dimensions as text; widths[0]: of the widest value."""
     if not isinstance(part, Tensor):
         text = repr(float("%.8g" % part) if isinstance(part, float) else part)
         widths[0] = max(widths[0], len(text))
         return " " * (widths[0] - len(text)) + text
     n = part.shape[0]
-    rows = list(range(min(n, edge))) + list(range(max(n - edge, edge), n))
+    rows = [*range(min(n, edge)), *range(max(n - edge, edge), n)]
     texts = [preview_part(part[i], rank, edge, widths) for i in rows]
     if len(rows) < n:
         texts.insert(edge, "...")
@@ -2487,7 +2483,7 @@ def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
 
 
 def json_ready(value: Any) -> Any:
-    """Return a value as JSON has it: bytes as hex digits, maps of odd keys as pairs."""
+    """Return a value that JSON holds: bytes as hex digits, maps of odd keys as pairs."""
     if isinstance(value, dict):
         if all(isinstance(key, str) for key in value):
             return {key: json_ready(item) for key, item in value.items()}
@@ -2498,9 +2494,8 @@ def json_ready(value: Any) -> Any:
         return bytes(value).hex()
     if isinstance(value, int) and abs(value) >> 128:
         return short_repr(value)
-    if isinstance(value, float) and not abs(value) < INFINITY:
-        return repr(value)
-    return value if value is None or isinstance(value, (str, int, float)) else repr(value)
+    finite = isinstance(value, float) and abs(value) < INFINITY
+    return value if finite or value is None or isinstance(value, (str, int)) else repr(value)
 
 
 def to_json(value: Any) -> str:
@@ -2513,7 +2508,6 @@ class Result:
     """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
 
     def facts(self) -> Facts:
-        """Return what to_json() writes."""
         return vars(self)
 
     def to_json(self) -> str:
@@ -2522,31 +2516,31 @@ class Result:
 
 
 def is_equal(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors are the same, but for their names and attrs."""
+    """Return whether two tensors differ at most in names and attrs."""
     facts = [(item.dtype or [item.attrs.get(key) for key in DTYPE_KEYS], item.shape, item.nbytes,
               item.scheme, item.custom, item.unreadable and (item.byteorder, item.encoding))
              for item in (a, b)]
     same = facts[0] == facts[1]
     try:
-        unknown, _ = bool(a.unreadable), same and (a.components, b.components)
-    except Unsupported:  # sparse, of a layout that is not known here
-        unknown, same = True, same and a.attrs == b.attrs
-    if unknown:  # what is stored counts, and a file where other bytes of them may lie
+        unknown, _ = a.unreadable, same and (a.components, b.components)
+    except Unsupported:  # sparse, of an unknown layout
+        unknown, same = "layout", a.attrs == b.attrs
+    if unknown:  # then the stored bytes count, and the file where others may lie
         return (same and a.encoding != "shard" and a.raw == b.raw
                 and (a.source is b.source or not places_other_bytes(a)))
     return same and has_same_bytes(a, b)
 
 
 def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors of as many bytes have the same row-major ones."""
+    """Return whether two tensors of one size have the same row-major bytes."""
     a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
-            for item in (a, b)]  # else their blocks may end at other places
+            for item in (a, b)]  # so that their blocks end at the same places
     return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
                                                     iter_parts(b.iter_bytes(), PART)))
 
 
 def describe_tensor(item: "Tensor") -> str:
-    """Return repr() of a tensor: its facts, and its values where there is room."""
+    """Return repr() of a tensor: its facts, and values if there is room."""
     text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
     text += f" of {item.format}" if item.format else ""
     if item.encoding == "raw" or item.size <= SHOWN:
@@ -2561,7 +2555,7 @@ def describe_tensor(item: "Tensor") -> str:
 
 
 def dtype_words(item: "Tensor") -> str:
-    """Return the dtype for a person; one that is not known here as the file calls it, quoted."""
+    """Return the dtype; an unknown one as the file calls it, quoted."""
     for word in map(item.attrs.get, () if item.dtype else DTYPE_KEYS):
         if word is not None:
             return short_repr(word)
@@ -2569,7 +2563,7 @@ def dtype_words(item: "Tensor") -> str:
 
 
 def missing_message(file: "File", name: Any) -> str:
-    """Return that a File has no tensor of this name, and which name is most like it."""
+    """Return that a File lacks a tensor, and which name is most like its name."""
     if name in file.attrs.get("missing", ()):
         return f"{safe_repr(name)} is missing or cut short"
     near = isinstance(name, str) and len(file) <= 20000
@@ -2578,9 +2572,9 @@ def missing_message(file: "File", name: Any) -> str:
 
 
 def did_you_mean(name: str, names: Any) -> str:
-    """Return the end of a message: which name is most like a wrong one, if one is like it."""
+    """Return the end of a message: the name that is like a wrong one, if any."""
     def likeness(other: str) -> float:
-        """Return how much is a beginning and an end of both, from 0 to 1."""
+        """Return which part of both, 0 to 1, is a common beginning and end."""
         ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
         return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
     near = max(names, key=likeness, default="")
@@ -2588,7 +2582,7 @@ def did_you_mean(name: str, names: Any) -> str:
 
 
 def html_table(file: "File") -> str:
-    """Return the first SHOWN tensors of a File, and their sum, as a table of HTML."""
+    """Return the first SHOWN tensors of a File, and the sum of all, in HTML."""
     rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
             for name, item in list(file.items())[:SHOWN]]
     total = sum([item.nbytes for item in file.values()])
@@ -2613,9 +2607,8 @@ class Tensor:
     [3, 4]
     """
 
-    # source, start, stored_nbytes: where the bytes are; start: of element 0, or of encoded bytes.
-    # _strides in bytes, None: row-major. byteorder "<" or ">". encoding "raw", "zstd" ...
-    # unreadable: why the values cannot be read. _kept: the decoded values.
+    # start: of element 0, or of the encoded bytes. _strides: in bytes; None: row-major.
+    # encoding: "raw", "zstd" ... unreadable: why values cannot be read. _kept: decoded values.
     __slots__ = ("name", "dtype", "shape", "source", "start", "stored_nbytes", "_strides",
                  "byteorder", "encoding", "unreadable", "_attrs", "_custom", "format", "_kept")
     components: Any = None  # Tensors by role, of a sparse one
@@ -2628,13 +2621,12 @@ class Tensor:
         self.name, self.dtype, self.shape = name, dtype, shape
         self.source, self.start, self.stored_nbytes = source, start, stored_nbytes
         self._strides, self.byteorder, self.encoding = strides, byteorder, encoding
-        self.unreadable, self.format = unreadable, format
+        self.unreadable, self._attrs, self._custom, self.format = unreadable, attrs, custom, format
         self._kept: Any = None
-        self._attrs, self._custom = attrs, custom
 
     @property
     def attrs(self) -> Facts:
-        """How its format stores it: a dict, made of pairs (key, value) when it is asked for."""
+        """How its format stores it: a dict, made of its pairs when asked for."""
         if type(self._attrs) is not Map:
             self._attrs = Map(self._attrs or ())
         return self._attrs
@@ -2675,11 +2667,11 @@ class Tensor:
         """Offset in the file of the first element (if encoded: of the bytes), or None."""
         return self.start if self.source.has_offsets else None
 
-    def stored_parts(self, decode: bool = False) -> "Dict[str, Tensor]":
-        """Return what lies apart in the file, by role; "" is the role of the values."""
+    def stored_parts(self, decode: bool = False) -> TensorMap:
+        """Return what lies apart in the file, by role; that of the values is ""."""
         return {"": self}
 
-    def ranges(self) -> "List[Tuple[int, int, str]]":
+    def ranges(self) -> Any:
         """Return (offset, nbytes, role) of its bytes in the file."""
         return [(part.start, part.stored_nbytes, role)
                 for role, part in self.stored_parts().items() if part.source is self.source]
@@ -2690,7 +2682,7 @@ class Tensor:
 
     def error(self, what: str, error_class: Any = FormatError, field: str = "data",
               check: str = "sizes") -> Any:
-        """Return an error of its values."""
+        """Return an error of its data."""
         return error_class(what, self.offset, field, self.name, self.source.path, check)
 
     def check_readable(self) -> int:
@@ -2701,8 +2693,8 @@ class Tensor:
             raise self.error(what, Unsupported)
         return itemsize
 
-    def byte_extent(self) -> "Tuple[int, int]":
-        """Return (start, nbytes) of the stored bytes, relative to the first element."""
+    def byte_extent(self) -> Any:
+        """Return (start, nbytes) of the stored bytes; start: from the first element."""
         if self._strides is None or 0 in self.shape:
             return 0, self.stored_nbytes
         ends = [(n - 1) * stride for n, stride in zip(self.shape, self._strides)]
@@ -2715,7 +2707,7 @@ class Tensor:
         return memoryview(self.source.view(self.start + start, nbytes))
 
     def is_contiguous(self, byteorder: str) -> bool:
-        """Return whether its elements lie side by side, in some order, in this byte order."""
+        """Return whether elements of this byte order lie side by side, in any order."""
         return (self.encoding == "raw" and not self.unreadable and self.itemsize is not None
                 and self.byte_extent() == (0, self.nbytes)
                 and (self.byteorder == byteorder or self.itemsize == 1))
@@ -2745,9 +2737,9 @@ class Tensor:
         return array("B" if code == "?" else code, bytes(raw))  # type: ignore[return-value]
 
     def iter_bytes(self) -> Blocks:
-        """Return an iterator over its row-major little-endian bytes, or those stored if opaque.
+        """Return blocks of its row-major little-endian bytes, or of those stored if opaque.
 
-        It decodes, gathers and swaps: the one way to the elements, in one view or in blocks.
+        The one way to the elements: it decodes, gathers and swaps.
         """
         if self.unreadable and self.itemsize:
             self.check_readable()
@@ -2760,13 +2752,13 @@ class Tensor:
         return (swap(part, self.check_readable()) for part in iter_parts(blocks, BLOCK))
 
     def iter_stored(self) -> Blocks:
-        """Yield the stored bytes: in one view if there is one, or in blocks."""
+        """Yield the stored bytes: in blocks, or if mapped in one view."""
         size = self.stored_nbytes if self.source.mapping else BLOCK
         for start in range(0, self.stored_nbytes, size or 1) or [0]:
             yield self.source.view(self.start + start, min(size, self.stored_nbytes - start))
 
     def iter_decoded(self) -> Blocks:
-        """Yield the bytes that are stored in another encoding."""
+        """Yield the decoded bytes."""
         decode = zstd_decode if self.encoding == "zstd" else seekable_decode
         try:
             yield from decode(self.source, self.start, self.stored_nbytes, self.nbytes)
@@ -2778,7 +2770,7 @@ class Tensor:
         if BOARD:
             return b"".join([bytes(block) for block in self.iter_bytes()])
         from io import BytesIO
-        out = BytesIO()  # unlike join() it copies each block while that is in the cache
+        out = BytesIO()  # copies each block while it is in the cache; join() does not
         out.writelines(self.iter_bytes())
         return out.getvalue()
 
@@ -2805,12 +2797,11 @@ class Tensor:
     def item(self) -> Any:
         """Return the only element as a Python number; ValueError if there are others."""
         if self.size != 1:
-            what = f"a tensor of one element is a number, true or false; this one has {self.size}"
-            raise ValueError(what)
+            raise ValueError(f"{self.size} elements; only one element is a number, true or false")
         return next(self.flat)
 
     def copy(self, **changes: Any) -> "Tensor":
-        """Return it with some of the constructor's arguments changed."""
+        """Return it with some arguments of the constructor changed."""
         args: Facts = {key.lstrip("_"): getattr(self, key) for key in Tensor.__slots__[:-1]}
         args.update(attrs=Map(self.attrs.items()), custom=Map(self.custom.items()))
         args.update(changes)
@@ -2823,11 +2814,11 @@ class Tensor:
                          byteorder="<", encoding="raw")
 
     def decoded(self) -> "Tensor":
-        """Return one whose elements are stored as they are; up to KEPT decoded bytes are kept."""
+        """Return it without encoding; up to KEPT decoded bytes are kept."""
         if self.encoding == "raw":
             return self
-        self.source.view(self.start, 0)  # raises if the File is closed
-        kept: Tensor = self.contiguous() if self._kept is None else self._kept
+        self.source.view(self.start, 0)  # raises if closed
+        kept = self.contiguous() if self._kept is None else self._kept
         self._kept = kept if kept.nbytes <= KEPT else None
         return kept
 
@@ -2872,7 +2863,7 @@ class Tensor:
                       self.byteorder, format=self.format)
 
     def full_key(self, keys: Any) -> Any:
-        """Return a key for each axis; `...` is the whole of one, for boards cannot make slices."""
+        """Return a key for each axis; `...` is a whole one: boards cannot make slices."""
         dots = [i for i, k in enumerate(keys) if k is Ellipsis]
         count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
         if len(dots) > 1 or count > self.ndim:
@@ -3001,9 +2992,9 @@ class File(TensorMap):
 
     def __repr__(self) -> str:
         path = "" if self.path is None else " " + safe_repr(self.path)
-        names = ", ".join([safe_repr(name) for name in list(self)[:4]])
-        names = (" " if names else "") + names + (", ..." if len(self) > 4 else "")
-        return f"<File {self.format}{path}: {plural(len(self), 'tensor')}{names}>"
+        names = [safe_repr(name) for name in list(self)[:4]] + ["..."] * (len(self) > 4)
+        text = f"{path}: {plural(len(self), 'tensor')} {', '.join(names)}"
+        return f"<File {self.format}{text.rstrip()}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the tensors."""
@@ -3016,12 +3007,12 @@ class File(TensorMap):
                             "missing" in self.attrs)
 
     def __deepcopy__(self, memo: Any = None) -> "File":
-        """Return another File over the same open source, with attrs and Tensors of its own."""
+        """Return a File over the same open source, with attrs and Tensors of its own."""
         from copy import deepcopy
         made: File = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         for key in ("attrs", "metadata", "_tensors"):
-            made.__dict__[key] = deepcopy(self.__dict__[key], memo)
+            setattr(made, key, deepcopy(getattr(self, key), memo))
         return made
 
     __copy__ = __deepcopy__
@@ -3037,7 +3028,7 @@ class File(TensorMap):
         self.close()
 
 
-if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
+if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
 
 
@@ -3045,7 +3036,7 @@ if "_collections_abc" in sys.modules:  # of collections.abc; loaded at any start
 
 
 class Typed:
-    """What a value of an index may be: words for it, and fits(value)."""
+    """What a value of an index may be: `words` for it, and fits(value)."""
 
     def __init__(self, words: str, fits: Any) -> None:
         self.words, self.fits = words, fits
@@ -3058,17 +3049,13 @@ class Typed:
 
 
 def typed(python: type, words: str, fits: Any = None) -> Typed:
-    """Return what values of a Python type are, for which fits(value) is true."""
+    """Return the kind of values of a Python type for which fits(value) is true."""
     return Typed(words, lambda value: type(value) is python and (fits is None or fits(value)))
 
 
 def choice(*texts: str) -> Typed:
-    """Return what values are that are one of some texts."""
+    """Return the kind of values that are one of some texts."""
     return typed(str, " or ".join(texts), frozenset(texts).__contains__)
-
-
-def is_uint64(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 64
 
 
 def are_uint64(values: Any) -> bool:
@@ -3084,7 +3071,7 @@ def is_start_end(pair: Any) -> bool:
 ANY = Typed("anything", lambda value: True)
 TEXT = typed(str, "text")
 MAP = typed(dict if Map is dict else Map, "a map")
-UINT64 = Typed("an integer 0 to 2**64-1", is_uint64)
+UINT64 = Typed("an integer 0 to 2**64-1", lambda n: type(n) is int and 0 <= n < 1 << 64)
 UINT64_LIST = Typed("an array of integers 0 to 2**64-1", are_uint64)
 OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1",
                       lambda pair: are_uint64(pair) and len(pair) == 2)
@@ -3094,24 +3081,23 @@ START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
 class Schema:
     """What a map (or with container=list an array) of an index holds.
 
-    Rows (key, kind, required, doc[, items]) check what is read and what will be written, and
-    explain each field. A kind is Typed, or the Schema of what lies there. `required`: True, False,
-    or None where null does for absent. `items`: a Schema that explains what lies in a value whose
-    kind is Typed, and does not check it. `additional`: (kind, doc[, items]) of all other keys.
-    `key_type`: the kind of these keys.
+    Rows (key, kind, required, doc[, items]) check what is read and written, and explain it. A kind
+    is Typed or a Schema. `required`: True, False, or None if null stands for absent. `items`: a
+    Schema that only explains what lies in a value of a Typed kind. `additional`: (kind, doc[,
+    items]) of all other keys, `key_type`: the kind of these keys.
     """
 
     def __init__(self, *rows: Any, additional: Any = (ANY, "unknown here"), key_type: Any = ANY,
                  container: Any = Map, doc: str = "") -> None:
-        self.rows = dict([(row[0], (row[1],) + row[3:]) for row in rows])  # as `additional`
-        self.additional, self.key_type, self.doc = additional, key_type, doc
-        self.container = container
+        self.rows = {row[0]: (row[1],) + row[3:] for row in rows}  # as `additional`
+        self.additional, self.key_type = additional, key_type
+        self.container, self.doc = container, doc
         self.required = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
-        self.checks = dict([(key, row[0].fits) for key, row in self.rows.items()])
+        self.checks = {key: row[0].fits for key, row in self.rows.items()}
 
     def fits(self, value: Any) -> bool:
-        """Return whether nothing is wrong in a map; iter_errors() says what is."""
+        """Return whether nothing is wrong in a map."""
         if type(value) is not self.container:
             return False
         checks, key_fits, other_fits = self.checks, self.key_type.fits, self.additional[0].fits
@@ -3124,7 +3110,7 @@ class Schema:
         return not [key for key in self.required if key not in value]
 
     def iter_errors(self, value: Any, *path: Any) -> Any:
-        """Yield (path, what) of all that is wrong in a map, and in the maps inside of it."""
+        """Yield (path, what) of all that is wrong in a map, and in maps inside."""
         if type(value) is not self.container:
             wanted = "a map" if self.container is Map else "an array"
             name = f"{safe_str(path[-1])} is " if path and isinstance(path[-1], str) else ""
@@ -3147,21 +3133,20 @@ class Schema:
 
 # -- [7c] Reading, regions -------------------------------------------------------------------------
 #
-# What a format's read(reading) asks for is a region of the file. Regions are kept only where their
-# fields are walked over afterwards: explain() and verify(), and load() once more after an error.
-# fields() of a region yields (begin, end, path, value, where that begins, doc) of each field:
-# ("tensors", 3, "shape") is the path of the field tensors[3].shape.
+# What a format's read() asks for is a region of the file. Regions are kept only for explain() and
+# verify(), and when load() reads again after an error. fields() of a region yields (begin, end,
+# path, value, where that begins, doc); ("tensors", 3, "shape") is the path of tensors[3].shape.
 
 
 class Layout:
-    """Little-endian fields, one after the other: rows (name, code, doc).
+    """Little-endian fields side by side: rows (name, code, doc).
 
-    A code is one of struct ("6q" are six values, "8s" are bytes), "text" (as many bytes as the
-    value before says), or a function of the values before, which returns a code.
+    A code is one of struct ("6q": six values; "8s": bytes), "text" (as many bytes as the value
+    before says), or a function of the values before, which returns one of struct.
     """
 
     def __init__(self, *rows: Any) -> None:
-        self.rows, self.parts = rows, ["<"]  # parts: codes, of fields of fixed sizes one together
+        self.rows, self.parts = rows, ["<"]  # codes; fields of fixed sizes have one together
         for _, code, _ in rows:
             if code == "text" or callable(code):
                 self.parts += [code, "<"]
@@ -3175,7 +3160,7 @@ class Layout:
 
     @staticmethod
     def iter_values(codes: Any, source: Any, at: int) -> Any:
-        """Yield (begin, end, values) of each code; values None: the source ends before."""
+        """Yield (begin, end, values) of each code; values: None where the source ends."""
         values: Any = ()
         for code in codes:
             code = f"<{code(values)}" if callable(code) else code
@@ -3193,15 +3178,12 @@ class Layout:
 class Record:
     """A region: fields by a Layout."""
 
-    __slots__ = ("source", "at", "layout", "path")
-
     def __init__(self, source: Any, at: int, layout: Layout, path: Path) -> None:
         self.source, self.at, self.layout, self.path = source, at, layout, path
 
     def iter_rows(self) -> Any:
         """Yield (row, (begin, end, values)) of each field, as Layout.iter_values()."""
-        codes = [code if code == "text" or callable(code) else "<" + code
-                 for _, code, _ in self.layout.rows]
+        codes = [Layout(row).parts[0] for row in self.layout.rows]
         return zip(self.layout.rows, self.layout.iter_values(codes, self.source, self.at))
 
     def fields(self) -> Fields:
@@ -3237,36 +3219,35 @@ class Tree:
 
 
 class Reading:
-    """One parse of a file: what a format's read() asks for its bytes, and gives its tensors to.
+    """One parse of a file: a format's read() gets bytes from it, and gives tensors to it.
 
-    `regions`: None, or a list: what is read is kept there. `errors`: None, or a list: an error of
-    one tensor alone is put there, and reading goes on (verify). `partial`: tensors that do not lie
-    whole in the file may be left out.
+    `regions`: None, or a list that keeps what is read. `errors`: None, or a list that takes errors
+    of single tensors; reading goes on (verify). `partial`: tensors that do not lie whole in the
+    file may be left out. A path that comes last is spread: *path; before others it is a tuple.
     """
+
+    at = 0  # where the region that was read last begins
+    root = "item"  # the field around all others, for errors without a path
+    packed: Any = None  # the reader of MessagePack, with its window
+    repeated = 0  # characters of names that repeat others
 
     def __init__(self, source: Any, regions: Any = None, errors: Any = None,
                  partial: bool = False) -> None:
         self.source, self.end = source, source.nbytes
         self.regions, self.errors, self.partial = regions, errors, partial
-        self.at = 0  # where the region that was read last begins
-        self.root = "item"  # the field that all others lie in, for errors without a path
-        self.tensors: "Dict[str, Tensor]" = Map()
-        self.missing: "Dict[str, Tuple[Tensor, FormatError]]" = Map()  # not whole in the file
-        self.packed: Any = None  # the reader of MessagePack, with its window
-        self.names_left = MAX_NAMES + 4 * source.nbytes  # characters of names that repeat others
-        self.unnamed: "List[str]" = []  # what else is missing of a file that is cut short
-        self.sizes: "Dict[Any, Any]" = {}  # (dtype, shape) -> (bytes that it needs, the shape)
-        self.paths: "Dict[Path, str]" = {}  # path of an entry -> name, where regions are kept
+        self.tensors: Facts = Map()
+        self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
+        self.unnamed: Any = []  # what else a file lacks that is cut short
+        self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
+        self.paths: Any = {}  # path of an entry -> name, if regions are kept
 
     def note(self, at: int, region_class: Any, *args: Any) -> None:
-        """Note that a region of the file is read now; it is kept if regions are."""
+        """Note that a region is read now; keep it if regions are kept."""
         self.at = at
         if self.regions is not None:
             self.regions.append(region_class(*args))
 
-    # What a format asks for. A path that comes last is spread: *path. Before others it is a tuple.
-
-    def check_magic(self, fmt: "Format", magic: bytes) -> None:
+    def check_magic(self, fmt: Any, magic: bytes) -> None:
         """Raise unless the file begins with the bytes of its format, as far as it goes."""
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
@@ -3278,11 +3259,10 @@ class Reading:
         what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
         raise self.error(what, "magic", offset=0, check="magic")
 
-    def record(self, at: int, layout: Layout, *path: Any) -> "Tuple[Any, int]":
+    def record(self, at: int, layout: Layout, *path: Any) -> Any:
         """Return (values, end) of the fields of a Layout."""
         self.note(at, Record, self.source, at, layout, path)
-        values: Any = ()
-        end = at
+        values, end = (), at
         for part in layout.iter_values(layout.parts, self.source, at):
             if part[2] is None:
                 what = "cut short: the file ends in this record"
@@ -3303,7 +3283,7 @@ class Reading:
         return codec.read()
 
     def json(self, at: int, nbytes: int, schema: Schema, *path: Any, **rules: Any) -> Any:
-        """Return the value of JSON that fits a Schema; `rules` are those of Json."""
+        """Return a value of JSON that fits a Schema; `rules`: those of Json."""
         return self.tree(Json(self.source.read(at, nbytes), at, **rules), schema, path, False)
 
     def tree(self, codec: Any, schema: Schema, path: Path, whole: bool) -> Any:
@@ -3316,42 +3296,37 @@ class Reading:
         self.check_schema(schema, value, path)
         return value
 
-    def messagepack(self, at: int, rows: Any, *path: Any) -> "Tuple[Any, int]":
+    def messagepack(self, at: int, rows: Any, *path: Any) -> Any:
         """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
         self.note(at, Values, self.source, at, rows, path)
-        if self.packed is None:
-            self.packed = MessagePack(self.source)
+        self.packed = self.packed or MessagePack(self.source)
         return self.packed.read_rows(at, rows)
 
     def spend_name(self, name: str, *path: Any) -> None:
-        """Raise where names, which repeat those around them, are much longer than the file."""
-        self.names_left -= len(name)
-        if self.names_left < 0:
+        """Raise if names, which repeat those around them, are much longer than the file."""
+        self.repeated += len(name)
+        if self.repeated > MAX_NAMES + 4 * self.end:
             what = f"longer names than MAX_NAMES = {MAX_NAMES} in all"
             raise self.error(what, *path, error_class=Unsupported)
 
-    def check_schema(self, schema: "Union[Schema, Typed]", value: Any, path: Path,
-                     tensor: "Optional[str]" = None) -> None:
-        """Raise what is first wrong in a value at a path, if something is."""
+    def check_schema(self, schema: Any, value: Any, path: Path, tensor: Any = None) -> None:
+        """Raise unless the value at a path fits a Schema or a kind."""
         if not schema.fits(value):
             for where, what in schema.iter_errors(value, *path):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, *path: Any, high: int, low: int = 0,
-                    why: str = "the file ends (cut short?)",
-                    error_class: Any = FormatError) -> None:
+    def check_range(self, value: int, *path: Any, high: int, error_class: Any = FormatError,
+                    low: int = 0, why: str = "the file ends (cut short?)") -> None:
         """Raise unless the number at a path is from `low` to `high`."""
         if not low <= value <= high:
             what = f"{format_path(path)} is {value}, expected {low} to {high}: {why}"
             raise self.error(what, *path, error_class=error_class)
 
-    # Tensors
-
     def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
-        """Add the tensor that open_entry(path, entry) makes, for each (path, entry) of an index.
+        """Add the tensor that open_entry(path, entry) makes of each entry of an index.
 
-        Its bytes must lie from `low` to `high`. `fields`: which fields of an entry are wrong if the
-        "name", the "size" or the "place" of its tensor is; "": the entry itself.
+        Its bytes must lie from `low` to `high`. `fields`: which field of an entry is wrong if the
+        "name", "size" or "place" of its tensor is; "": the entry itself.
         """
         for path, entry in pairs:
             try:
@@ -3362,16 +3337,23 @@ class Reading:
                 self.errors.append(error)
 
     def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
-        """Add a tensor, if its name is new, its size that of its shape, and its place inside.
+        """Add a tensor with a new name, the size of its shape, and a place from `low` to `high`.
 
-        That is from `low` to `high`. Where `high` is the end of the file, what ends after it is
-        noted as missing: the file may be cut short (check_whole).
+        If `high` is the end of the file, a tensor that ends after it is noted as missing.
         """
         if self.regions is not None and path:
             self.paths[path] = item.name
         if item.name in self.tensors or item.name in self.missing:
             raise self.entry_error("two tensors have this name", item, path, fields["name"])
-        self.check_size(item, path, fields["size"])
+        key = item.dtype, item.shape
+        if key not in self.sizes:
+            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
+                self.sizes.clear()
+            self.sizes[key] = item.itemsize and item.size * item.itemsize, item.shape
+        need, item.shape = self.sizes[key]  # equal shapes are shared
+        if need not in (None, item.stored_nbytes) and item.encoding == "raw" and (
+                not item.unreadable):
+            raise self.entry_error(size_message(item, need), item, path, fields["size"], "sizes")
         end = item.start + item.stored_nbytes
         if end <= high and (item.start >= low or not item.stored_nbytes):
             self.tensors[item.name] = item
@@ -3382,25 +3364,10 @@ class Reading:
             raise error
         self.missing[item.name] = item, error  # the file may be cut short: check_whole()
 
-    def check_size(self, item: Tensor, path: Path, field: str) -> None:
-        """Raise unless the stored bytes are those of dtype and shape; let equal shapes be one."""
-        key = item.dtype, item.shape
-        if key not in self.sizes:
-            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
-                self.sizes.clear()
-            itemsize = ITEMSIZE.get(item.dtype)
-            need = itemsize and count_elements(item.shape) * itemsize
-            self.sizes[key] = need, item.shape
-        need, item.shape = self.sizes[key]
-        if need not in (None, item.stored_nbytes) and item.encoding == "raw" and (
-                not item.unreadable):
-            raise self.entry_error(size_message(item, need), item, path, field, "sizes")
-
     def check_whole(self, *path: Any) -> None:
-        """Raise an error that counts the tensors which are noted as missing, if some are.
+        """Raise an error that counts the missing tensors, if some are: see add_tensor().
 
-        It is at `path`, or where the index places the first of them. None are where entries() got
-        a `high` before the end of the file.
+        It is at `path`, or where the index places the first of them.
         """
         if not self.missing or self.partial:
             return
@@ -3411,29 +3378,25 @@ class Reading:
                 + "; partial=True (--partial) takes the whole ones" * bool(whole))
         raise self.error(what, *path or rows[0][1].steps, check="bounds")
 
-    # Errors
-
-    def error(self, what: str, *path: Any, offset: "Optional[int]" = None,
-              tensor: "Optional[str]" = None, check: str = "index",
-              error_class: Any = FormatError) -> Any:
+    def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
+              check: str = "index", error_class: Any = FormatError) -> Any:
         """Return the error of a field; complete() knows where it is."""
         field = format_path(path) or self.root
         error = error_class(what, offset, field, tensor, self.source.path, check)
         error.steps = path
         return error
 
-    def entry_error(self, what: str, item: Tensor, path: Path, field: str,
-                    check: str = "index") -> Any:
-        """Return the error of a tensor at a field of its entry, or at the entry itself."""
+    def entry_error(self, what: str, item: Any, path: Any, field: str, check: str = "index") -> Any:
+        """Return the error of a tensor at a field of its entry, or at the entry."""
         where = path + (field,) if field else path
         return self.error(what, *where, tensor=item.name, check=check)
 
 
 def size_message(item: Tensor, need: int) -> str:
-    """Return that a tensor needs another number of bytes than are stored."""
+    """Return that a tensor needs more or fewer bytes than are stored."""
     wanted = need if need < 1 << 64 else "more than 2**64"
-    what = f"{item.dtype} {short_repr(item.shape)}"
-    return f"{item.stored_nbytes} bytes stored, {what} needs {wanted}"
+    text = f"{item.dtype} {short_repr(item.shape)} needs {wanted}"
+    return f"{item.stored_nbytes} bytes stored, {text}"
 
 
 # -- [7c2] places ----------------------------------------------------------------------------------
@@ -3441,8 +3404,8 @@ def size_message(item: Tensor, need: int) -> str:
 BROKEN = "broken here"  # the doc of the last field of a region
 
 
-def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
-    """Read a broken file once more, and note its regions: raise its error with a place."""
+def read_again(source: Any, fmt: Any, partial: bool) -> Any:
+    """Read a broken file again and keep its regions: the error then has a place."""
     reading = Reading(source, regions=[], partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -3453,14 +3416,14 @@ def read_again(source: Any, fmt: "Format", partial: bool) -> Any:
 
 
 def cut_record(reading: Reading, record: Record) -> FormatError:
-    """Return the error of a record in which the file ends: of the first field that is not whole."""
+    """Return the error of the first field of a record that is not whole in the file."""
     row, (begin, end, _) = list(record.iter_rows())[-1]
     what = f"{row[0]} needs {end - begin} bytes, {max(0, reading.end - begin)} left (cut short?)"
     return reading.error(what, *record.path + (row[0],), offset=min(begin, reading.end))
 
 
 def fields_of(region: Any) -> Fields:
-    """Yield the fields of a region. Of one that is broken, the last one has no bytes."""
+    """Yield the fields of a region; if it is broken, the last has no bytes."""
     try:
         yield from region.fields()
     except FormatError as error:
@@ -3469,18 +3432,18 @@ def fields_of(region: Any) -> Fields:
         yield at, at, path, None, at, BROKEN
 
 
-def complete(reading: Reading, errors: "List[FormatError]") -> None:
+def complete(reading: Reading, errors: Any) -> None:
     """Give each error what it lacks: the offset of its path, or the path of its offset.
 
-    Of a path that no field has, the offset is that of the innermost field around it; where no field
-    begins at an offset, its path is that of the last region. An error of JSON that knows only where
-    the text begins is where the walk breaks.
+    A path that no field has gets the offset of the innermost field around it; an offset at which no
+    field begins gets the path of the last region. An error of JSON that knows only where the text
+    begins is where the walk breaks.
     """
     from itertools import chain
-    offsets: "Dict[Path, Optional[int]]" = {}  # of the paths that are looked for
-    paths: "Dict[Optional[int], Path]" = {}  # of the offsets
-    found: "Set[int]" = set()  # offsets that are looked for
-    broken: "Optional[int]" = None
+    offsets: Any = {}  # path that is looked for -> offset
+    paths: Any = {}  # offset -> path
+    found: Any = set()  # offsets that are looked for
+    broken: Any = None
     for error in errors:
         if error.steps is None and error.offset is not None:
             found.add(error.offset)
@@ -3514,67 +3477,65 @@ INDEX_TYPES = ("uint64", "uint32")
 
 
 class Sparse(Tensor):
-    """A tensor of which some elements are stored, csr or coo; it is read as its dense form.
+    """A tensor that stores some of its elements, csr or coo; read as its dense form.
 
-    `stored` is the Tensor of the stored elements, or of a blob that holds all. `open_components`
-    (decode) returns the Tensors by role when they are asked for, or raises what is wrong with them;
-    only with `decode` it decodes one of them where that says how long the others are.
-    `sorted_columns`: the columns of each row of csr must rise.
+    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
+    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
+    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
     """
 
-    __slots__ = ("stored", "open_components", "is_blob", "sorted_columns", "_components")
+    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
 
-    def __init__(self, stored: Tensor, name: str, shape: Shape, open_components: Any,
-                 is_blob: bool = False, sorted_columns: bool = False, attrs: Any = None,
-                 custom: Any = None, format: "Optional[str]" = None) -> None:
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
+                 is_blob: bool = False, is_sorted: bool = False, attrs: Any = None,
+                 custom: Any = None, format: Any = None) -> None:
         super().__init__(name, stored.dtype, shape, stored.source, stored.start,
-                         stored.stored_nbytes, encoding="sparse", attrs=attrs, custom=custom,
-                         format=format)
-        self.stored, self.open_components, self.is_blob = stored, open_components, is_blob
-        self.sorted_columns = sorted_columns
-        self._components: Any = None  # when they have been checked
+                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
+        self.stored, self.open_parts, self.is_blob = stored, open_parts, is_blob
+        self.is_sorted = is_sorted
+        self._components: Any = None  # those checked
 
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._components is None:
             try:
-                components = self.open_components(True)
-                for part in components.values():
+                parts = self.open_parts(True)
+                for part in parts.values():
                     part.check_readable()
-                why = find_bad_index(self.shape, components, self.sorted_columns)
+                why = find_bad_index(self.shape, parts, self.is_sorted)
             except FormatError as error:
                 raise self.error(error.what, type(error), error.field or "data")
             if why:
                 raise self.error(why)
-            self._components = components
+            self._components = parts
         return Map(self._components.items())
 
-    def stored_parts(self, decode: bool = False) -> "Dict[str, Tensor]":
-        """`decode`: some have their shapes only then."""
-        parts: "Dict[str, Tensor]" = Map()
+    def stored_parts(self, decode: bool = False) -> TensorMap:
+        """`decode`: only then some know their shapes."""
+        parts: Any = Map()
         try:
-            parts.update({} if self.is_blob else self._components or self.open_components(decode))
+            parts.update({} if self.is_blob else self._components or self.open_parts(decode))
         except FormatError:  # .components raises it again
             pass
         parts[""] = parts.pop("values", self.stored)
         return parts
 
     def decoded_nbytes(self, decode: bool) -> int:
-        """Return how many bytes its components are in memory; `decode`: see stored_parts()."""
+        """Return the bytes of its components in memory; `decode`: see stored_parts()."""
         return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
                     for part in self.stored_parts(decode).values()])
 
     def iter_bytes(self) -> Blocks:
         """Yield the dense form: zeros, and the values in their places."""
-        components, size = self.components, self.check_readable()
+        parts, size = self.components, self.check_readable()
         if self.nbytes > MAX_DENSE:
             what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
             raise self.error(what, Unsupported)
         if unpack_values(str(self.dtype), bytes(size))[0]:
             raise self.error(f"{self.dtype} has no zero", Unsupported)
-        values = components["values"].tobytes()
-        places = sorted(zip(find_places(self.shape, components), range(0, len(values), size)))
+        values = parts["values"].tobytes()
+        places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
         places.reverse()  # the next one is the last
         step = BLOCK // size
         for start in range(0, self.size, step):
@@ -3586,7 +3547,7 @@ class Sparse(Tensor):
             yield block
 
     def contiguous(self) -> Tensor:
-        """Return its dense form, in memory."""
+        """Return it dense, in memory."""
         item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
         return item.copy(custom=Map(self.custom.items()))
 
@@ -3594,62 +3555,58 @@ class Sparse(Tensor):
 
     def copy(self, **changes: Any) -> "Sparse":
         """Return it with another name, attrs or custom ones."""
-        facts: Facts = {key: getattr(self, key) for key in (
-            "stored", "name", "shape", "open_components", "is_blob", "sorted_columns", "attrs",
-            "custom", "format")}
-        facts.update(changes)
-        made = Sparse(**facts)
+        keys = Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format")
+        made = Sparse(**dict({key: getattr(self, key) for key in keys}, **changes))
         made._components = self._components
         return made
 
     def astype(self, dtype: Any) -> Tensor:
         """Return it with values of another dtype, in memory."""
-        components = self.components
-        components["values"] = components["values"].astype(dtype)
-        return join_sparse(components, self.shape, self.name, self.attrs, self.custom, self.format)
+        parts = self.components
+        parts["values"] = parts["values"].astype(dtype)
+        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
 
     def __reduce__(self) -> Any:
         return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
                              self.format)
 
-    def sort_rows(self) -> "Dict[str, Tensor]":
-        """Return the components; of csr, with the columns of each row in rising order."""
-        components = self.components
-        places = find_places(self.shape, components) if "indices" in components else []
+    def sort_rows(self) -> Facts:
+        """Return the components; of csr, the columns of each row rise."""
+        parts = self.components
+        places = find_places(self.shape, parts) if "indices" in parts else []
         for role in ("values", "indices") if places != sorted(places) else ():
-            part = components[role]
+            part = parts[role]
             elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
             data = b"".join([element for _, element in elements])
-            components[role] = new_tensor(part.dtype, part.shape, data, "<", role)
-        return components
+            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
+        return parts
 
 
-def component_shapes(layout: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the components, by role, where `nnz` elements are stored."""
+def component_shapes(layout: str, shape: Shape, nnz: int) -> Any:
+    """Return the shapes of the components of `nnz` elements, by role."""
     if layout == "csr":
         return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
     return {"values": (nnz,), "coords": (len(shape), nnz)}
 
 
-def join_sparse(components: "Dict[str, Tensor]", shape: Shape, name: str = "", attrs: Any = None,
-                custom: Any = None, format: "Optional[str]" = None) -> Sparse:
-    """Return the sparse tensor that has these components."""
-    return Sparse(components["values"], name, tuple(shape), lambda decode: components, attrs=attrs,
+def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = None,
+                custom: Any = None, format: Any = None) -> Sparse:
+    """Return the sparse tensor of these components."""
+    return Sparse(parts["values"], name, tuple(shape), lambda decode: parts, attrs=attrs,
                   custom=custom, format=format)
 
 
-def make_sparse(shape: Any, components: "Dict[str, Tensor]", custom: Any) -> Sparse:
-    """Return the sparse tensor of what a user gives to tensor()."""
-    roles = sorted(components)
+def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
+    """Return the sparse tensor of components that a user gives to tensor()."""
+    roles = sorted(parts)
     layout = "coo" if roles == ["coords", "values"] else "csr"
     if shape is None or layout == "csr" and (
             len(shape) != 2 or roles != ["indices", "indptr", "values"]):
         raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
                          "shape of rank 2 and {values, indptr, indices}")
-    made = {}
-    nnz = components["values"].size
+    made, nnz = {}, parts["values"].size
     for role, dims in component_shapes(layout, shape, nnz).items():
-        part = components[role]
+        part = parts[role]
         if role != "values" and part.dtype not in INDEX_TYPES:
             part = part.astype("uint64")
         if part.size != count_elements(dims):
@@ -3657,13 +3614,13 @@ def make_sparse(shape: Any, components: "Dict[str, Tensor]", custom: Any) -> Spa
                              f"{short_repr(shape)} need {count_elements(dims)}")
         made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
     why = find_bad_index(shape, made)
-    if why is not None:
+    if why:
         raise ValueError(why)
     return join_sparse(made, shape, custom=custom)
 
 
-def split_blob(layout: str, shape: Shape, blob: Tensor) -> "Dict[str, Tensor]":
-    """Return the components of a blob of zTensor's sparsecsr or sparsecoo, decoded and swapped.
+def split_blob(layout: str, shape: Shape, blob: Tensor) -> Any:
+    """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
 
     csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
     coo: of each element the coordinates uint64 [rank] | value
@@ -3686,14 +3643,13 @@ def split_blob(layout: str, shape: Shape, blob: Tensor) -> "Dict[str, Tensor]":
                              role) for role, dims in component_shapes(layout, shape, nnz).items()}
 
 
-def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
-                   sorted_columns: bool = False) -> "Optional[str]":
+def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
     """Return what is wrong with the indices, or None. O(stored elements)."""
-    nnz = components["values"].size
-    if "coords" in components:
-        axes = list(zip(split_axes(components), shape))
+    nnz = parts["values"].size
+    if "coords" in parts:
+        axes = list(zip(split_axes(parts), shape))
     else:
-        indptr, axes = components["indptr"].data, [(components["indices"].data, shape[1])]
+        indptr, axes = parts["indptr"].data, [(parts["indices"].data, shape[1])]
         if indptr[0] != 0 or indptr[shape[0]] != nnz:
             return "indptr does not go from 0 to the number of values"
         for i in range(shape[0]):
@@ -3702,31 +3658,31 @@ def find_bad_index(shape: Shape, components: "Dict[str, Tensor]",
     for numbers, n in axes if nnz else ():
         if max(numbers) >= n:
             return f"an index is outside the shape: {max(numbers)} of {n}"
-    places = find_places(shape, components)
+    places = find_places(shape, parts)
     ordered = sorted(places)
-    if sorted_columns and "indptr" in components and places != ordered:
+    if is_sorted and "indptr" in parts and places != ordered:
         return "the columns do not rise in each row"
-    twice = [i for i in range(1, nnz) if ordered[i] == ordered[i - 1]]
-    return f"element {short_repr(ordered[twice[0]])} occurs twice" if twice else None
+    twice = [a for a, b in zip(ordered, ordered[1:]) if a == b]
+    return f"element {short_repr(twice[0])} occurs twice" if twice else None
 
 
-def split_axes(components: "Dict[str, Tensor]") -> "List[Any]":
-    """Return the coordinates of coo, for each axis those of all elements."""
-    data, (rank, nnz) = components["coords"].data, components["coords"].shape
+def split_axes(parts: TensorMap) -> Any:
+    """Return the coordinates of coo: of each axis those of all elements."""
+    data, (rank, nnz) = parts["coords"].data, parts["coords"].shape
     return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
 
 
-def find_places(shape: Shape, components: "Dict[str, Tensor]") -> "List[Any]":
-    """Return the row-major number of each stored element; where it is long, the coordinates."""
-    if "coords" in components:
-        axes = split_axes(components)
+def find_places(shape: Shape, parts: TensorMap) -> Any:
+    """Return the row-major number of each stored element; if it is long, the coordinates."""
+    if "coords" in parts:
+        axes = split_axes(parts)
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
             return list(zip(*axes))
-        places = [0] * components["values"].size
+        places = [0] * parts["values"].size
         for numbers, n in zip(axes, shape):
             places = [place * n + i for place, i in zip(places, numbers)]
         return places
-    indptr, indices = components["indptr"].data, components["indices"].data
+    indptr, indices = parts["indptr"].data, parts["indices"].data
     return [i * shape[1] + column for i in range(shape[0])
             for column in indices[indptr[i]:indptr[i + 1]]]
 
@@ -3745,23 +3701,22 @@ class Format:
     TITLE = ""  # as a person calls it
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused by name -> what they are
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> their name
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    FILE_ATTRS: "Tuple[str, ...]" = ()  # File.attrs that save takes
-    TENSOR_ATTRS: "Optional[Tuple[str, ...]]" = ()  # Tensor.attrs that save takes; None: any
-    DTYPE_ATTRS: "Tuple[str, ...]" = ()  # those of them that describe the dtype
-    VERSION = ""  # the option version= of save that asks for this generation
-    MAX_RANK = 1 << 31  # dimensions of a tensor
-    MAX_TENSORS = 1 << 31  # in a file
-    DIM_BITS = 64  # that a dimension may have
+    FILE_ATTRS: Any = ()  # File.attrs that save takes
+    TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
+    DTYPE_ATTRS: Any = ()  # those of them that describe the dtype
+    VERSION = ""  # the option version= of save for this generation
+    MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
+    DIM_BITS = 64  # of a dimension
     ALIGN = 1  # tensors begin at multiples of it, with padding between
-    PAD_END: "Tuple[str, ...]" = ()  # after what the file may end with padding: "structure", "data"
+    PAD_END: Any = ()  # what padding may follow at the end: "structure", "data"
     TEXT_METADATA = False  # its metadata are any text to text
-    INDEX_FIRST = False  # what says where a tensor is stands in front of it: load(partial=True)
-    SPARSE = False  # can it hold sparse tensors?
-    SORTED = False  # is the index sorted? then a File is saved in the order of its data
+    INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
+    SPARSE = False  # it holds sparse tensors
+    SORTED = False  # the index is: a File is then saved in the order of its data
     READ_ONLY = ""  # why it is never written
 
     def __repr__(self) -> str:
@@ -3769,44 +3724,40 @@ class Format:
 
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
-        return bool([magic for magic in self.MAGICS + tuple(self.REFUSED)
-                     if head[:len(magic)] == magic])
+        return any(head[:len(magic)] == magic for magic in self.MAGICS + tuple(self.REFUSED))
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        """Return (attrs, metadata) of a file, and add its tensors; no byte of them is read."""
+    def read(self, reading: Reading) -> Any:
+        """Return (attrs, metadata) of a file, and add its tensors without reading them."""
         raise NotImplementedError
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        """Return the bytes of a file in blocks; what it cannot hold is a ValueError before."""
+        """Return the bytes of a file in blocks; ValueError, before, for what it cannot hold."""
         raise NotImplementedError
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        """Return (nbytes, byte) of what is padding at the beginning of a gap.
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+        """Return (nbytes, byte) of the padding that a gap begins with.
 
-        `before`, `after`: what the gap lies between, "structure", "data" or "end" (of the file).
+        `before`, `after`: what is around it, "structure", "data" or "end" (of the file).
         """
         if after != "data" and not (after == "end" and before in self.PAD_END):
             return 0, 0
         return min(stop - start, -start % self.ALIGN), 0
 
     def checksums(self, item: Tensor) -> Any:
-        """Yield (label, Tensor, digest) of each checksum of a tensor, or of its components."""
+        """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
         return iter(())
 
-    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
-        """Return (status, text): has this Tensor of checksums() its digest?"""
+    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> Any:
+        """Return (status, text): has a Tensor of checksums() its digest?"""
         raise NotImplementedError
 
-    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
+    def odd_byte(self, item: Tensor) -> Any:
         """Return (position, why) of a byte that no value has, or None."""
         return None
 
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
-        """Yield which rules of the canonical form a file does not keep."""
+    def notes(self, attrs: Facts, tensors: Any) -> Any:
+        """Yield the rules of the canonical form that a file breaks."""
         return iter(())
-
-    # What write() needs
 
     def native_attrs(self, item: Tensor) -> Facts:
         """Return the attrs that count here: those of this format, or what a user gave."""
@@ -3815,30 +3766,30 @@ class Format:
         return item.custom if item.format is None and item._custom else {}
 
     def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether a tensor of a dtype unknown here can be written as it is stored."""
+        """Return whether a tensor of an unknown dtype can be written as it is stored."""
         own = self.native_attrs(item)
-        return item.dtype in (None, "qfloat") and bool(set(own).intersection(self.DTYPE_ATTRS))
+        return item.dtype in (None, "qfloat") and not set(own).isdisjoint(self.DTYPE_ATTRS)
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
-        """Return an option of save, else the attr of this name, else the default."""
+        """Return an option of save, else the attr, else the default."""
         value = attrs.get(key) if options.get(key) is None else options[key]
         return default if value is None else value
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         """Return why the metadata cannot hold this, or None."""
         if not self.TEXT_METADATA:
             return "there is no place for metadata"
         return None if is_text(key) and is_text(value) else f"{self.TITLE} holds text to text"
 
-    def no_metadata(self, options: Facts) -> "Optional[str]":
-        """Return why a file with these options and attrs has no place for metadata, or None."""
+    def no_metadata(self, options: Facts) -> Any:
+        """Return why a file of these options and attrs has no place for metadata, or None."""
         return None
 
     def stored_number(self, value: Any) -> Any:
         """Return a value of the metadata as it is read again."""
         return value
 
-    def name_problem(self, name: str) -> "Optional[str]":
+    def name_problem(self, name: str) -> Any:
         """Return why a tensor cannot have this name, or None."""
         return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
 
@@ -3855,8 +3806,8 @@ class Format:
         if [n for n in item.shape if n >> self.DIM_BITS]:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
-    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[str, str]]":
-        """Return (tensor name, why) of what cannot be written; ValueError for such metadata."""
+    def problems(self, items: Items, metadata: Facts) -> Any:
+        """Return (name, why) of tensors that cannot be written; ValueError for such metadata."""
         rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
         texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
                  for key, why in rows if why]
@@ -3874,7 +3825,7 @@ class Format:
         return found
 
     def raise_problems(self, problems: Any) -> None:
-        """Raise ValueError if there are problems; several: a line for each."""
+        """Raise ValueError if there are problems: a line for each."""
         lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
         lines += [f"tensor {safe_repr(name)}: {text}" for name, text in problems]
         if lines:
@@ -3884,7 +3835,7 @@ class Format:
     def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
         """Yield a file: the head, each tensor at its start, zeros between, the tail."""
         if [item for _, item in items if item.encoding == "zstd" and not item.unreadable]:
-            zstd_module()  # raises where there is none, before the first byte
+            zstd_module()  # raises without one, before the first byte
         yield head
         at = len(head)
         for (_, item), start in zip(items, starts):
