@@ -6671,7 +6671,7 @@ HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # t
 
 
 def narrow_float32(data: Any) -> bytearray:
-    """As narrow_bfloat16, of at most PART bytes of float32, 100 times as fast: one big integer."""
+    """As narrow_bfloat16, of at most PART bytes, 100 times as fast: by one big integer."""
     data, out = bytearray(data), bytearray(len(data) // 2)
     tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
     if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
@@ -6685,7 +6685,7 @@ def narrow_float32(data: Any) -> bytearray:
 
 
 def widen_float16(data: Any) -> Any:
-    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
+    """Return float16 bytes as float32, 6 times as fast as by numbers; NaN keeps its bits."""
     data, out = bytes(data), bytearray(2 * len(data))
     low, high, count = data[0::2], data[1::2], len(data) // 2
     first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
@@ -6705,7 +6705,7 @@ def widen_float16(data: Any) -> Any:
 
 
 def cast_block(data: Any, old: str, new: str) -> Any:
-    """Return little-endian bytes of dtype `old`, PART of them at most, as those of `new`."""
+    """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
     if old == new:
         return data
     if old == "bfloat16" and new == "float32":
@@ -6720,7 +6720,7 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 
 def cast_is_exact(old: str, new: str) -> bool:
-    """Return whether every value of one dtype is a value of the other."""
+    """Return whether every value of `old` is one of `new`."""
     if old == new:
         return True
     if "bool" in (old, new):
@@ -6736,7 +6736,7 @@ def cast_is_exact(old: str, new: str) -> bool:
 
 
 def dtype_remedy(fmt: "Format", dtype: str) -> str:
-    """Return the end of a message that a format lacks a dtype: which of its own would do."""
+    """Return the end of a message that a format lacks a dtype: what to do."""
     if dtype == "qfloat":
         return DEQUANTIZE
     new = dtype_for(fmt, dtype)
@@ -6748,7 +6748,7 @@ def dtype_remedy(fmt: "Format", dtype: str) -> str:
 
 
 def dtype_for(fmt: "Format", dtype: str) -> str:
-    """Return the dtype of a format that takes the values of another one best; "" for none."""
+    """Return the dtype of a format that holds the values of another one best, or ""."""
     exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
     for new in reversed(rounding + exact if exact else []):
@@ -6758,7 +6758,7 @@ def dtype_for(fmt: "Format", dtype: str) -> str:
 
 
 class Cast(Tensor):
-    """A tensor with another dtype, cast block by block when its bytes are asked for."""
+    """A tensor as another dtype, cast block by block when its bytes are read."""
 
     __slots__ = ("_base",)
 
@@ -6782,7 +6782,7 @@ class Cast(Tensor):
 
 
 def cast_tensor(base: Tensor, dtype: Any) -> Cast:
-    """Return a tensor as another dtype, without the attrs that describe the old one."""
+    """Return a tensor as another dtype, without attrs of the old one."""
     gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
     attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
     return Cast(base, as_dtype(dtype), attrs)
@@ -6791,8 +6791,8 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 # -- [9b] arrays -----------------------------------------------------------------------------------
 
 
-def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, and its dtype, which calls itself `name`."""
+def view_of_array(data: Any, name: str, wanted: Any) -> Any:
+    """Return a memoryview of any library's array, and its dtype; the array says `name`."""
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_conj().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
@@ -6817,7 +6817,7 @@ def unfit_message(data: Any, name: str) -> str:
 
 
 def dtype_of_bits(code: str, wanted: Any) -> str:
-    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
+    """Return the dtype of bits, which numpy.asarray() of a tensor gives without ml_dtypes."""
     known = [dtype for dtype in ITEMSIZE if code == f"|V{ITEMSIZE[dtype]}"
              and dtype not in STRUCT_CODE]
     if wanted in known or len(known) == 1:
@@ -6827,7 +6827,7 @@ def dtype_of_bits(code: str, wanted: Any) -> str:
 
 
 def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
-    """Return a numpy array of a tensor, which numpy asks for by __array__."""
+    """Return a tensor as a numpy array, for __array__()."""
     import numpy
     known, size = sys.modules.get("ml_dtypes"), item.itemsize or 1
     no_code = item.itemsize and item.dtype not in STRUCT_CODE  # numpy alone has no such dtype
@@ -6847,7 +6847,7 @@ def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
 
 
 def to_dlpack(item: Tensor, options: Facts) -> Any:
-    """Return a capsule of DLPack."""
+    """Return a capsule for __dlpack__()."""
     import numpy
     if item.itemsize and item.dtype not in STRUCT_CODE:
         torch: Any = sys.modules.get("torch")
@@ -6874,8 +6874,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs` is
-    a mapping of more of them, for keys such as "data". ValueError for what is unfit.
+    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs`:
+    a mapping of more, for keys such as "data". ValueError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
@@ -6900,7 +6900,7 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     return made
 
 
-def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
+def tensor_of(data: Any, dtype: Any = None) -> Tensor:
     """Return a value as a Tensor."""
     if isinstance(data, Tensor):
         made = data.copy()
@@ -6959,16 +6959,14 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 
 
 # -- [10a] work ------------------------------------------------------------------------------------
-#
-# A small file can name the same bytes for many tensors: what it may make us do has a limit.
 
 MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
 def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
-    """Return the bytes that a tensor may be when it is read, hashed, decoded and written.
+    """Return how many bytes a tensor may be when it is read, hashed, decoded and written.
 
-    `decode`: see stored_parts(). What that takes is part of the work without it.
+    `decode`: see stored_parts(); what that takes is counted without it.
     """
     nbytes: int = sum([stored for _, stored, _ in item.ranges()])
     if dense or not isinstance(item, Sparse):
@@ -6982,17 +6980,17 @@ def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
 
 
 def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
-    """Raise ValueError where a file makes us do far more than it is: bytes named many times.
+    """Raise ValueError where tensors name the same bytes so often that the work has no measure.
 
     `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
     """
-    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
+    files: Any = {}  # file -> its bytes, its tensors by name
     for item in [getattr(item, "_base", item) for _, item in items]:
         if item.source.has_offsets:
             files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
     for nbytes, named in files.values():
         tensors, reach = list(named.values()), 0
-        sharing: "Set[int]" = set()
+        sharing: Any = set()
         for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
                                       for start, size, _ in item.ranges()]):
             if start < reach or start == stop:  # bytes of another, or none
@@ -7009,17 +7007,16 @@ def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
 # -- [10b] save ------------------------------------------------------------------------------------
 
 
-def in_order(tensors: Any, names: Any = None) -> Items:
-    """Return (some) items of a mapping; of a File by place where its format sorts the index."""
-    items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
+def in_order(items: Any, tensors: Any) -> Any:
+    """Return items of a mapping; of a File by place where its format sorts the index."""
     if isinstance(tensors, File) and tensors.fmt.SORTED:
-        items.sort(key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
+        return sorted(items, key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
     return items
 
 
-def by_name(pairs: Any) -> "Dict[str, Tensor]":
+def by_name(pairs: Any) -> TensorMap:
     """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
-    tensors: "Dict[str, Tensor]" = {}
+    tensors: Any = {}
     bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -7040,10 +7037,7 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
 
 def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
                       options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of what is saved, or the first.
-
-    TypeError for an option that it does not have.
-    """
+    """Return the generation to write: version=, else that of what is saved, or the first."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -7067,17 +7061,18 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
 
 
 def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
-    """Return the attrs of a File of this format that save takes; others are facts of the file."""
+    """Return those attrs of a File of this format that save takes."""
     attrs = tensors.attrs if isinstance(tensors, File) and tensors.fmt is fmt else {}
     return {key: value for key, value in attrs.items() if key in fmt.FILE_ATTRS}
 
 
 def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
-    """Check everything, then return an iterator over the bytes of the file."""
+    """Check all, then return an iterator over the bytes of the file."""
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
             raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
-    items = list(by_name(in_order(tensors) if hasattr(tensors, "items") else tensors).items())
+    pairs = in_order(tensors.items(), tensors) if hasattr(tensors, "items") else tensors
+    items = list(by_name(pairs).items())
     fmt = choose_generation(fmt, tensors, items, attrs, options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
@@ -7093,11 +7088,11 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
 
 
 def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
-    formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
+    """Raise FormatError where stored bytes are damaged: they get no new checksum."""
+    formats: Any = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
     for item in [getattr(item, "_base", item) for _, item in items]:
-        own = item.format and item.source.has_offsets  # not of a copy in memory
+        own = item.format and item.source.has_offsets
         for label, part, digest in formats[item.format].checksums(item) if own else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
             if key not in seen and part.source.has_offsets:  # no copy in memory
@@ -7108,7 +7103,7 @@ def check_stored(items: Items) -> None:
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> "Format":
-    """Return the format by the argument, else by the suffix, else that of a File."""
+    """Return the format by argument, else by suffix, else that of a File."""
     if format is not None:
         return find_format(format)
     path = "" if hasattr(target, "write") else os.fspath(target)
@@ -7168,9 +7163,9 @@ def write_out(target: Any, blocks: Blocks) -> int:
 
 
 def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
-    """Write every block whole, also where write() takes a part; return the bytes.
+    """Write all blocks, also where write() takes a part; return the bytes.
 
-    Errors of write() name the target, if it is a path; those of the blocks come as they are.
+    Errors of write() name the target, if it is a path; those of the blocks do not.
     """
     total = 0
     for block in blocks:
@@ -7192,15 +7187,15 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
 
 
 def write_beside(path: str, blocks: Blocks, target: str) -> int:
-    """Write a file beside the path, then rename it over it; errors speak of the target."""
+    """Write a file beside the path, then rename it over it; errors name the target."""
     folder, name = os.path.split(path)
-    # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
+    # Random: whatever has the name is ours, also if Ctrl-C comes between open() and `stream =`.
     number = int.from_bytes(os.urandom(6), "little")
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
-    total = -1  # bytes, when all are written: what fails then is the target
-    try:  # made with the mode: nobody may read what the target does not let him
+    total = -1  # bytes, when all are written
+    try:  # with the mode: nobody may read what the target does not let him
         stream = open(temporary, "xb", opener=lambda path, flags: os.open(
             path, flags, 0o666 if mode is None else mode))
         if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
@@ -7220,8 +7215,8 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
         if isinstance(error, OSError) and (total >= 0 or error.filename in (temporary, path)):
             text = error.strerror or str(error)
             if os.name == "nt" and error.errno == 13:
-                text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
-            raise OSError(error.errno, text, target)  # which the user knows
+                text += " (mapped? close() the File, drop its views, or load with mmap=False)"
+            raise OSError(error.errno, text, target)
         raise
     return total
 
@@ -7235,11 +7230,10 @@ FIELD_KINDS = {  # what it is, its colour in a terminal
 
 
 class Field:
-    """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
+    """A named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut as in a path, or
-    None), `.lead` (bytes before its value: the map key and tags) and `.target` (where an offset
-    leads, or None).
+    Also `.kind` (of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut if long, or None),
+    `.lead` (bytes before the value: map key, tags), `.target` (where an offset leads, or None).
     """
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
@@ -7249,8 +7243,8 @@ class Field:
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
                  lead: int = 0, target: "Optional[int]" = None) -> None:
         self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
-        self.kind, self.depth, self.tensor, self.lead = kind, depth, tensor, lead
-        self.target = target
+        self.kind, self.depth, self.tensor = kind, depth, tensor
+        self.lead, self.target = lead, target
 
     def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
@@ -7271,8 +7265,8 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError. The file is open from
-    the first field that is asked for to the last; few are in memory at a time.
+    one (of kind "fault") and what was not reached, then the FormatError. The file is open from the
+    first field that is asked for to the last; few are in memory at a time.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -7287,12 +7281,13 @@ def explain(source: Source, *, format: "Optional[str]" = None,
         raise error
 
 
-def read_fields(fmt: "Format", reading: Reading) -> "Tuple[Iterator[Field], Any, Any]":
+def read_fields(fmt: "Format", reading: Reading) -> Any:
     """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
     from heapq import merge
     source = reading.source
-    error: Any = None
+    attrs: Any = None
     file: Any = None
+    error: Any = None
     try:
         attrs, metadata = fmt.read(reading)
         file = File(fmt, source, attrs, metadata, reading.tensors)
@@ -7301,42 +7296,40 @@ def read_fields(fmt: "Format", reading: Reading) -> "Tuple[Iterator[Field], Any,
         complete(reading, [error])
         error.path, error.__traceback__, error.__context__ = source.path, None, None
     data = [] if error and not reading.missing else data_fields(reading)
-    fields = merge(structure_fields(reading, data), data, key=field_order)
+    fields: Any = merge(structure_fields(reading, data), data, key=field_order)
     if error is not None:
-        return fill_gaps(mark_fault(fields, error, source.nbytes), fmt, source), None, error
-    return fill_gaps(fields, fmt, source, file.attrs), file, None
+        fields = mark_fault(fields, error, source.nbytes)
+    return fill_gaps(fields, fmt, source, attrs), file, error
 
 
 def field_order(field: Field) -> "Tuple[int, bool]":
-    """Return what fields are sorted by: their offset; of the same offset, empty ones first."""
+    """Return the key that sorts fields: by offset, empty ones first."""
     return field.offset, field.nbytes > 0
 
 
-def structure_fields(reading: Reading, data: "Sequence[Field]") -> "Iterator[Field]":
-    """Yield what the regions of a file hold, by offset; what they share is named once.
-
-    `data`: where tensors are, for offsets that lead there.
+def structure_fields(reading: Reading, data: "List[Field]") -> "Iterator[Field]":
+    """Yield the fields of all regions, by offset, what they share once; `data`: those of tensors.
     """
     at = 0
     entry: Path = ()
-    owner: "Optional[str]" = None
-    starts: "Dict[Any, List[int]]" = {}  # of the data of each tensor
+    owner: Any = None
+    starts: Any = {}  # name of a tensor -> offsets of its data
     for field in data:
         if field.nbytes:
             starts.setdefault(field.tensor, []).append(field.offset)
     for region in sorted(reading.regions, key=lambda region: region.at):
         rows = fields_of(region)
-        if isinstance(region, Flat):  # whose tables lie anywhere
+        if isinstance(region, Flat):  # its tables lie anywhere
             rows = iter(sorted(rows, key=lambda row: (row[0], row[1] > row[0])))
         for begin, end, path, value, value_at, doc in rows:
             if end < at or begin < end == at or doc == BROKEN:
                 continue
             target, lead = None, value_at - begin
-            if not 0 <= lead < max(end - begin, 1):  # of an offset: where it leads
+            if not 0 <= lead < max(end - begin, 1):  # where an offset leads
                 target, lead = value_at, 0
             if begin < at:
                 begin, doc = at, doc + " (its beginning is shared)"
-            if not entry or path[:len(entry)] != entry:  # else long names would be compared anew
+            if not entry or path[:len(entry)] != entry:  # long names are compared once
                 entry, owner = owner_of(reading.paths, path)
             field = Field(begin, end - begin, format_path(path) or reading.root, value, doc,
                           "structure", depth_of(region, path), owner, lead, target)
@@ -7347,7 +7340,7 @@ def structure_fields(reading: Reading, data: "Sequence[Field]") -> "Iterator[Fie
 
 
 def depth_of(region: Any, path: Path) -> int:
-    """Return how deep a field lies in others: in those of an index; records are no fields."""
+    """Return how many fields of an index a field lies in."""
     if isinstance(region, Tree):
         return len(path) - len(region.path)
     count = len([key for key in path if isinstance(key, str)])
@@ -7356,7 +7349,7 @@ def depth_of(region: Any, path: Path) -> int:
     return count - 1
 
 
-def owner_of(paths: "Dict[Path, str]", path: Path) -> "Tuple[Path, Optional[str]]":
+def owner_of(paths: Any, path: Path) -> "Tuple[Path, Optional[str]]":
     """Return the path of the entry that a field belongs to, and the name of its tensor."""
     for n in range(len(path), -1, -1):
         if path[:n] in paths:
@@ -7364,7 +7357,7 @@ def owner_of(paths: "Dict[Path, str]", path: Path) -> "Tuple[Path, Optional[str]
     return (), None
 
 
-def target_of(field: Field, starts: "Sequence[int]") -> "Optional[int]":
+def target_of(field: Field, starts: Any) -> "Optional[int]":
     """Return where an offset of an index leads: to its tensor's data, or to a part of the file."""
     last, value = field.name[field.name.rfind(".") + 1:], field.value
     if "offset" not in last and last != "blob":
@@ -7377,7 +7370,7 @@ def target_of(field: Field, starts: "Sequence[int]") -> "Optional[int]":
 
 
 def data_fields(reading: Reading) -> "List[Field]":
-    """Return where the bytes of the tensors are, by offset."""
+    """Return the fields of the bytes of tensors, by offset."""
     out = []
     for item in reading.tensors.values():
         name = truncate(item.name, PATH_WIDTH)
@@ -7394,7 +7387,7 @@ def data_fields(reading: Reading) -> "List[Field]":
 
 
 def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
-    """Return value and doc for the bytes of a tensor: its type, the first elements."""
+    """Return value and doc of the bytes of a tensor: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
     if role or isinstance(item, Sparse):
         return role or "values", "of sparse " + text
@@ -7414,11 +7407,11 @@ def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
 
 
 def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[Field]":
-    """Yield the fields of a broken file, and the offending one in its place."""
+    """Yield the fields of a broken file, the offending one in its place."""
     offset = nbytes if error.offset is None else error.offset
     fault: Any = Field(offset, min(16, max(nbytes - offset, 0)), error.field or "?", None,
                        error.what, "fault")
-    for field in fields:  # it ends where the fault begins, or the file
+    for field in fields:  # which ends where the fault begins, or the file
         stop = offset if field.offset < offset else nbytes
         field.nbytes = min(field.nbytes, stop - field.offset)
         if fault and field.offset > offset:
@@ -7435,11 +7428,8 @@ def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[
 
 
 def fill_gaps(fields: "Iterator[Field]", fmt: "Format", source: Any,
-              attrs: "Optional[Facts]" = None) -> "Iterator[Field]":
-    """Yield the fields that are not empty, and the gaps; of a broken file they were not reached.
-
-    `attrs`: those of the File, None of a broken one.
-    """
+              attrs: Any) -> "Iterator[Field]":
+    """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
     at, before = 0, Field(0, 0, "", None, "")
     end = Field(source.nbytes, 0, "", None, "", "end")
     for part in fields, [end]:
@@ -7463,7 +7453,7 @@ def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
     if not nbytes:
         nbytes = after.offset - at
-        source.view(after.offset - 1, 1)  # raises if a stream has said more than it has
+        source.view(after.offset - 1, 1)  # raises if a stream ends before
         what = plural(nbytes, "byte") + " that no field names"
         return Field(at, nbytes, "unused", None, what, "unused")
     blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
@@ -7526,10 +7516,10 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
            deep: bool = False, watch: Any = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It comes for broken files too, and is true when nothing failed; OSError passes. `mmap`: as in
+    It is true when nothing failed, and comes for broken files too; OSError passes. `mmap`: as in
     load(). `deep`: XXH3 (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module
-    xxhash. `watch`(parts, nbytes, size) yields the parts, of so many bytes in all, of size(part)
-    each, and may tell how far it is.
+    xxhash. `watch`(parts, nbytes, size): yields the parts, of so many bytes in all, of size(part)
+    each.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -7546,7 +7536,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Report:
-    """Return what verify() finds in a file of a format."""
+    """Return what verify() finds in a source."""
     watch = watch or (lambda parts, nbytes, size=len: parts)
     report, reading = Report(source.path, fmt), Reading(source, [], [])
     fields, file, last = read_fields(fmt, reading)
@@ -7573,12 +7563,12 @@ def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Rep
     for text in fmt.notes(file.attrs, list(file.values())):
         report.add("note", "canonical", text)
     if not report.errors:
-        report.add(*save_again(file, watch))
+        status, text, offset = save_again(file, watch)
+        report.add(status, "canonical", text, None, offset)
     return report
 
 
-def add_structure(report: Report, errors: "List[FormatError]", last: "Optional[FormatError]",
-                  tensors: Any) -> None:
+def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
     """Add the errors of each check, or what is right; after the last error: not reached."""
     count = plural(len(tensors), "tensor")
     texts = [("magic", report.title), ("checksum", ""),
@@ -7607,13 +7597,13 @@ def note_gaps(report: Report, gaps: "List[Field]") -> None:
 
 
 def note_places(report: Report, file: File) -> None:
-    """Note tensors that are not aligned, and those whose bytes overlap in part."""
+    """Note tensors that are not aligned, or whose bytes overlap in part."""
     align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
     stored = [item for item in file.values() if item.stored_nbytes]
     unaligned = [(item, f"its data are not at a multiple of {align}")
                  for item in stored if item.start % align]
     overlaps = []
-    owner: Any = MISSING  # the tensor that reaches furthest
+    owner: Any = None  # the tensor that reaches furthest
     end = 0  # of it
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
@@ -7631,7 +7621,7 @@ def note_places(report: Report, file: File) -> None:
 
 
 def has_much_work(file: File) -> bool:
-    """Return whether to check the values would take far more than the file is."""
+    """Return whether to check the values takes too much for such a file."""
     found = [item for item in file.values() if isinstance(item, Sparse)]
     if max([item.decoded_nbytes(False) for item in found], default=0) > MAX_COPIES * file.nbytes:
         return True
@@ -7643,14 +7633,14 @@ def has_much_work(file: File) -> bool:
 
 
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
-    """Check each shard of a model, and that the index agrees with them."""
+    """Check each shard of a model, and that the index agrees."""
     if file.source.file_id is None:
         what = "not looked for: they lie beside the index, which has no path"
         report.add("-", "shards", what)
         return
     total = 0
     for shard in file.attrs["shards"]:
-        problems: "List[Any]" = []  # (tensor, what is wrong)
+        problems: Any = []  # (tensor, what is wrong)
         try:
             with file.open_shard(shard) as found:
                 problems += file.misplaced(shard, found)
@@ -7672,8 +7662,8 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
 
 def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
     """Check the checksums and the values of all tensors; what is alike is one row."""
-    statuses: "List[str]" = []  # of checksums
-    left: "Dict[Any, List[Tensor]]" = {}  # (check, why not) -> tensors
+    statuses = []  # of checksums
+    left: Any = {}  # (check, why not) -> tensors
     decoded, nbytes = 0, sum([item.stored_nbytes for item in file.values()])
     for item in watch(file.values(), nbytes, lambda item: item.stored_nbytes):
         try:
@@ -7703,10 +7693,7 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
 
 
 def check_values(fmt: "Format", item: Tensor) -> int:
-    """Raise what is wrong with the values of a tensor: an index, damaged zstd, an odd byte.
-
-    Return how many encoded parts were decoded.
-    """
+    """Return how many parts of a tensor were decoded; raise what is wrong with its values."""
     parts = list(item.components.values()) if isinstance(item, Sparse) else [item]
     encoded = [part for part in parts if part.encoding != "raw" and not part.unreadable]
     for part in encoded:
@@ -7720,9 +7707,9 @@ def check_values(fmt: "Format", item: Tensor) -> int:
     return len(encoded)
 
 
-def save_again(file: File, watch: Any) -> "Tuple[str, str, str, None, Optional[int]]":
-    """Save the file in the order of its data; return the row: whether it has the same bytes."""
-    at, source, check = 0, file.source, "canonical"
+def save_again(file: File, watch: Any) -> "Tuple[str, str, Optional[int]]":
+    """Save the file in the order of its data; return (status, text, offset) of what differs."""
+    at, source = 0, file.source
     try:
         blocks = iter_parts(encode_file(file.fmt, file, None, None, {}), BLOCK)
         for block in watch(blocks, source.nbytes):
@@ -7730,14 +7717,13 @@ def save_again(file: File, watch: Any) -> "Tuple[str, str, str, None, Optional[i
             if stored != block:
                 same = [x == y for x, y in zip(bytes(stored), bytes(block))] + [False]
                 at += same.index(False)
-                return "note", check, "saved again, it differs from here on", None, at
+                return "note", "saved again, it differs from here on", at
             at += len(block)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        text = "it cannot be saved again: " + str(error).split("\n")[0]
-        return "-", check, text, None, None
+        return "-", "it cannot be saved again: " + str(error).split("\n")[0], None
     if at < source.nbytes:
-        return "note", check, "saved again, it ends here", None, at
-    return "ok", check, "saved again, it has the same bytes", None, None
+        return "note", "saved again, it ends here", at
+    return "ok", "saved again, it has the same bytes", None
 
 
 # -- [11c] convert ---------------------------------------------------------------------------------
@@ -7821,7 +7807,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
     # 1 the tensors that are taken, and their names
-    chosen = in_order(source, select_names(source, only, exclude))
+    chosen = in_order([(name, source[name]) for name in select_names(source, only, exclude)], source)
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
