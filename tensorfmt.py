@@ -6884,14 +6884,14 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     custom = dict(attrs or {}, **more)
     shape = None if shape is None else as_shape(shape)
     if components is not None:
-        parts = dict([(key, tensor(value, dtype if key == "values" else None))
-                      for key, value in dict(components).items()])
+        parts = {key: tensor(value, dtype if key == "values" else None)
+                 for key, value in dict(components).items()}
         return make_sparse(shape, parts, custom)
     if dtype == "qfloat":
         return make_quantized(data, shape, custom)
     made = tensor_of(data, None if dtype is None else as_dtype(dtype))
     if shape is not None:
-        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+        if count_elements(shape) != made.size or min(shape, default=0) < 0:
             raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
         made = made.contiguous().copy(shape=shape)
     if custom:  # instead of the attributes of a file
@@ -6920,19 +6920,19 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
-    values, types = level, set([type(item) for item in level])
+    types = set(map(type, level))
     if types - {int, float, bool}:
         if [item for item in level if getattr(item, "shape", ())]:
             raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
-        values = [item.item() if hasattr(item, "item") else item for item in level]
-        types = set([type(item) for item in values])
+        level = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set(map(type, level))
     for one in types - {int, float, bool}:
         raise ValueError(f"{one.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
-            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
-    return new_tensor(dtype, tuple(shape), pack_values(dtype, values))
+            dtype = "uint64" if max(level) > INT_RANGE["int64"][1] else "int64"
+    return new_tensor(dtype, tuple(shape), pack_values(dtype, level))
 
 
 def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
@@ -7124,9 +7124,9 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
     `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
     is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
-    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C leaves the old
-    file as it was. Only a killed process leaves the `.tmp` behind: delete it. The mode and
-    symbolic links are kept; devices are written in place.
+    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
+    file, only a killed process leaves the `.tmp`. Mode and symbolic links are kept; devices are
+    written in place.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -7302,12 +7302,12 @@ def read_fields(fmt: "Format", reading: Reading) -> Any:
     return fill_gaps(fields, fmt, source, attrs), file, error
 
 
-def field_order(field: Field) -> "Tuple[int, bool]":
+def field_order(field: Field) -> Any:
     """Return the key that sorts fields: by offset, empty ones first."""
     return field.offset, field.nbytes > 0
 
 
-def structure_fields(reading: Reading, data: "List[Field]") -> "Iterator[Field]":
+def structure_fields(reading: Reading, data: Any) -> Any:
     """Yield the fields of all regions, by offset, what they share once; `data`: those of tensors.
     """
     at = 0
@@ -7349,7 +7349,7 @@ def depth_of(region: Any, path: Path) -> int:
     return count - 1
 
 
-def owner_of(paths: Any, path: Path) -> "Tuple[Path, Optional[str]]":
+def owner_of(paths: Any, path: Path) -> Any:
     """Return the path of the entry that a field belongs to, and the name of its tensor."""
     for n in range(len(path), -1, -1):
         if path[:n] in paths:
@@ -7357,7 +7357,7 @@ def owner_of(paths: Any, path: Path) -> "Tuple[Path, Optional[str]]":
     return (), None
 
 
-def target_of(field: Field, starts: Any) -> "Optional[int]":
+def target_of(field: Field, starts: Any) -> Any:
     """Return where an offset of an index leads: to its tensor's data, or to a part of the file."""
     last, value = field.name[field.name.rfind(".") + 1:], field.value
     if "offset" not in last and last != "blob":
@@ -7369,7 +7369,7 @@ def target_of(field: Field, starts: Any) -> "Optional[int]":
     return starts[0] if starts else None
 
 
-def data_fields(reading: Reading) -> "List[Field]":
+def data_fields(reading: Reading) -> Any:
     """Return the fields of the bytes of tensors, by offset."""
     out = []
     for item in reading.tensors.values():
@@ -7386,7 +7386,7 @@ def data_fields(reading: Reading) -> "List[Field]":
     return sorted(out, key=field_order)
 
 
-def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
+def describe_data(item: Tensor, role: str) -> Any:
     """Return value and doc of the bytes of a tensor: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
     if role or isinstance(item, Sparse):
@@ -7406,7 +7406,7 @@ def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[Field]":
+def mark_fault(fields: Any, error: Any, nbytes: int) -> Any:
     """Yield the fields of a broken file, the offending one in its place."""
     offset = nbytes if error.offset is None else error.offset
     fault: Any = Field(offset, min(16, max(nbytes - offset, 0)), error.field or "?", None,
@@ -7427,23 +7427,21 @@ def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[
         yield fault
 
 
-def fill_gaps(fields: "Iterator[Field]", fmt: "Format", source: Any,
-              attrs: Any) -> "Iterator[Field]":
+def fill_gaps(fields: Any, fmt: "Format", source: Any, attrs: Any) -> Any:
     """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
+    from itertools import chain
     at, before = 0, Field(0, 0, "", None, "")
-    end = Field(source.nbytes, 0, "", None, "", "end")
-    for part in fields, [end]:
-        for field in part:
-            while at < field.offset:
-                gap = Field(at, field.offset - at, "not reached", None, "was not read", "unreached")
-                if attrs is not None:
-                    gap = name_gap(at, before, field, fmt, source, attrs)
-                at += gap.nbytes
-                yield gap
-            if field.nbytes or field.kind == "fault":
-                yield field
-            if field.offset + field.nbytes >= at:
-                at, before = field.offset + field.nbytes, field
+    for field in chain(fields, [Field(source.nbytes, 0, "", None, "", "end")]):
+        while at < field.offset:
+            gap = Field(at, field.offset - at, "not reached", None, "was not read", "unreached")
+            if attrs is not None:
+                gap = name_gap(at, before, field, fmt, source, attrs)
+            at += gap.nbytes
+            yield gap
+        if field.nbytes or field.kind == "fault":
+            yield field
+        if field.offset + field.nbytes >= at:
+            at, before = field.offset + field.nbytes, field
 
 
 def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
@@ -7457,7 +7455,7 @@ def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
         what = plural(nbytes, "byte") + " that no field names"
         return Field(at, nbytes, "unused", None, what, "unused")
     blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
-    odd = [1 for block in blocks if bytes(source.view(*block)).strip(bytes([byte]))]
+    odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
     doc, depth = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}", 0
     if before.kind == after.kind == "structure":
         doc, depth = "alignment", max(before.depth, after.depth)
@@ -7585,7 +7583,7 @@ def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
         reached = reached and last not in found
 
 
-def note_gaps(report: Report, gaps: "List[Field]") -> None:
+def note_gaps(report: Report, gaps: Any) -> None:
     """Note odd padding and bytes without a name."""
     for kind in "padding", "unused":
         found = [field for field in gaps if field.kind == kind]
@@ -7707,7 +7705,7 @@ def check_values(fmt: "Format", item: Tensor) -> int:
     return len(encoded)
 
 
-def save_again(file: File, watch: Any) -> "Tuple[str, str, Optional[int]]":
+def save_again(file: File, watch: Any) -> Any:
     """Save the file in the order of its data; return (status, text, offset) of what differs."""
     at, source = 0, file.source
     try:
@@ -7715,8 +7713,7 @@ def save_again(file: File, watch: Any) -> "Tuple[str, str, Optional[int]]":
         for block in watch(blocks, source.nbytes):
             stored, block = source.view(at, len(block)), memoryview(block)
             if stored != block:
-                same = [x == y for x, y in zip(bytes(stored), bytes(block))] + [False]
-                at += same.index(False)
+                at += len(os.path.commonprefix([bytes(stored), bytes(block)]))
                 return "note", "saved again, it differs from here on", at
             at += len(block)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
@@ -7728,8 +7725,6 @@ def save_again(file: File, watch: Any) -> "Tuple[str, str, Optional[int]]":
 
 # -- [11c] convert ---------------------------------------------------------------------------------
 
-FILE_CONTENT = ("scalars", "operations", "dims")  # attrs of files that are no facts of the format
-
 
 class Summary(Result):
     """What convert() did; str() of it is for a person."""
@@ -7738,12 +7733,12 @@ class Summary(Result):
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
         self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, now NaN)
-        self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
-        self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
-        self.dropped: "List[str]" = []  # content, only with drop=True
-        self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
-        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
-        self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
+        self.missing: "List[str]" = []  # names, not whole in the source, with partial=True
+        self.left_behind: "List[str]" = []  # facts of the old format alone
+        self.dropped: "List[str]" = []  # content, with drop=True
+        self.as_text: "List[str]" = []  # keys of numbers in metadata, with metadata="text"
+        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old or None, new)
+        self.renamed: "List[Tuple[str, str]]" = []  # (old, new)
         self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
@@ -7761,9 +7756,9 @@ class Summary(Result):
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {plural(self.nbytes, 'byte')}"])
 
-    def cast_lines(self) -> "List[str]":
-        """Return a line for the casts of each kind: how many, and what they lost."""
-        alike, lost = Map(), dict([(name, (infinite, nan)) for name, infinite, nan in self.lost])
+    def cast_lines(self) -> Any:
+        """Return a line for each kind of cast: how many, what they lost."""
+        alike, lost = Map(), {name: counts for name, *counts in self.lost}
         for name, old, new, exact in self.cast:
             alike.setdefault((old, new, exact), []).append(name)
         lines = []
@@ -7791,7 +7786,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     `drop`: leave out content that has no place (custom attributes, scalars, metadata).
     metadata="text": numbers in metadata as text where the target holds text only. `meta`: metadata
     to set, or with the value None to remove. `partial`: as in load(). `options` and memory: as in
-    save(). `watch`(blocks, nbytes): returns an iterator over the blocks that are written.
+    save(). `watch`(blocks, nbytes): yields the blocks.
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -7806,13 +7801,14 @@ def convert(source: "Union[Source, File]", target: Target, *,
     fmt = choose_generation(target_format(format, target, None), source, [], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
-    # 1 the tensors that are taken, and their names
-    chosen = in_order([(name, source[name]) for name in select_names(source, only, exclude)], source)
+    # 1 the tensors, and their names
+    items = [(name, source[name]) for name in select_names(source, only, exclude)]
+    chosen = in_order(items, source)
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    # 2 what the target holds of them, of the metadata, of the attributes
+    # 2 what the target holds of them, of metadata and attributes
     work = Conversion(source, fmt, names, cast, dense, drop)
     items = [(names[name], work.fit_tensor(name, item)) for name, item in chosen]
     found = work.change_metadata(meta or {})
@@ -7829,13 +7825,13 @@ def convert(source: "Union[Source, File]", target: Target, *,
 
 
 class Conversion:
-    """One call of convert(): what becomes of tensors, metadata and attributes, or why not."""
+    """What becomes of tensors, metadata and attributes in one convert(), or why not."""
 
-    def __init__(self, file: File, fmt: "Format", names: "Dict[str, str]", cast: Any,
-                 dense: bool, drop: bool) -> None:
+    def __init__(self, file: File, fmt: "Format", names: Facts, cast: Any, dense: bool,
+                 drop: bool) -> None:
         self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
         self.summary = Summary()
-        self.reasons: "Dict[Any, List[Any]]" = {}  # (noun, why, remedy) -> names
+        self.reasons: Any = {}  # (noun, why, remedy) -> names
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
         self.attrs = native_file_attrs(file, fmt)
         self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
@@ -7846,39 +7842,38 @@ class Conversion:
             self.cast = as_dtype(cast)
 
     def refuse(self, noun: str, name: Any, why: str, remedy: str = "") -> None:
-        """Note why the target cannot hold something, and the option of convert() that helps."""
+        """Note why the target cannot hold something, and the option that helps."""
         self.reasons.setdefault((noun, why, remedy), []).append(name)
 
     def raise_reasons(self) -> None:
-        """Raise ValueError with a line for each reason to refuse, if there are some."""
+        """Raise ValueError with a line for each reason to refuse, if there is one."""
         lines = []
         for (noun, why, remedy), names in self.reasons.items():
-            who = f"{noun} " + ", ".join([short_repr(name, 200) for name in names[:10]])
-            who += f", {len(names) - 10} more" if len(names) > 10 else ""
+            who = f"{noun} {join_names([short_repr(name, 200) for name in names], 10)}"
             if noun == "tensor" and len(names) > 1:
                 who = plural(len(names), noun)
-            text = f"{truncate(who, MAX_LINE // 2)}: {truncate(why, MAX_LINE // 4)}"
+            text = f"{who}: {truncate(why, MAX_LINE // 4)}"
             lines.append(f"{text}: {remedy}" if remedy else text)
         if lines:
             raise ValueError(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
 
     def lose(self, noun: str, name: Any, why: str) -> None:
-        """Note content that has no place: as dropped, if that was asked for."""
+        """Note content that has no place, as dropped if asked for."""
         if self.drop:
             self.summary.dropped.append(f"{noun} {short_repr(name, 200)} ({why})")
         else:
             self.refuse(noun, name, why, "drop=True")
 
     def fit_tensor(self, name: str, item: Any) -> Any:
-        """Return a tensor as the target can hold it, dense or with another dtype; note both."""
+        """Return a tensor as the target can hold it, dense or cast; note both."""
         old, new, fmt = item.dtype, self.cast, self.fmt
         if isinstance(new, dict):
             new = new.get(old, old)
-        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):  # it takes it as it is
+        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):
             new = old
         is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
         if is_sparse:
-            item = cast_tensor(item, old)  # made dense when it is written, one at a time
+            item = cast_tensor(item, old)  # made dense when it is written
             self.summary.cast.append((name, "sparse", "dense", True))
             if not self.dense:
                 self.refuse("tensor", name, "sparse", "dense=True")
@@ -7894,14 +7889,14 @@ class Conversion:
             self.summary.copied.append(name)
         for why in fmt.tensor_problems(item):
             remedy = self.remedy(item, why)
-            if remedy[:5] == "cast=":  # what `why` says of it after its `;` is of save()
+            if remedy[:5] == "cast=":  # after its `;` `why` names that of save()
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
 
     def remedy(self, item: Tensor, why: str) -> str:
-        """Return the option that lets the target hold a tensor in spite of `why`, or ""."""
-        if why != item.unreadable and not why.startswith(f"{item.dtype} ("):  # it is not the dtype
+        """Return the option that helps against `why`, or ""."""
+        if why != item.unreadable and not why.startswith(f"{item.dtype} ("):  # not the dtype
             return ""
         if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
             return "cast='float32'"
@@ -7911,12 +7906,12 @@ class Conversion:
         return f"cast='{new}'" if new else ""
 
     def cast_one(self, name: str, item: Any, new: str) -> Any:
-        """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+        """Return a tensor with another dtype; note whether that is exact, and what it loses."""
         values: Any = item
         exact = item.dtype != "qfloat"
         if isinstance(item, Quantized):
             values = cast_tensor(item, "float32")
-            values.iter_bytes()  # raises where its scheme is not known
+            values.iter_bytes()  # raises for an unknown scheme
         elif isinstance(item, Sparse):
             values = item.components["values"]
         else:
@@ -7928,8 +7923,8 @@ class Conversion:
         self.summary.cast.append((name, str(item.dtype), new, exact))
         return item.astype(new) if isinstance(item, Sparse) else cast_tensor(item, new)
 
-    def fit_metadata(self, found: "Dict[Any, List[Any]]", options: Facts, as_text: bool) -> Facts:
-        """Return the metadata that the target holds; note what is left out, or written as text."""
+    def fit_metadata(self, found: Any, options: Facts, as_text: bool) -> Facts:
+        """Return the metadata that the target holds; note what is left out or becomes text."""
         fmt, summary, fitting = self.fmt, self.summary, Map()
         no_place = fmt.no_metadata(dict(self.attrs, **options))
         for key, (value, *others) in found.items():
@@ -7952,7 +7947,7 @@ class Conversion:
                 self.lose("metadata", key, why)
         return fitting
 
-    def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
+    def change_metadata(self, meta: Facts) -> Any:
         """Return the values of each key of the metadata, with those that the user set."""
         found = metadata_values(self.file, self.names)
         for key, new in meta.items():
@@ -7967,13 +7962,13 @@ class Conversion:
         return found
 
     def leave_attrs(self, items: Items) -> None:
-        """Note the attributes and names that the target does not hold; content needs `drop`."""
+        """Note what attributes and names the target does not hold; content needs `drop`."""
         fmt, file, left = self.fmt, self.file, set(self.summary.left_behind)
         self.summary.missing = file.attrs.get("missing", [])
         for key, value in file.attrs.items():
             if key in self.attrs or key == "missing":
                 continue
-            if key in FILE_CONTENT and value not in (None, {}):
+            if key in ("scalars", "operations", "dims") and value not in (None, {}):  # content
                 self.lose("file attribute", key, "there is no place for it")
             else:
                 left.add(key)
@@ -7987,13 +7982,13 @@ class Conversion:
         self.summary.left_behind = sorted(left)
 
 
-def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
-    """Return the names of a File that are in one list, if there is one, and not in the other.
+def select_names(file: File, only: Any, exclude: Any = None) -> Any:
+    """Return the names of a File that `only` has, if given, and `exclude` does not have.
 
-    A word of a list is a name, or else a shell pattern.
+    Both are names or, of no tensor, shell patterns.
     """
     from fnmatch import fnmatchcase
-    matched: "Dict[str, Set[str]]" = {"only": set(file if only is None else ()), "exclude": set()}
+    matched: Any = {"only": set(file if only is None else ()), "exclude": set()}
     for option, patterns in ("only", only), ("exclude", exclude):
         for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
             found = [pattern] if pattern in file else [
@@ -8005,10 +8000,10 @@ def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
     return [name for name in file if name in chosen]
 
 
-def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
-    """Return the new name of each: by a function, or a mapping of names and patterns with a `*`.
+def rename_all(names: Any, rename: Any) -> Facts:
+    """Return the new names by old ones; an exact name wins, then the first pattern.
 
-    An exact name wins, then the first pattern. ValueError where two get the same name.
+    ValueError where two get the same name.
     """
     known, owners, renamed = set(names), {}, {}
     rules = {name: rename(name) for name in names} if callable(rename) else rename or {}
@@ -8025,22 +8020,22 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
         for name in found:
             text = name[len(start):len(name) - len(end)]
             renamed.setdefault(name, new if old in known else new.replace("*", text))
-    for name in names:
-        new = renamed.setdefault(name, name)
+    renamed = {name: renamed.get(name, name) for name in names}
+    for name, new in renamed.items():
         other = owners.setdefault(new, name)
         if other != name:
             raise ValueError(f"rename: {safe_repr(other)} and {safe_repr(name)} would both be "
                              f"{safe_repr(new)}")
-    return {name: renamed[name] for name in names}
+    return renamed
 
 
 def is_idle(file: File, key: Any) -> bool:
-    """Return whether a key of metadata may be left out: "pt", of a library that wrote the file."""
+    """Return whether metadata may be left out: "pt", of the library that wrote the file."""
     return file.format == "safetensors" and key == "format"
 
 
-def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
-    """Return whether a cast there and back gives the same; how many become infinite, and NaN."""
+def find_losses(item: Tensor, old: str, new: str) -> Any:
+    """Return whether a cast there and back is exact; how many become infinite, and NaN."""
     same, infinite, nan = True, 0, 0
     for part in iter_parts(item.iter_bytes(), PART):
         data = bytes(part)
@@ -8048,7 +8043,7 @@ def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
             tops, zeros = data[3::4], bytes(len(data) // 4)
             if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
                 continue
-        there = cast_block(data, old, new)  # an error of integers that do not fit
+        there = cast_block(data, old, new)  # ValueError for integers that do not fit
         try:
             same = same and bytes(cast_block(there, new, old)) == data
         except ValueError:
@@ -8069,10 +8064,10 @@ def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
 class Diff(Result):
     """What diff() found: true when something differs, str() of it is for a person.
 
-    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each, its
-    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
-    "changes" for a person, and where values changed their "count", "max_abs" and "max_rel", of NaN
-    against a number both infinite, and "not_finite", how many NaN and infinities are among them.
+    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each: "sign"
+    - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a
+    person; where values changed "count", "max_abs", "max_rel" (of NaN against a number both
+    infinite), "not_finite": how many NaN and infinities are among them.
     """
 
     def __init__(self, a: Any, b: Any) -> None:
@@ -8103,7 +8098,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity.
     Custom attributes are compared, those of formats are not. `mmap`: as in load(). `watch`(names,
-    nbytes, size): returns an iterator over the names, of tensors of size(name) bytes.
+    nbytes, size): yields the names, of tensors of size(name) bytes.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
@@ -8133,7 +8128,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
 
 
 def add_facts(found: Diff, a: File, b: File) -> None:
-    """Add what differs between the metadata and the scalars of two files."""
+    """Add what differs in the metadata and the scalars of two files."""
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     metadata = [{key: values if values[1:] else values[0] for key, values
                  in metadata_values(file).items()} for file in (a, b)]
@@ -8145,8 +8140,8 @@ def add_facts(found: Diff, a: File, b: File) -> None:
                 found.add(noun, key, x, y, {"changes": changes})
 
 
-def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
-    """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
+def diff_tensor(both: Any, rtol: float, atol: float) -> Facts:
+    """Return what differs between two tensors, or {}; of a single one, what it is."""
     texts = [f"{dtype_words(item)} {short_repr(item.shape)}" for item in both]
     if len(both) == 1 or both[0].shape != both[1].shape:
         return {"changes": [" -> ".join(texts)]}
@@ -8165,15 +8160,15 @@ def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
     return row if row["changes"] else {}
 
 
-def stored_facts(item: Tensor) -> "List[Any]":
-    """Return what is stored of a tensor without values here: what the file says, all bytes."""
+def stored_facts(item: Tensor) -> Any:
+    """Return all that the file says of a tensor without values here, and its bytes."""
     said = {key: value for key, value in item.attrs.items() if key not in ("checksum", "param_id")}
     return [item.format, item.shape, item.byteorder, item.encoding, to_json([said, item.custom]),
             [part.raw for part in item.stored_parts().values()]]
 
 
 def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
-    """Compare in constant memory: bytes first, numbers where they differ; note what is found."""
+    """Note what differs, in constant memory: bytes are compared first, then numbers."""
     old, new = str(a.dtype), str(b.dtype)
     count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
     for part, other in zip(iter_groups(a), iter_groups(b)):
@@ -8202,7 +8197,7 @@ def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> N
 
 
 def iter_groups(item: Tensor) -> Blocks:
-    """Yield the row-major bytes of PART elements, then of those that are left."""
+    """Yield the row-major bytes of PART elements each, then those left."""
     nbytes, rest = PART * item.check_readable(), b""
     for part in iter_parts(item.iter_bytes(), PART):
         rest += part
