@@ -6704,7 +6704,7 @@ def widen_float16(data: Any) -> Any:
     return out
 
 
-def cast_block(data: Any, old: str, new: str) -> Any:
+def cast_block(data: Any, old: Any, new: Any) -> Any:
     """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
     if old == new:
         return data
@@ -6751,10 +6751,8 @@ def dtype_for(fmt: "Format", dtype: str) -> str:
     """Return the dtype of a format that holds the values of another one best, or ""."""
     exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact if exact else []):
-        if new in fmt.DTYPES:
-            return new
-    return ""
+    usable = [new for new in rounding + exact if exact and new in fmt.DTYPES]
+    return usable[-1] if usable else ""
 
 
 class Cast(Tensor):
@@ -6772,7 +6770,7 @@ class Cast(Tensor):
         if isinstance(base, Quantized):
             return base.iter_scaled(str(self.dtype))
         base.check_readable()
-        return (cast_block(part, str(base.dtype), str(self.dtype))
+        return (cast_block(part, base.dtype, self.dtype)
                 for part in iter_parts(base.iter_bytes(), PART))
 
     def contiguous(self) -> Tensor:
@@ -6792,7 +6790,7 @@ def cast_tensor(base: Tensor, dtype: Any) -> Cast:
 
 
 def view_of_array(data: Any, name: str, wanted: Any) -> Any:
-    """Return a memoryview of any library's array, and its dtype; the array says `name`."""
+    """Return a memoryview and the dtype of any library's array; it calls the dtype `name`."""
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_conj().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
@@ -6809,7 +6807,7 @@ def view_of_array(data: Any, name: str, wanted: Any) -> Any:
 def unfit_message(data: Any, name: str) -> str:
     """Return why a value is no tensor, and what to do."""
     what = f"cannot make a tensor of {type(data).__name__}"
-    what += "" if name == "None" else f" of {name}"
+    what += f" of {name}" if name != "None" else ""
     if hasattr(data, "items"):
         names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
         return f"{what}; flatten it: {{{', '.join(names)}}}"
@@ -6826,7 +6824,7 @@ def dtype_of_bits(code: str, wanted: Any) -> str:
                     "tensor(x, DTYPE) says which")
 
 
-def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
+def to_numpy(item: Any, dtype: Any, copy: Any) -> Any:
     """Return a tensor as a numpy array, for __array__()."""
     import numpy
     known, size = sys.modules.get("ml_dtypes"), item.itemsize or 1
@@ -6836,17 +6834,17 @@ def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
     swapped = no_code and size > 1 and item.byteorder != NATIVE
     if copy is False and (other or swapped or item.encoding != "raw"):
         raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
-    array: Any = item if item.encoding == "raw" else item.contiguous()
+    array = item if item.encoding == "raw" else item.contiguous()
     if other and not known:
         array = array.astype("float32")
     elif no_code:
         bits = numpy.asarray(array.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
         bits.flags.writeable = False
-        array = bits.view(getattr(known, str(item.dtype), f"V{size}"))
+        array = bits.view(getattr(known, item.dtype, f"V{size}"))
     return numpy.array(array, dtype) if copy else numpy.asarray(array, dtype)
 
 
-def to_dlpack(item: Tensor, options: Facts) -> Any:
+def to_dlpack(item: Any, options: Facts) -> Any:
     """Return a capsule for __dlpack__()."""
     import numpy
     if item.itemsize and item.dtype not in STRUCT_CODE:
@@ -6854,7 +6852,7 @@ def to_dlpack(item: Tensor, options: Facts) -> Any:
         if torch is None:
             raise BufferError(f"{item.dtype} needs torch (import it before) or jax.numpy.asarray")
         bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
-        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
+        return bits.view(getattr(torch, item.dtype)).__dlpack__(**options)
     array = numpy.asarray(item, item.dtype)  # native
     copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
     if options.get("copy") is False and (copied or item.encoding != "raw" or (
@@ -6912,7 +6910,7 @@ def tensor_of(data: Any, dtype: Any = None) -> Tensor:
 
 
 def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
-    """Return nested lists of numbers, or one number, as a Tensor."""
+    """Return nested lists, or one number, as a Tensor."""
     shape, level = [], [data]
     while level and isinstance(level[0], (list, tuple)):
         size = len(level[0])
@@ -6936,7 +6934,7 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
 
 
 def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
-    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
+    """Return a buffer or an array as a Tensor; zero-copy where it is contiguous."""
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) says what stands where nothing is")
     view, found = typed_view(data)
@@ -6963,12 +6961,12 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
-def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
+def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> Any:
     """Return how many bytes a tensor may be when it is read, hashed, decoded and written.
 
     `decode`: see stored_parts(); what that takes is counted without it.
     """
-    nbytes: int = sum([stored for _, stored, _ in item.ranges()])
+    nbytes = sum([stored for _, stored, _ in item.ranges()])
     if dense or not isinstance(item, Sparse):
         nbytes = max(item.nbytes, nbytes)
     if cast and item.dtype == "qfloat":
@@ -6980,7 +6978,7 @@ def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
 
 
 def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
-    """Raise ValueError where tensors name the same bytes so often that the work has no measure.
+    """Raise ValueError where tensors name the same bytes too often for the size of a file.
 
     `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
     """
@@ -7015,7 +7013,7 @@ def in_order(items: Any, tensors: Any) -> Any:
 
 
 def by_name(pairs: Any) -> TensorMap:
-    """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
+    """Return (name, value) pairs as Tensors by name."""
     tensors: Any = {}
     bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
     for pair in [pairs] if bare else pairs:
@@ -7125,8 +7123,8 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
     is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
     written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
-    file, only a killed process leaves the `.tmp`. Mode and symbolic links are kept; devices are
-    written in place.
+    file, only a killed process leaves the `.tmp` (delete it). Mode and symbolic links are kept;
+    devices are written in place.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -7189,7 +7187,7 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
 def write_beside(path: str, blocks: Blocks, target: str) -> int:
     """Write a file beside the path, then rename it over it; errors name the target."""
     folder, name = os.path.split(path)
-    # Random: whatever has the name is ours, also if Ctrl-C comes between open() and `stream =`.
+    # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
     number = int.from_bytes(os.urandom(6), "little")
     temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
@@ -7240,8 +7238,8 @@ class Field:
                  "target")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
-                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
-                 lead: int = 0, target: "Optional[int]" = None) -> None:
+                 kind: str = "structure", depth: int = 0, tensor: Any = None, lead: int = 0,
+                 target: Any = None) -> None:
         self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
         self.kind, self.depth, self.tensor = kind, depth, tensor
         self.lead, self.target = lead, target
@@ -7308,8 +7306,7 @@ def field_order(field: Field) -> Any:
 
 
 def structure_fields(reading: Reading, data: Any) -> Any:
-    """Yield the fields of all regions, by offset, what they share once; `data`: those of tensors.
-    """
+    """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
     entry: Path = ()
     owner: Any = None
@@ -7386,7 +7383,7 @@ def data_fields(reading: Reading) -> Any:
     return sorted(out, key=field_order)
 
 
-def describe_data(item: Tensor, role: str) -> Any:
+def describe_data(item: Any, role: str) -> Any:
     """Return value and doc of the bytes of a tensor: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
     if role or isinstance(item, Sparse):
@@ -7400,7 +7397,7 @@ def describe_data(item: Tensor, role: str) -> Any:
     doc = "column-major: " if item._strides is not None else ""
     doc += "big-endian: " if itemsize > 1 and item.byteorder == ">" else ""
     head = item.source.view(item.start, min(item.stored_nbytes, 3 * itemsize))
-    values = unpack_values(str(item.dtype), head, item.byteorder)
+    values = unpack_values(item.dtype, head, item.byteorder)
     doc += " ".join([repr(float("%.5g" % value) if isinstance(value, float) else value)
                      for value in values])
     return text, doc + (" ..." if item.size > 3 else "")
@@ -7446,8 +7443,7 @@ def fill_gaps(fields: Any, fmt: "Format", source: Any, attrs: Any) -> Any:
 
 def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
              attrs: Facts) -> Field:
-    """Return what lies between two fields, from `at` on: padding by the format's rule, or unused.
-    """
+    """Return the padding between two fields, from `at` on, or what is unused."""
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
     if not nbytes:
         nbytes = after.offset - at
@@ -7473,7 +7469,7 @@ class Report(Result):
     or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.format`, `.version`, `.path`.
     """
 
-    def __init__(self, path: "Optional[str]", fmt: "Optional[Format]") -> None:
+    def __init__(self, path: Any, fmt: Any) -> None:
         self.path, self.format = path, fmt.FAMILY if fmt else None
         self.title, self.version = fmt.TITLE if fmt else "", None
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
@@ -7514,10 +7510,9 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
            deep: bool = False, watch: Any = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It is true when nothing failed, and comes for broken files too; OSError passes. `mmap`: as in
-    load(). `deep`: XXH3 (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module
-    xxhash. `watch`(parts, nbytes, size): yields the parts, of so many bytes in all, of size(part)
-    each.
+    Broken files have one too; OSError passes. `mmap`: as in load(). `deep`: XXH3 (zTensor 2) of
+    more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts, nbytes, size):
+    yields the parts, of so many bytes in all, of size(part) each.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -7579,7 +7574,7 @@ def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
             error.path = report.path
             report.fail(error)
         if not found and text:
-            report.add(*(("ok", check, text) if reached else ("-", check, "not reached")))
+            report.add("ok" if reached else "-", check, text if reached else "not reached")
         reached = reached and last not in found
 
 
@@ -7620,21 +7615,21 @@ def note_places(report: Report, file: File) -> None:
 
 def has_much_work(file: File) -> bool:
     """Return whether to check the values takes too much for such a file."""
+    most = MAX_COPIES * file.nbytes
     found = [item for item in file.values() if isinstance(item, Sparse)]
-    if max([item.decoded_nbytes(False) for item in found], default=0) > MAX_COPIES * file.nbytes:
+    if any(item.decoded_nbytes(False) > most for item in found):
         return True
     try:
         check_work(list(file.items()))
     except ValueError:
         return True
-    return max([item.decoded_nbytes(True) for item in found], default=0) > MAX_COPIES * file.nbytes
+    return any(item.decoded_nbytes(True) > most for item in found)
 
 
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
     """Check each shard of a model, and that the index agrees."""
     if file.source.file_id is None:
-        what = "not looked for: they lie beside the index, which has no path"
-        report.add("-", "shards", what)
+        report.add("-", "shards", "not looked for: they lie beside the index, which has no path")
         return
     total = 0
     for shard in file.attrs["shards"]:
@@ -7849,9 +7844,9 @@ class Conversion:
         """Raise ValueError with a line for each reason to refuse, if there is one."""
         lines = []
         for (noun, why, remedy), names in self.reasons.items():
-            who = f"{noun} {join_names([short_repr(name, 200) for name in names], 10)}"
-            if noun == "tensor" and len(names) > 1:
-                who = plural(len(names), noun)
+            who = plural(len(names), noun)
+            if noun != "tensor" or len(names) == 1:
+                who = f"{noun} {join_names([short_repr(name, 200) for name in names], 10)}"
             text = f"{who}: {truncate(why, MAX_LINE // 4)}"
             lines.append(f"{text}: {remedy}" if remedy else text)
         if lines:
@@ -8015,8 +8010,7 @@ def rename_all(names: Any, rename: Any) -> Facts:
             name for name in names if star and len(name) >= len(start + end)
             and name.startswith(start) and name.endswith(end)]
         if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
-            what = f"no tensor is called {short_repr(old)} (one `*` is for any text)"
-            raise ValueError("rename: " + what)
+            raise ValueError(f"rename: no tensor is called {short_repr(old)} (one `*` is any text)")
         for name in found:
             text = name[len(start):len(name) - len(end)]
             renamed.setdefault(name, new if old in known else new.replace("*", text))
@@ -8167,9 +8161,9 @@ def stored_facts(item: Tensor) -> Any:
             [part.raw for part in item.stored_parts().values()]]
 
 
-def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
+def diff_values(a: Any, b: Any, row: Facts, rtol: float, atol: float) -> None:
     """Note what differs, in constant memory: bytes are compared first, then numbers."""
-    old, new = str(a.dtype), str(b.dtype)
+    old, new = a.dtype, b.dtype
     count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
     for part, other in zip(iter_groups(a), iter_groups(b)):
         if old == new and part == other:
