@@ -2912,7 +2912,7 @@ class Tensor:
         NaN or a number out of range.
         """
         self.check_readable()
-        return cast_tensor(self, dtype).contiguous()
+        return Cast(self, dtype).contiguous()
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -6756,13 +6756,15 @@ def dtype_for(fmt: "Format", dtype: str) -> str:
 
 
 class Cast(Tensor):
-    """A tensor as another dtype, cast block by block when its bytes are read."""
+    """A tensor as another dtype, without attrs of the old one, cast when its bytes are read."""
 
     __slots__ = ("_base",)
 
-    def __init__(self, base: Tensor, dtype: str, attrs: Any) -> None:
-        super().__init__(base.name, dtype, base.shape, Buffer(b""), 0, 0, encoding="cast",
-                         attrs=attrs, custom=base._custom, format=base.format)
+    def __init__(self, base: Tensor, dtype: Any) -> None:
+        gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
+        attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
+        super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
+                         encoding="cast", attrs=attrs, custom=base._custom, format=base.format)
         self._base = base
 
     def iter_bytes(self) -> Blocks:
@@ -6777,13 +6779,6 @@ class Cast(Tensor):
         data = self.tobytes()
         return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
                       attrs=self._attrs, custom=self._custom, format=self.format)
-
-
-def cast_tensor(base: Tensor, dtype: Any) -> Cast:
-    """Return a tensor as another dtype, without attrs of the old one."""
-    gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
-    attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
-    return Cast(base, as_dtype(dtype), attrs)
 
 
 # -- [9b] arrays -----------------------------------------------------------------------------------
@@ -7033,9 +7028,8 @@ def by_name(pairs: Any) -> TensorMap:
     return tensors
 
 
-def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
-                      options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of what is saved, or the first."""
+def choose_generation(fmt: "Format", names: Any, attrs: Any, options: Facts) -> "Format":
+    """Return the generation to write: version=, else the first of `names`, attrs, or all."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -7047,8 +7041,6 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
                              f"only {', '.join(known)}")
         fmt = known[str(version)]
     else:
-        names = [tensors.fmt.NAME] if isinstance(tensors, File) else [
-            item.format for _, item in items]
         given = known.get(str(attrs.get("version"))) if attrs else None
         fmt = next((one for name in names for one in known.values() if one.NAME == name),
                    given or fmt)
@@ -7071,7 +7063,8 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
             raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
     pairs = in_order(tensors.items(), tensors) if hasattr(tensors, "items") else tensors
     items = list(by_name(pairs).items())
-    fmt = choose_generation(fmt, tensors, items, attrs, options)
+    names = [tensors.fmt.NAME] if isinstance(tensors, File) else [item.format for _, item in items]
+    fmt = choose_generation(fmt, names, attrs, options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
@@ -7188,8 +7181,7 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
     """Write a file beside the path, then rename it over it; errors name the target."""
     folder, name = os.path.split(path)
     # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
-    number = int.from_bytes(os.urandom(6), "little")
-    temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
+    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
     total = -1  # bytes, when all are written
@@ -7264,7 +7256,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
     one (of kind "fault") and what was not reached, then the FormatError. The file is open from the
-    first field that is asked for to the last; few are in memory at a time.
+    first field to the last; few are in memory at a time.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -7779,9 +7771,9 @@ def convert(source: "Union[Source, File]", target: Target, *,
     `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
     shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
     `drop`: leave out content that has no place (custom attributes, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `meta`: metadata
-    to set, or with the value None to remove. `partial`: as in load(). `options` and memory: as in
-    save(). `watch`(blocks, nbytes): yields the blocks.
+    metadata="text": numbers as text where the target holds only text. `meta`: metadata to set, or
+    to remove (None). `partial`: as in load(). `options` and memory: as in save(). `watch`(blocks,
+    nbytes): yields the blocks.
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -7793,7 +7785,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
             return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
-    fmt = choose_generation(target_format(format, target, None), source, [], None, options)
+    fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
     # 1 the tensors, and their names
@@ -7868,7 +7860,7 @@ class Conversion:
             new = old
         is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
         if is_sparse:
-            item = cast_tensor(item, old)  # made dense when it is written
+            item = Cast(item, old)  # made dense when it is written
             self.summary.cast.append((name, "sparse", "dense", True))
             if not self.dense:
                 self.refuse("tensor", name, "sparse", "dense=True")
@@ -7905,7 +7897,7 @@ class Conversion:
         values: Any = item
         exact = item.dtype != "qfloat"
         if isinstance(item, Quantized):
-            values = cast_tensor(item, "float32")
+            values = Cast(item, "float32")
             values.iter_bytes()  # raises for an unknown scheme
         elif isinstance(item, Sparse):
             values = item.components["values"]
@@ -7916,7 +7908,7 @@ class Conversion:
             exact = exact and same
             self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
         self.summary.cast.append((name, str(item.dtype), new, exact))
-        return item.astype(new) if isinstance(item, Sparse) else cast_tensor(item, new)
+        return item.astype(new) if isinstance(item, Sparse) else Cast(item, new)
 
     def fit_metadata(self, found: Any, options: Facts, as_text: bool) -> Facts:
         """Return the metadata that the target holds; note what is left out or becomes text."""
@@ -8009,7 +8001,7 @@ def rename_all(names: Any, rename: Any) -> Facts:
         found = [old] if old in known else [
             name for name in names if star and len(name) >= len(start + end)
             and name.startswith(start) and name.endswith(end)]
-        if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
+        if not found or old not in known and "*" in end + new.replace("*", "", 1):
             raise ValueError(f"rename: no tensor is called {short_repr(old)} (one `*` is any text)")
         for name in found:
             text = name[len(start):len(name) - len(end)]
