@@ -6735,7 +6735,7 @@ def cast_is_exact(old: str, new: str) -> bool:
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
-def dtype_remedy(fmt: "Format", dtype: str) -> str:
+def dtype_remedy(fmt: Format, dtype: str) -> str:
     """Return the end of a message that a format lacks a dtype: what to do."""
     if dtype == "qfloat":
         return DEQUANTIZE
@@ -6747,8 +6747,8 @@ def dtype_remedy(fmt: "Format", dtype: str) -> str:
             "or another format")
 
 
-def dtype_for(fmt: "Format", dtype: str) -> str:
-    """Return the dtype of a format that holds the values of another one best, or ""."""
+def dtype_for(fmt: Format, dtype: str) -> str:
+    """Return the dtype of a format that holds such values best, or ""."""
     exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
     usable = [new for new in rounding + exact if exact and new in fmt.DTYPES]
@@ -6762,7 +6762,7 @@ class Cast(Tensor):
 
     def __init__(self, base: Tensor, dtype: Any) -> None:
         gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
-        attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
+        attrs = {key: value for key, value in base.attrs.items() if key not in gone}
         super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
                          encoding="cast", attrs=attrs, custom=base._custom, format=base.format)
         self._base = base
@@ -6852,7 +6852,7 @@ def to_dlpack(item: Any, options: Facts) -> Any:
     copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
     if options.get("copy") is False and (copied or item.encoding != "raw" or (
             item.byteorder != NATIVE and array.itemsize > 1)):
-        raise BufferError("copy=False: the elements have to be made first, or be copied")
+        raise BufferError("copy=False: the elements have to be made or copied first")
     if copied:  # torch takes no negative strides, old libraries nothing read-only
         array = array.copy()
     return array.__dlpack__(**options)
@@ -6867,8 +6867,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs`:
-    a mapping of more, for keys such as "data". ValueError for what is unfit.
+    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs`
+    maps more of them, such as "data". ValueError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
@@ -6916,7 +6916,7 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
     types = set(map(type, level))
     if types - {int, float, bool}:
         if [item for item in level if getattr(item, "shape", ())]:
-            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
+            raise ValueError("arrays in a list: numpy.stack(...) makes one array of them")
         level = [item.item() if hasattr(item, "item") else item for item in level]
         types = set(map(type, level))
     for one in types - {int, float, bool}:
@@ -6931,7 +6931,7 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
 def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a buffer or an array as a Tensor; zero-copy where it is contiguous."""
     if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+        raise TypeError("a masked array: .filled(value) makes a plain one")
     view, found = typed_view(data)
     if found is None and hasattr(data, "zero_copy"):  # a Tensor of another copy of this file
         return new_tensor(as_dtype(data.dtype), tuple(data.shape), data.tobytes())
@@ -6945,8 +6945,8 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"{len(view)} bytes are not a whole number of {dtype}")
         return new_tensor(dtype, (len(view) // ITEMSIZE[dtype],), view)
     if found == "uint16" and dtype in ("float16", "bfloat16"):
-        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
-                         f'bits, tensor(x).astype("{dtype}") if they are the values')
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") takes the bits, '
+                         f'tensor(x).astype("{dtype}") the values')
     byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
 
@@ -7028,8 +7028,8 @@ def by_name(pairs: Any) -> TensorMap:
     return tensors
 
 
-def choose_generation(fmt: "Format", names: Any, attrs: Any, options: Facts) -> "Format":
-    """Return the generation to write: version=, else the first of `names`, attrs, or all."""
+def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
+    """Return the generation to write: version=, else one of `names`, that of attrs, or `fmt`."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -7050,13 +7050,13 @@ def choose_generation(fmt: "Format", names: Any, attrs: Any, options: Facts) -> 
     return fmt
 
 
-def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
+def native_file_attrs(tensors: Any, fmt: Format) -> Facts:
     """Return those attrs of a File of this format that save takes."""
     attrs = tensors.attrs if isinstance(tensors, File) and tensors.fmt is fmt else {}
     return {key: value for key, value in attrs.items() if key in fmt.FILE_ATTRS}
 
 
-def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
     """Check all, then return an iterator over the bytes of the file."""
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
@@ -7093,7 +7093,7 @@ def check_stored(items: Items) -> None:
                     raise item.error(label + text, check="checksums")
 
 
-def target_format(format: Any, target: Any, tensors: Any) -> "Format":
+def target_format(format: Any, target: Any, tensors: Any) -> Format:
     """Return the format by argument, else by suffix, else that of a File."""
     if format is not None:
         return find_format(format)
@@ -7154,7 +7154,7 @@ def write_out(target: Any, blocks: Blocks) -> int:
 
 
 def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
-    """Write all blocks, also where write() takes a part; return the bytes.
+    """Write all blocks, also where write() takes a part; return their bytes.
 
     Errors of write() name the target, if it is a path; those of the blocks do not.
     """
@@ -7169,11 +7169,9 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
                 raise
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
-            if count is None or count < 1:
+            if not count or count < 0:
                 raise OSError("the target is full")
-            if count >= len(block):
-                break
-            block = memoryview(block)[count:]
+            block = memoryview(block)[count:] if count < len(block) else b""
     return total
 
 
@@ -7271,7 +7269,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
         raise error
 
 
-def read_fields(fmt: "Format", reading: Reading) -> Any:
+def read_fields(fmt: Format, reading: Reading) -> Any:
     """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
     from heapq import merge
     source = reading.source
@@ -7339,7 +7337,7 @@ def depth_of(region: Any, path: Path) -> int:
 
 
 def owner_of(paths: Any, path: Path) -> Any:
-    """Return the path of the entry that a field belongs to, and the name of its tensor."""
+    """Return the path of the entry that a field lies in, and the name of its tensor."""
     for n in range(len(path), -1, -1):
         if path[:n] in paths:
             return path[:n], truncate(paths[path[:n]], PATH_WIDTH)
@@ -7347,7 +7345,7 @@ def owner_of(paths: Any, path: Path) -> Any:
 
 
 def target_of(field: Field, starts: Any) -> Any:
-    """Return where an offset of an index leads: to its tensor's data, or to a part of the file."""
+    """Return where an offset leads: to its tensor's data, or a part of the file."""
     last, value = field.name[field.name.rfind(".") + 1:], field.value
     if "offset" not in last and last != "blob":
         return None
@@ -7376,7 +7374,7 @@ def data_fields(reading: Reading) -> Any:
 
 
 def describe_data(item: Any, role: str) -> Any:
-    """Return value and doc of the bytes of a tensor: its type, the first elements."""
+    """Return value and doc of a tensor's bytes: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
     if role or isinstance(item, Sparse):
         return role or "values", "of sparse " + text
@@ -7416,7 +7414,7 @@ def mark_fault(fields: Any, error: Any, nbytes: int) -> Any:
         yield fault
 
 
-def fill_gaps(fields: Any, fmt: "Format", source: Any, attrs: Any) -> Any:
+def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
     """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
     from itertools import chain
     at, before = 0, Field(0, 0, "", None, "")
@@ -7433,7 +7431,7 @@ def fill_gaps(fields: Any, fmt: "Format", source: Any, attrs: Any) -> Any:
             at, before = field.offset + field.nbytes, field
 
 
-def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
+def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
              attrs: Facts) -> Field:
     """Return the padding between two fields, from `at` on, or what is unused."""
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
@@ -7520,7 +7518,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
 
 
-def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Report:
+def check_file(source: Any, fmt: Format, deep: bool, watch: Any = None) -> Report:
     """Return what verify() finds in a source."""
     watch = watch or (lambda parts, nbytes, size=len: parts)
     report, reading = Report(source.path, fmt), Reading(source, [], [])
@@ -7646,7 +7644,7 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
 
 
 def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
-    """Check the checksums and the values of all tensors; what is alike is one row."""
+    """Check checksums and values of all tensors; what is alike is one row."""
     statuses = []  # of checksums
     left: Any = {}  # (check, why not) -> tensors
     decoded, nbytes = 0, sum([item.stored_nbytes for item in file.values()])
@@ -7677,8 +7675,8 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
         report.add("ok", "contents", f"{plural(decoded, 'zstd blob')} decoded in full")
 
 
-def check_values(fmt: "Format", item: Tensor) -> int:
-    """Return how many parts of a tensor were decoded; raise what is wrong with its values."""
+def check_values(fmt: Format, item: Tensor) -> int:
+    """Return how many parts were decoded; raise what is wrong with the values."""
     parts = list(item.components.values()) if isinstance(item, Sparse) else [item]
     encoded = [part for part in parts if part.encoding != "raw" and not part.unreadable]
     for part in encoded:
@@ -7788,21 +7786,18 @@ def convert(source: "Union[Source, File]", target: Target, *,
     fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
-    # 1 the tensors, and their names
     items = [(name, source[name]) for name in select_names(source, only, exclude)]
     chosen = in_order(items, source)
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    # 2 what the target holds of them, of metadata and attributes
     work = Conversion(source, fmt, names, cast, dense, drop)
     items = [(names[name], work.fit_tensor(name, item)) for name, item in chosen]
     found = work.change_metadata(meta or {})
     fitting = work.fit_metadata(found, options, metadata == "text")
     work.leave_attrs(chosen)
     work.raise_reasons()
-    # 3 the file
     blocks = fmt.write(items, fitting, work.attrs, options)
     check_stored(chosen)
     if watch is not None:
@@ -7814,7 +7809,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
 class Conversion:
     """What becomes of tensors, metadata and attributes in one convert(), or why not."""
 
-    def __init__(self, file: File, fmt: "Format", names: Facts, cast: Any, dense: bool,
+    def __init__(self, file: File, fmt: Format, names: Facts, cast: Any, dense: bool,
                  drop: bool) -> None:
         self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
         self.summary = Summary()
@@ -7893,7 +7888,7 @@ class Conversion:
         return f"cast='{new}'" if new else ""
 
     def cast_one(self, name: str, item: Any, new: str) -> Any:
-        """Return a tensor with another dtype; note whether that is exact, and what it loses."""
+        """Return a tensor with another dtype; note what that loses."""
         values: Any = item
         exact = item.dtype != "qfloat"
         if isinstance(item, Quantized):
@@ -7935,7 +7930,7 @@ class Conversion:
         return fitting
 
     def change_metadata(self, meta: Facts) -> Any:
-        """Return the values of each key of the metadata, with those that the user set."""
+        """Return the values of each key of the metadata, as changed by `meta`."""
         found = metadata_values(self.file, self.names)
         for key, new in meta.items():
             if new is None and key not in found:
@@ -8021,7 +8016,7 @@ def is_idle(file: File, key: Any) -> bool:
 
 
 def find_losses(item: Tensor, old: str, new: str) -> Any:
-    """Return whether a cast there and back is exact; how many become infinite, and NaN."""
+    """Return whether a cast there and back is exact; how many become infinite, NaN."""
     same, infinite, nan = True, 0, 0
     for part in iter_parts(item.iter_bytes(), PART):
         data = bytes(part)
@@ -8075,7 +8070,7 @@ class Diff(Result):
 
     def add(self, noun: str, name: str, a: Any, b: Any, row: Facts) -> None:
         sign = "~" if name in a and name in b else "-" if name in a else "+"
-        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+        self.differences.append({"sign": sign, "kind": noun, "name": name, **row})
 
 
 def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,

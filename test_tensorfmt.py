@@ -2040,7 +2040,7 @@ class TensorTest(TestCase):
         way = "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
         for value, text in (
                 (type("Masked", (), {"mask": 0, "filled": 0})(),
-                 "a masked array: .filled(value) says what stands where nothing is"),
+                 "a masked array: .filled(value) makes a plain one"),
                 (1j, "cannot make a tensor of complex" + way),
                 (type("Array", (), {"dtype": "complex128"})(),
                  "cannot make a tensor of Array of complex128" + way),
