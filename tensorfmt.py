@@ -7453,7 +7453,7 @@ def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
 
 
 class Report(Result):
-    """What verify() found: true when nothing failed, str() of it is for a person.
+    """What verify() found: true when nothing failed.
 
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
     or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.format`, `.version`, `.path`.
@@ -7712,12 +7712,12 @@ def save_again(file: File, watch: Any) -> Any:
 
 
 class Summary(Result):
-    """What convert() did; str() of it is for a person."""
+    """What convert() did."""
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
-        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, now NaN)
+        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, NaN)
         self.missing: "List[str]" = []  # names, not whole in the source, with partial=True
         self.left_behind: "List[str]" = []  # facts of the old format alone
         self.dropped: "List[str]" = []  # content, with drop=True
@@ -7921,7 +7921,7 @@ class Conversion:
             elif fits and as_text:
                 fitting[key] = repr(value)
                 summary.as_text.append(key)
-            elif is_idle(self.file, key) and not others:
+            elif key == "format" and self.file.format == "safetensors" and not others:  # "pt"
                 summary.left_behind.append(f"metadata {key}")
             elif fits and not self.drop:
                 self.refuse("metadata", key, why, "metadata='text'")
@@ -8010,11 +8010,6 @@ def rename_all(names: Any, rename: Any) -> Facts:
     return renamed
 
 
-def is_idle(file: File, key: Any) -> bool:
-    """Return whether metadata may be left out: "pt", of the library that wrote the file."""
-    return file.format == "safetensors" and key == "format"
-
-
 def find_losses(item: Tensor, old: str, new: str) -> Any:
     """Return whether a cast there and back is exact; how many become infinite, NaN."""
     same, infinite, nan = True, 0, 0
@@ -8043,7 +8038,7 @@ def find_losses(item: Tensor, old: str, new: str) -> Any:
 
 
 class Diff(Result):
-    """What diff() found: true when something differs, str() of it is for a person.
+    """What diff() found: true when something differs.
 
     `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each: "sign"
     - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a
@@ -8109,14 +8104,14 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
 
 
 def add_facts(found: Diff, a: File, b: File) -> None:
-    """Add what differs in the metadata and the scalars of two files."""
+    """Add what differs in metadata and scalars; the "pt" of safetensors may be missing."""
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     metadata = [{key: values if values[1:] else values[0] for key, values
                  in metadata_values(file).items()} for file in (a, b)]
     for noun, (x, y) in ("metadata", metadata), ("scalar", scalars):
         for key in dict.fromkeys(list(x) + list(y)):
             changes = [facts[key] for facts in (x, y) if key in facts]
-            idle = a.fmt is not b.fmt and (is_idle(a, key) or is_idle(b, key))  # convert leaves it
+            idle = key == "format" and "safetensors" in (a.format, b.format) and a.fmt is not b.fmt
             if not idle if len(changes) == 1 else to_json(changes[0]) != to_json(changes[1]):
                 found.add(noun, key, x, y, {"changes": changes})
 
@@ -8124,9 +8119,9 @@ def add_facts(found: Diff, a: File, b: File) -> None:
 def diff_tensor(both: Any, rtol: float, atol: float) -> Facts:
     """Return what differs between two tensors, or {}; of a single one, what it is."""
     texts = [f"{dtype_words(item)} {short_repr(item.shape)}" for item in both]
-    if len(both) == 1 or both[0].shape != both[1].shape:
+    a, b = both[0], both[-1]
+    if len(both) == 1 or a.shape != b.shape:
         return {"changes": [" -> ".join(texts)]}
-    a, b = both
     row: Facts = {"changes": [] if texts[0] == texts[1] else [" -> ".join(texts)]}
     try:
         diff_values(a, b, row, rtol, atol)
