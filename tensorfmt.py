@@ -2829,7 +2829,7 @@ class Tensor:
         NaN or a number out of range.
         """
         self.check_readable()
-        return cast_tensor(self, dtype).contiguous()
+        return Cast(self, dtype).contiguous()
 
     def todense(self) -> "Tensor":
         """Return a sparse tensor with its zeros, in memory; another as it is."""
@@ -6548,7 +6548,7 @@ HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # t
 
 
 def narrow_float32(data: Any) -> bytearray:
-    """As narrow_bfloat16, of at most PART bytes of float32, 100 times as fast: one big integer."""
+    """As narrow_bfloat16, of at most PART bytes, 100 times as fast: by one big integer."""
     data, out = bytearray(data), bytearray(len(data) // 2)
     tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
     if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
@@ -6562,7 +6562,7 @@ def narrow_float32(data: Any) -> bytearray:
 
 
 def widen_float16(data: Any) -> Any:
-    """Return float16 bytes as float32 bytes, 6 times as fast as by numbers; NaN keeps its bits."""
+    """Return float16 bytes as float32, 6 times as fast as by numbers; NaN keeps its bits."""
     data, out = bytes(data), bytearray(2 * len(data))
     low, high, count = data[0::2], data[1::2], len(data) // 2
     first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
@@ -6581,8 +6581,8 @@ def widen_float16(data: Any) -> Any:
     return out
 
 
-def cast_block(data: Any, old: str, new: str) -> Any:
-    """Return little-endian bytes of dtype `old`, PART of them at most, as those of `new`."""
+def cast_block(data: Any, old: Any, new: Any) -> Any:
+    """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
     if old == new:
         return data
     if old == "bfloat16" and new == "float32":
@@ -6597,7 +6597,7 @@ def cast_block(data: Any, old: str, new: str) -> Any:
 
 
 def cast_is_exact(old: str, new: str) -> bool:
-    """Return whether every value of one dtype is a value of the other."""
+    """Return whether every value of `old` is one of `new`."""
     if old == new:
         return True
     if "bool" in (old, new):
@@ -6612,8 +6612,8 @@ def cast_is_exact(old: str, new: str) -> bool:
     return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
 
 
-def dtype_remedy(fmt: "Format", dtype: str) -> str:
-    """Return the end of a message that a format lacks a dtype: which of its own would do."""
+def dtype_remedy(fmt: Format, dtype: str) -> str:
+    """Return the end of a message that a format lacks a dtype: what to do."""
     if dtype == "qfloat":
         return DEQUANTIZE
     new = dtype_for(fmt, dtype)
@@ -6624,24 +6624,24 @@ def dtype_remedy(fmt: "Format", dtype: str) -> str:
             "or another format")
 
 
-def dtype_for(fmt: "Format", dtype: str) -> str:
-    """Return the dtype of a format that takes the values of another one best; "" for none."""
+def dtype_for(fmt: Format, dtype: str) -> str:
+    """Return the dtype of a format that holds such values best, or ""."""
     exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
     rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    for new in reversed(rounding + exact if exact else []):
-        if new in fmt.DTYPES:
-            return new
-    return ""
+    usable = [new for new in rounding + exact if exact and new in fmt.DTYPES]
+    return usable[-1] if usable else ""
 
 
 class Cast(Tensor):
-    """A tensor with another dtype, cast block by block when its bytes are asked for."""
+    """A tensor as another dtype, without attrs of the old one, cast when its bytes are read."""
 
     __slots__ = ("_base",)
 
-    def __init__(self, base: Tensor, dtype: str, attrs: Any) -> None:
-        super().__init__(base.name, dtype, base.shape, Buffer(b""), 0, 0, encoding="cast",
-                         attrs=attrs, custom=base._custom, format=base.format)
+    def __init__(self, base: Tensor, dtype: Any) -> None:
+        gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
+        attrs = {key: value for key, value in base.attrs.items() if key not in gone}
+        super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
+                         encoding="cast", attrs=attrs, custom=base._custom, format=base.format)
         self._base = base
 
     def iter_bytes(self) -> Blocks:
@@ -6649,7 +6649,7 @@ class Cast(Tensor):
         if isinstance(base, Quantized):
             return base.iter_scaled(str(self.dtype))
         base.check_readable()
-        return (cast_block(part, str(base.dtype), str(self.dtype))
+        return (cast_block(part, base.dtype, self.dtype)
                 for part in iter_parts(base.iter_bytes(), PART))
 
     def contiguous(self) -> Tensor:
@@ -6658,18 +6658,11 @@ class Cast(Tensor):
                       attrs=self._attrs, custom=self._custom, format=self.format)
 
 
-def cast_tensor(base: Tensor, dtype: Any) -> Cast:
-    """Return a tensor as another dtype, without the attrs that describe the old one."""
-    gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
-    attrs = Map([(key, value) for key, value in base.attrs.items() if key not in gone])
-    return Cast(base, as_dtype(dtype), attrs)
-
-
 # -- [9b] arrays -----------------------------------------------------------------------------------
 
 
-def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
-    """Return a memoryview of an array of any library, and its dtype, which calls itself `name`."""
+def view_of_array(data: Any, name: str, wanted: Any) -> Any:
+    """Return a memoryview and the dtype of any library's array; it calls the dtype `name`."""
     if hasattr(data, "detach"):  # torch: from any device
         data = data.detach().cpu().resolve_conj().resolve_neg()
     dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
@@ -6686,7 +6679,7 @@ def view_of_array(data: Any, name: str, wanted: Any) -> "Tuple[Any, Any]":
 def unfit_message(data: Any, name: str) -> str:
     """Return why a value is no tensor, and what to do."""
     what = f"cannot make a tensor of {type(data).__name__}"
-    what += "" if name == "None" else f" of {name}"
+    what += f" of {name}" if name != "None" else ""
     if hasattr(data, "items"):
         names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
         return f"{what}; flatten it: {{{', '.join(names)}}}"
@@ -6694,7 +6687,7 @@ def unfit_message(data: Any, name: str) -> str:
 
 
 def dtype_of_bits(code: str, wanted: Any) -> str:
-    """Return the dtype of the bits that numpy.asarray() of a tensor gives without ml_dtypes."""
+    """Return the dtype of bits, which numpy.asarray() of a tensor gives without ml_dtypes."""
     known = [dtype for dtype in ITEMSIZE if code == f"|V{ITEMSIZE[dtype]}"
              and dtype not in STRUCT_CODE]
     if wanted in known or len(known) == 1:
@@ -6703,8 +6696,8 @@ def dtype_of_bits(code: str, wanted: Any) -> str:
                     "tensor(x, DTYPE) says which")
 
 
-def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
-    """Return a numpy array of a tensor, which numpy asks for by __array__."""
+def to_numpy(item: Any, dtype: Any, copy: Any) -> Any:
+    """Return a tensor as a numpy array, for __array__()."""
     import numpy
     known, size = sys.modules.get("ml_dtypes"), item.itemsize or 1
     no_code = item.itemsize and item.dtype not in STRUCT_CODE  # numpy alone has no such dtype
@@ -6713,30 +6706,30 @@ def to_numpy(item: Tensor, dtype: Any, copy: Any) -> Any:
     swapped = no_code and size > 1 and item.byteorder != NATIVE
     if copy is False and (other or swapped or item.encoding != "raw"):
         raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
-    array: Any = item if item.encoding == "raw" else item.contiguous()
+    array = item if item.encoding == "raw" else item.contiguous()
     if other and not known:
         array = array.astype("float32")
     elif no_code:
         bits = numpy.asarray(array.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
         bits.flags.writeable = False
-        array = bits.view(getattr(known, str(item.dtype), f"V{size}"))
+        array = bits.view(getattr(known, item.dtype, f"V{size}"))
     return numpy.array(array, dtype) if copy else numpy.asarray(array, dtype)
 
 
-def to_dlpack(item: Tensor, options: Facts) -> Any:
-    """Return a capsule of DLPack."""
+def to_dlpack(item: Any, options: Facts) -> Any:
+    """Return a capsule for __dlpack__()."""
     import numpy
     if item.itemsize and item.dtype not in STRUCT_CODE:
         torch: Any = sys.modules.get("torch")
         if torch is None:
             raise BufferError(f"{item.dtype} needs torch (import it before) or jax.numpy.asarray")
         bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
-        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
+        return bits.view(getattr(torch, item.dtype)).__dlpack__(**options)
     array = numpy.asarray(item, item.dtype)  # native
     copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
     if options.get("copy") is False and (copied or item.encoding != "raw" or (
             item.byteorder != NATIVE and array.itemsize > 1)):
-        raise BufferError("copy=False: the elements have to be made first, or be copied")
+        raise BufferError("copy=False: the elements have to be made or copied first")
     if copied:  # torch takes no negative strides, old libraries nothing read-only
         array = array.copy()
     return array.__dlpack__(**options)
@@ -6751,8 +6744,8 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs` is
-    a mapping of more of them, for keys such as "data". ValueError for what is unfit.
+    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs`
+    maps more of them, such as "data". ValueError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
@@ -6761,14 +6754,14 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     custom = dict(attrs or {}, **more)
     shape = None if shape is None else as_shape(shape)
     if components is not None:
-        parts = dict([(key, tensor(value, dtype if key == "values" else None))
-                      for key, value in dict(components).items()])
+        parts = {key: tensor(value, dtype if key == "values" else None)
+                 for key, value in dict(components).items()}
         return make_sparse(shape, parts, custom)
     if dtype == "qfloat":
         return make_quantized(data, shape, custom)
     made = tensor_of(data, None if dtype is None else as_dtype(dtype))
     if shape is not None:
-        if count_elements(shape) != made.size or [n for n in shape if n < 0]:
+        if count_elements(shape) != made.size or min(shape, default=0) < 0:
             raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
         made = made.contiguous().copy(shape=shape)
     if custom:  # instead of the attributes of a file
@@ -6777,7 +6770,7 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     return made
 
 
-def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
+def tensor_of(data: Any, dtype: Any = None) -> Tensor:
     """Return a value as a Tensor."""
     if isinstance(data, Tensor):
         made = data.copy()
@@ -6789,7 +6782,7 @@ def tensor_of(data: Any, dtype: "Optional[str]" = None) -> Tensor:
 
 
 def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
-    """Return nested lists of numbers, or one number, as a Tensor."""
+    """Return nested lists, or one number, as a Tensor."""
     shape, level = [], [data]
     while level and isinstance(level[0], (list, tuple)):
         size = len(level[0])
@@ -6797,25 +6790,25 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
-    values, types = level, set([type(item) for item in level])
+    types = set(map(type, level))
     if types - {int, float, bool}:
         if [item for item in level if getattr(item, "shape", ())]:
-            raise ValueError("arrays in a list; one array is a tensor: numpy.stack(...) makes it")
-        values = [item.item() if hasattr(item, "item") else item for item in level]
-        types = set([type(item) for item in values])
+            raise ValueError("arrays in a list: numpy.stack(...) makes one array of them")
+        level = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set(map(type, level))
     for one in types - {int, float, bool}:
         raise ValueError(f"{one.__name__} among the numbers")
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
-            dtype = "uint64" if max(values) > INT_RANGE["int64"][1] else "int64"
-    return new_tensor(dtype, tuple(shape), pack_values(dtype, values))
+            dtype = "uint64" if max(level) > INT_RANGE["int64"][1] else "int64"
+    return new_tensor(dtype, tuple(shape), pack_values(dtype, level))
 
 
 def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
-    """Return a Tensor of a buffer or an array; zero-copy where it is contiguous."""
+    """Return a buffer or an array as a Tensor; zero-copy where it is contiguous."""
     if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) says what stands where nothing is")
+        raise TypeError("a masked array: .filled(value) makes a plain one")
     view, found = typed_view(data)
     if found is None and hasattr(data, "zero_copy"):  # a Tensor of another copy of this file
         return new_tensor(as_dtype(data.dtype), tuple(data.shape), data.tobytes())
@@ -6829,25 +6822,23 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
             raise ValueError(f"{len(view)} bytes are not a whole number of {dtype}")
         return new_tensor(dtype, (len(view) // ITEMSIZE[dtype],), view)
     if found == "uint16" and dtype in ("float16", "bfloat16"):
-        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") if these are the '
-                         f'bits, tensor(x).astype("{dtype}") if they are the values')
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") takes the bits, '
+                         f'tensor(x).astype("{dtype}") the values')
     byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
 
 
 # -- [10a] work ------------------------------------------------------------------------------------
-#
-# A small file can name the same bytes for many tensors: what it may make us do has a limit.
 
 MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
 
 
-def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
-    """Return the bytes that a tensor may be when it is read, hashed, decoded and written.
+def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> Any:
+    """Return how many bytes a tensor may be when it is read, hashed, decoded and written.
 
-    `decode`: see stored_parts(). What that takes is part of the work without it.
+    `decode`: see stored_parts(); what that takes is counted without it.
     """
-    nbytes: int = sum([stored for _, stored, _ in item.ranges()])
+    nbytes = sum([stored for _, stored, _ in item.ranges()])
     if dense or not isinstance(item, Sparse):
         nbytes = max(item.nbytes, nbytes)
     if cast and item.dtype == "qfloat":
@@ -6859,17 +6850,17 @@ def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> int:
 
 
 def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
-    """Raise ValueError where a file makes us do far more than it is: bytes named many times.
+    """Raise ValueError where tensors name the same bytes too often for the size of a file.
 
     `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
     """
-    files: Any = {}  # of each file its bytes and tensors; parts of one have its name
+    files: Any = {}  # file -> its bytes, its tensors by name
     for item in [getattr(item, "_base", item) for _, item in items]:
         if item.source.has_offsets:
             files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
     for nbytes, named in files.values():
         tensors, reach = list(named.values()), 0
-        sharing: "Set[int]" = set()
+        sharing: Any = set()
         for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
                                       for start, size, _ in item.ranges()]):
             if start < reach or start == stop:  # bytes of another, or none
@@ -6886,17 +6877,16 @@ def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
 # -- [10b] save ------------------------------------------------------------------------------------
 
 
-def in_order(tensors: Any, names: Any = None) -> Items:
-    """Return (some) items of a mapping; of a File by place where its format sorts the index."""
-    items = list(tensors.items()) if names is None else [(name, tensors[name]) for name in names]
+def in_order(items: Any, tensors: Any) -> Any:
+    """Return items of a mapping; of a File by place where its format sorts the index."""
     if isinstance(tensors, File) and tensors.fmt.SORTED:
-        items.sort(key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
+        return sorted(items, key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
     return items
 
 
-def by_name(pairs: Any) -> "Dict[str, Tensor]":
-    """Return the values of (name, value) pairs as Tensors; TypeError for values without names."""
-    tensors: "Dict[str, Tensor]" = {}
+def by_name(pairs: Any) -> TensorMap:
+    """Return (name, value) pairs as Tensors by name."""
+    tensors: Any = {}
     bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
     for pair in [pairs] if bare else pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -6915,12 +6905,8 @@ def by_name(pairs: Any) -> "Dict[str, Tensor]":
     return tensors
 
 
-def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
-                      options: Facts) -> "Format":
-    """Return the generation to write: version=, else that of what is saved, or the first.
-
-    TypeError for an option that it does not have.
-    """
+def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
+    """Return the generation to write: version=, else one of `names`, that of attrs, or `fmt`."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -6932,8 +6918,6 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
                              f"only {', '.join(known)}")
         fmt = known[str(version)]
     else:
-        names = [tensors.fmt.NAME] if isinstance(tensors, File) else [
-            item.format for _, item in items]
         given = known.get(str(attrs.get("version"))) if attrs else None
         fmt = next((one for name in names for one in known.values() if one.NAME == name),
                    given or fmt)
@@ -6943,19 +6927,21 @@ def choose_generation(fmt: "Format", tensors: Any, items: Items, attrs: Any,
     return fmt
 
 
-def native_file_attrs(tensors: Any, fmt: "Format") -> Facts:
-    """Return the attrs of a File of this format that save takes; others are facts of the file."""
+def native_file_attrs(tensors: Any, fmt: Format) -> Facts:
+    """Return those attrs of a File of this format that save takes."""
     attrs = tensors.attrs if isinstance(tensors, File) and tensors.fmt is fmt else {}
     return {key: value for key, value in attrs.items() if key in fmt.FILE_ATTRS}
 
 
-def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
-    """Check everything, then return an iterator over the bytes of the file."""
+def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+    """Check all, then return an iterator over the bytes of the file."""
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
             raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
-    items = list(by_name(in_order(tensors) if hasattr(tensors, "items") else tensors).items())
-    fmt = choose_generation(fmt, tensors, items, attrs, options)
+    pairs = in_order(tensors.items(), tensors) if hasattr(tensors, "items") else tensors
+    items = list(by_name(pairs).items())
+    names = [tensors.fmt.NAME] if isinstance(tensors, File) else [item.format for _, item in items]
+    fmt = choose_generation(fmt, names, attrs, options)
     if metadata is None:
         metadata = tensors.metadata if isinstance(tensors, File) else {}
     if attrs is None:
@@ -6970,11 +6956,11 @@ def encode_file(fmt: "Format", tensors: Any, metadata: Any, attrs: Any, options:
 
 
 def check_stored(items: Items) -> None:
-    """Raise FormatError where stored bytes do not have their checksum: they get no new one."""
-    formats: "Dict[Any, Format]" = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
+    """Raise FormatError where stored bytes are damaged: they get no new checksum."""
+    formats: Any = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
     for item in [getattr(item, "_base", item) for _, item in items]:
-        own = item.format and item.source.has_offsets  # not of a copy in memory
+        own = item.format and item.source.has_offsets
         for label, part, digest in formats[item.format].checksums(item) if own else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
             if key not in seen and part.source.has_offsets:  # no copy in memory
@@ -6984,8 +6970,8 @@ def check_stored(items: Items) -> None:
                     raise item.error(label + text, check="checksums")
 
 
-def target_format(format: Any, target: Any, tensors: Any) -> "Format":
-    """Return the format by the argument, else by the suffix, else that of a File."""
+def target_format(format: Any, target: Any, tensors: Any) -> Format:
+    """Return the format by argument, else by suffix, else that of a File."""
     if format is not None:
         return find_format(format)
     path = "" if hasattr(target, "write") else os.fspath(target)
@@ -7006,9 +6992,9 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
     `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
     is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
-    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C leaves the old
-    file as it was. Only a killed process leaves the `.tmp` behind: delete it. The mode and
-    symbolic links are kept; devices are written in place.
+    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
+    file, only a killed process leaves the `.tmp` (delete it). Mode and symbolic links are kept;
+    devices are written in place.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -7045,9 +7031,9 @@ def write_out(target: Any, blocks: Blocks) -> int:
 
 
 def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
-    """Write every block whole, also where write() takes a part; return the bytes.
+    """Write all blocks, also where write() takes a part; return their bytes.
 
-    Errors of write() name the target, if it is a path; those of the blocks come as they are.
+    Errors of write() name the target, if it is a path; those of the blocks do not.
     """
     total = 0
     for block in blocks:
@@ -7060,24 +7046,21 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
                 raise
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
-            if count is None or count < 1:
+            if not count or count < 0:
                 raise OSError("the target is full")
-            if count >= len(block):
-                break
-            block = memoryview(block)[count:]
+            block = memoryview(block)[count:] if count < len(block) else b""
     return total
 
 
 def write_beside(path: str, blocks: Blocks, target: str) -> int:
-    """Write a file beside the path, then rename it over it; errors speak of the target."""
+    """Write a file beside the path, then rename it over it; errors name the target."""
     folder, name = os.path.split(path)
-    # Random: whatever bears the name is ours, also if Ctrl-C comes between open() and `stream =`.
-    number = int.from_bytes(os.urandom(6), "little")
-    temporary = os.path.join(folder, ".%s.%d.tmp" % (name[:40], number))
+    # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
+    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     stream: Any = None
-    total = -1  # bytes, when all are written: what fails then is the target
-    try:  # made with the mode: nobody may read what the target does not let him
+    total = -1  # bytes, when all are written
+    try:  # with the mode: nobody may read what the target does not let him
         stream = open(temporary, "xb", opener=lambda path, flags: os.open(
             path, flags, 0o666 if mode is None else mode))
         if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
@@ -7097,8 +7080,8 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
         if isinstance(error, OSError) and (total >= 0 or error.filename in (temporary, path)):
             text = error.strerror or str(error)
             if os.name == "nt" and error.errno == 13:
-                text += " (is it mapped? close() the File, drop its views, or load with mmap=False)"
-            raise OSError(error.errno, text, target)  # which the user knows
+                text += " (mapped? close() the File, drop its views, or load with mmap=False)"
+            raise OSError(error.errno, text, target)
         raise
     return total
 
@@ -7112,22 +7095,21 @@ FIELD_KINDS = {  # what it is, its colour in a terminal
 
 
 class Field:
-    """One named piece of a file: unpacks as (offset, nbytes, name, value, doc).
+    """A named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` (one of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut as in a path, or
-    None), `.lead` (bytes before its value: the map key and tags) and `.target` (where an offset
-    leads, or None).
+    Also `.kind` (of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut if long, or None),
+    `.lead` (bytes before the value: map key, tags), `.target` (where an offset leads, or None).
     """
 
     __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
                  "target")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
-                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
-                 lead: int = 0, target: "Optional[int]" = None) -> None:
+                 kind: str = "structure", depth: int = 0, tensor: Any = None, lead: int = 0,
+                 target: Any = None) -> None:
         self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
-        self.kind, self.depth, self.tensor, self.lead = kind, depth, tensor, lead
-        self.target = target
+        self.kind, self.depth, self.tensor = kind, depth, tensor
+        self.lead, self.target = lead, target
 
     def __getitem__(self, index: Any) -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
@@ -7148,8 +7130,8 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (its kind is "fault") and what was not reached, then the FormatError. The file is open from
-    the first field that is asked for to the last; few are in memory at a time.
+    one (of kind "fault") and what was not reached, then the FormatError. The file is open from the
+    first field to the last; few are in memory at a time.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -7164,12 +7146,13 @@ def explain(source: Source, *, format: "Optional[str]" = None,
         raise error
 
 
-def read_fields(fmt: "Format", reading: Reading) -> "Tuple[Iterator[Field], Any, Any]":
+def read_fields(fmt: Format, reading: Reading) -> Any:
     """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
     from heapq import merge
     source = reading.source
-    error: Any = None
+    attrs: Any = None
     file: Any = None
+    error: Any = None
     try:
         attrs, metadata = fmt.read(reading)
         file = File(fmt, source, attrs, metadata, reading.tensors)
@@ -7178,42 +7161,39 @@ def read_fields(fmt: "Format", reading: Reading) -> "Tuple[Iterator[Field], Any,
         complete(reading, [error])
         error.path, error.__traceback__, error.__context__ = source.path, None, None
     data = [] if error and not reading.missing else data_fields(reading)
-    fields = merge(structure_fields(reading, data), data, key=field_order)
+    fields: Any = merge(structure_fields(reading, data), data, key=field_order)
     if error is not None:
-        return fill_gaps(mark_fault(fields, error, source.nbytes), fmt, source), None, error
-    return fill_gaps(fields, fmt, source, file.attrs), file, None
+        fields = mark_fault(fields, error, source.nbytes)
+    return fill_gaps(fields, fmt, source, attrs), file, error
 
 
-def field_order(field: Field) -> "Tuple[int, bool]":
-    """Return what fields are sorted by: their offset; of the same offset, empty ones first."""
+def field_order(field: Field) -> Any:
+    """Return the key that sorts fields: by offset, empty ones first."""
     return field.offset, field.nbytes > 0
 
 
-def structure_fields(reading: Reading, data: "Sequence[Field]") -> "Iterator[Field]":
-    """Yield what the regions of a file hold, by offset; what they share is named once.
-
-    `data`: where tensors are, for offsets that lead there.
-    """
+def structure_fields(reading: Reading, data: Any) -> Any:
+    """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
     entry: Path = ()
-    owner: "Optional[str]" = None
-    starts: "Dict[Any, List[int]]" = {}  # of the data of each tensor
+    owner: Any = None
+    starts: Any = {}  # name of a tensor -> offsets of its data
     for field in data:
         if field.nbytes:
             starts.setdefault(field.tensor, []).append(field.offset)
     for region in sorted(reading.regions, key=lambda region: region.at):
         rows = fields_of(region)
-        if isinstance(region, Flat):  # whose tables lie anywhere
+        if isinstance(region, Flat):  # its tables lie anywhere
             rows = iter(sorted(rows, key=lambda row: (row[0], row[1] > row[0])))
         for begin, end, path, value, value_at, doc in rows:
             if end < at or begin < end == at or doc == BROKEN:
                 continue
             target, lead = None, value_at - begin
-            if not 0 <= lead < max(end - begin, 1):  # of an offset: where it leads
+            if not 0 <= lead < max(end - begin, 1):  # where an offset leads
                 target, lead = value_at, 0
             if begin < at:
                 begin, doc = at, doc + " (its beginning is shared)"
-            if not entry or path[:len(entry)] != entry:  # else long names would be compared anew
+            if not entry or path[:len(entry)] != entry:  # long names are compared once
                 entry, owner = owner_of(reading.paths, path)
             field = Field(begin, end - begin, format_path(path) or reading.root, value, doc,
                           "structure", depth_of(region, path), owner, lead, target)
@@ -7224,7 +7204,7 @@ def structure_fields(reading: Reading, data: "Sequence[Field]") -> "Iterator[Fie
 
 
 def depth_of(region: Any, path: Path) -> int:
-    """Return how deep a field lies in others: in those of an index; records are no fields."""
+    """Return how many fields of an index a field lies in."""
     if isinstance(region, Tree):
         return len(path) - len(region.path)
     count = len([key for key in path if isinstance(key, str)])
@@ -7233,16 +7213,16 @@ def depth_of(region: Any, path: Path) -> int:
     return count - 1
 
 
-def owner_of(paths: "Dict[Path, str]", path: Path) -> "Tuple[Path, Optional[str]]":
-    """Return the path of the entry that a field belongs to, and the name of its tensor."""
+def owner_of(paths: Any, path: Path) -> Any:
+    """Return the path of the entry that a field lies in, and the name of its tensor."""
     for n in range(len(path), -1, -1):
         if path[:n] in paths:
             return path[:n], truncate(paths[path[:n]], PATH_WIDTH)
     return (), None
 
 
-def target_of(field: Field, starts: "Sequence[int]") -> "Optional[int]":
-    """Return where an offset of an index leads: to its tensor's data, or to a part of the file."""
+def target_of(field: Field, starts: Any) -> Any:
+    """Return where an offset leads: to its tensor's data, or a part of the file."""
     last, value = field.name[field.name.rfind(".") + 1:], field.value
     if "offset" not in last and last != "blob":
         return None
@@ -7253,8 +7233,8 @@ def target_of(field: Field, starts: "Sequence[int]") -> "Optional[int]":
     return starts[0] if starts else None
 
 
-def data_fields(reading: Reading) -> "List[Field]":
-    """Return where the bytes of the tensors are, by offset."""
+def data_fields(reading: Reading) -> Any:
+    """Return the fields of the bytes of tensors, by offset."""
     out = []
     for item in reading.tensors.values():
         name = truncate(item.name, PATH_WIDTH)
@@ -7270,8 +7250,8 @@ def data_fields(reading: Reading) -> "List[Field]":
     return sorted(out, key=field_order)
 
 
-def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
-    """Return value and doc for the bytes of a tensor: its type, the first elements."""
+def describe_data(item: Any, role: str) -> Any:
+    """Return value and doc of a tensor's bytes: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
     if role or isinstance(item, Sparse):
         return role or "values", "of sparse " + text
@@ -7284,18 +7264,18 @@ def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
     doc = "column-major: " if item._strides is not None else ""
     doc += "big-endian: " if itemsize > 1 and item.byteorder == ">" else ""
     head = item.source.view(item.start, min(item.stored_nbytes, 3 * itemsize))
-    values = unpack_values(str(item.dtype), head, item.byteorder)
+    values = unpack_values(item.dtype, head, item.byteorder)
     doc += " ".join([repr(float("%.5g" % value) if isinstance(value, float) else value)
                      for value in values])
     return text, doc + (" ..." if item.size > 3 else "")
 
 
-def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[Field]":
-    """Yield the fields of a broken file, and the offending one in its place."""
+def mark_fault(fields: Any, error: Any, nbytes: int) -> Any:
+    """Yield the fields of a broken file, the offending one in its place."""
     offset = nbytes if error.offset is None else error.offset
     fault: Any = Field(offset, min(16, max(nbytes - offset, 0)), error.field or "?", None,
                        error.what, "fault")
-    for field in fields:  # it ends where the fault begins, or the file
+    for field in fields:  # which ends where the fault begins, or the file
         stop = offset if field.offset < offset else nbytes
         field.nbytes = min(field.nbytes, stop - field.offset)
         if fault and field.offset > offset:
@@ -7311,40 +7291,34 @@ def mark_fault(fields: "Iterator[Field]", error: Any, nbytes: int) -> "Iterator[
         yield fault
 
 
-def fill_gaps(fields: "Iterator[Field]", fmt: "Format", source: Any,
-              attrs: "Optional[Facts]" = None) -> "Iterator[Field]":
-    """Yield the fields that are not empty, and the gaps; of a broken file they were not reached.
-
-    `attrs`: those of the File, None of a broken one.
-    """
+def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
+    """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
+    from itertools import chain
     at, before = 0, Field(0, 0, "", None, "")
-    end = Field(source.nbytes, 0, "", None, "", "end")
-    for part in fields, [end]:
-        for field in part:
-            while at < field.offset:
-                gap = Field(at, field.offset - at, "not reached", None, "was not read", "unreached")
-                if attrs is not None:
-                    gap = name_gap(at, before, field, fmt, source, attrs)
-                at += gap.nbytes
-                yield gap
-            if field.nbytes or field.kind == "fault":
-                yield field
-            if field.offset + field.nbytes >= at:
-                at, before = field.offset + field.nbytes, field
+    for field in chain(fields, [Field(source.nbytes, 0, "", None, "", "end")]):
+        while at < field.offset:
+            gap = Field(at, field.offset - at, "not reached", None, "was not read", "unreached")
+            if attrs is not None:
+                gap = name_gap(at, before, field, fmt, source, attrs)
+            at += gap.nbytes
+            yield gap
+        if field.nbytes or field.kind == "fault":
+            yield field
+        if field.offset + field.nbytes >= at:
+            at, before = field.offset + field.nbytes, field
 
 
-def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
+def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
              attrs: Facts) -> Field:
-    """Return what lies between two fields, from `at` on: padding by the format's rule, or unused.
-    """
+    """Return the padding between two fields, from `at` on, or what is unused."""
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
     if not nbytes:
         nbytes = after.offset - at
-        source.view(after.offset - 1, 1)  # raises if a stream has said more than it has
+        source.view(after.offset - 1, 1)  # raises if a stream ends before
         what = plural(nbytes, "byte") + " that no field names"
         return Field(at, nbytes, "unused", None, what, "unused")
     blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
-    odd = [1 for block in blocks if bytes(source.view(*block)).strip(bytes([byte]))]
+    odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
     doc, depth = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}", 0
     if before.kind == after.kind == "structure":
         doc, depth = "alignment", max(before.depth, after.depth)
@@ -7356,13 +7330,13 @@ def name_gap(at: int, before: Field, after: Field, fmt: "Format", source: Any,
 
 
 class Report(Result):
-    """What verify() found: true when nothing failed, str() of it is for a person.
+    """What verify() found: true when nothing failed.
 
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
     or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.format`, `.version`, `.path`.
     """
 
-    def __init__(self, path: "Optional[str]", fmt: "Optional[Format]") -> None:
+    def __init__(self, path: Any, fmt: Any) -> None:
         self.path, self.format = path, fmt.FAMILY if fmt else None
         self.title, self.version = fmt.TITLE if fmt else "", None
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
@@ -7403,10 +7377,9 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
            deep: bool = False, watch: Any = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    It comes for broken files too, and is true when nothing failed; OSError passes. `mmap`: as in
-    load(). `deep`: XXH3 (zTensor 2) of more than MAX_SLOW_HASH bytes also without the module
-    xxhash. `watch`(parts, nbytes, size) yields the parts, of so many bytes in all, of size(part)
-    each, and may tell how far it is.
+    Broken files have one too; OSError passes. `mmap`: as in load(). `deep`: XXH3 (zTensor 2) of
+    more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts, nbytes, size):
+    yields the parts, of so many bytes in all, of size(part) each.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -7422,8 +7395,8 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
 
 
-def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Report:
-    """Return what verify() finds in a file of a format."""
+def check_file(source: Any, fmt: Format, deep: bool, watch: Any = None) -> Report:
+    """Return what verify() finds in a source."""
     watch = watch or (lambda parts, nbytes, size=len: parts)
     report, reading = Report(source.path, fmt), Reading(source, [], [])
     fields, file, last = read_fields(fmt, reading)
@@ -7450,12 +7423,12 @@ def check_file(source: Any, fmt: "Format", deep: bool, watch: Any = None) -> Rep
     for text in fmt.notes(file.attrs, list(file.values())):
         report.add("note", "canonical", text)
     if not report.errors:
-        report.add(*save_again(file, watch))
+        status, text, offset = save_again(file, watch)
+        report.add(status, "canonical", text, None, offset)
     return report
 
 
-def add_structure(report: Report, errors: "List[FormatError]", last: "Optional[FormatError]",
-                  tensors: Any) -> None:
+def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
     """Add the errors of each check, or what is right; after the last error: not reached."""
     count = plural(len(tensors), "tensor")
     texts = [("magic", report.title), ("checksum", ""),
@@ -7468,11 +7441,11 @@ def add_structure(report: Report, errors: "List[FormatError]", last: "Optional[F
             error.path = report.path
             report.fail(error)
         if not found and text:
-            report.add(*(("ok", check, text) if reached else ("-", check, "not reached")))
+            report.add("ok" if reached else "-", check, text if reached else "not reached")
         reached = reached and last not in found
 
 
-def note_gaps(report: Report, gaps: "List[Field]") -> None:
+def note_gaps(report: Report, gaps: Any) -> None:
     """Note odd padding and bytes without a name."""
     for kind in "padding", "unused":
         found = [field for field in gaps if field.kind == kind]
@@ -7484,13 +7457,13 @@ def note_gaps(report: Report, gaps: "List[Field]") -> None:
 
 
 def note_places(report: Report, file: File) -> None:
-    """Note tensors that are not aligned, and those whose bytes overlap in part."""
+    """Note tensors that are not aligned, or whose bytes overlap in part."""
     align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
     stored = [item for item in file.values() if item.stored_nbytes]
     unaligned = [(item, f"its data are not at a multiple of {align}")
                  for item in stored if item.start % align]
     overlaps = []
-    owner: Any = MISSING  # the tensor that reaches furthest
+    owner: Any = None  # the tensor that reaches furthest
     end = 0  # of it
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
@@ -7508,26 +7481,26 @@ def note_places(report: Report, file: File) -> None:
 
 
 def has_much_work(file: File) -> bool:
-    """Return whether to check the values would take far more than the file is."""
+    """Return whether to check the values takes too much for such a file."""
+    most = MAX_COPIES * file.nbytes
     found = [item for item in file.values() if isinstance(item, Sparse)]
-    if max([item.decoded_nbytes(False) for item in found], default=0) > MAX_COPIES * file.nbytes:
+    if any(item.decoded_nbytes(False) > most for item in found):
         return True
     try:
         check_work(list(file.items()))
     except ValueError:
         return True
-    return max([item.decoded_nbytes(True) for item in found], default=0) > MAX_COPIES * file.nbytes
+    return any(item.decoded_nbytes(True) > most for item in found)
 
 
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
-    """Check each shard of a model, and that the index agrees with them."""
+    """Check each shard of a model, and that the index agrees."""
     if file.source.file_id is None:
-        what = "not looked for: they lie beside the index, which has no path"
-        report.add("-", "shards", what)
+        report.add("-", "shards", "not looked for: they lie beside the index, which has no path")
         return
     total = 0
     for shard in file.attrs["shards"]:
-        problems: "List[Any]" = []  # (tensor, what is wrong)
+        problems: Any = []  # (tensor, what is wrong)
         try:
             with file.open_shard(shard) as found:
                 problems += file.misplaced(shard, found)
@@ -7548,9 +7521,9 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
 
 
 def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
-    """Check the checksums and the values of all tensors; what is alike is one row."""
-    statuses: "List[str]" = []  # of checksums
-    left: "Dict[Any, List[Tensor]]" = {}  # (check, why not) -> tensors
+    """Check checksums and values of all tensors; what is alike is one row."""
+    statuses = []  # of checksums
+    left: Any = {}  # (check, why not) -> tensors
     decoded, nbytes = 0, sum([item.stored_nbytes for item in file.values()])
     for item in watch(file.values(), nbytes, lambda item: item.stored_nbytes):
         try:
@@ -7579,11 +7552,8 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
         report.add("ok", "contents", f"{plural(decoded, 'zstd blob')} decoded in full")
 
 
-def check_values(fmt: "Format", item: Tensor) -> int:
-    """Raise what is wrong with the values of a tensor: an index, damaged zstd, an odd byte.
-
-    Return how many encoded parts were decoded.
-    """
+def check_values(fmt: Format, item: Tensor) -> int:
+    """Return how many parts were decoded; raise what is wrong with the values."""
     parts = list(item.components.values()) if isinstance(item, Sparse) else [item]
     encoded = [part for part in parts if part.encoding != "raw" and not part.unreadable]
     for part in encoded:
@@ -7597,44 +7567,40 @@ def check_values(fmt: "Format", item: Tensor) -> int:
     return len(encoded)
 
 
-def save_again(file: File, watch: Any) -> "Tuple[str, str, str, None, Optional[int]]":
-    """Save the file in the order of its data; return the row: whether it has the same bytes."""
-    at, source, check = 0, file.source, "canonical"
+def save_again(file: File, watch: Any) -> Any:
+    """Save the file in the order of its data; return (status, text, offset) of what differs."""
+    at, source = 0, file.source
     try:
         blocks = iter_parts(encode_file(file.fmt, file, None, None, {}), BLOCK)
         for block in watch(blocks, source.nbytes):
             stored, block = source.view(at, len(block)), memoryview(block)
             if stored != block:
-                same = [x == y for x, y in zip(bytes(stored), bytes(block))] + [False]
-                at += same.index(False)
-                return "note", check, "saved again, it differs from here on", None, at
+                at += len(os.path.commonprefix([bytes(stored), bytes(block)]))
+                return "note", "saved again, it differs from here on", at
             at += len(block)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        text = "it cannot be saved again: " + str(error).split("\n")[0]
-        return "-", check, text, None, None
+        return "-", "it cannot be saved again: " + str(error).split("\n")[0], None
     if at < source.nbytes:
-        return "note", check, "saved again, it ends here", None, at
-    return "ok", check, "saved again, it has the same bytes", None, None
+        return "note", "saved again, it ends here", at
+    return "ok", "saved again, it has the same bytes", None
 
 
 # -- [11c] convert ---------------------------------------------------------------------------------
 
-FILE_CONTENT = ("scalars", "operations", "dims")  # attrs of files that are no facts of the format
-
 
 class Summary(Result):
-    """What convert() did; str() of it is for a person."""
+    """What convert() did."""
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
         self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
-        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, now NaN)
-        self.missing: "List[str]" = []  # only with partial=True: names, not whole in the source
-        self.left_behind: "List[str]" = []  # facts of the old format that mean nothing in the new
-        self.dropped: "List[str]" = []  # content, only with drop=True
-        self.as_text: "List[str]" = []  # keys of metadata: numbers, only with metadata="text"
-        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old, new), None is none
-        self.renamed: "List[Tuple[str, str]]" = []  # (old, new), other names are those of before
+        self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, NaN)
+        self.missing: "List[str]" = []  # names, not whole in the source, with partial=True
+        self.left_behind: "List[str]" = []  # facts of the old format alone
+        self.dropped: "List[str]" = []  # content, with drop=True
+        self.as_text: "List[str]" = []  # keys of numbers in metadata, with metadata="text"
+        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old or None, new)
+        self.renamed: "List[Tuple[str, str]]" = []  # (old, new)
         self.nbytes = 0  # of the target
 
     def __repr__(self) -> str:
@@ -7652,9 +7618,9 @@ class Summary(Result):
         lines += [f"dropped: {text}" for text in self.dropped]
         return "\n".join(lines + [f"wrote {plural(self.nbytes, 'byte')}"])
 
-    def cast_lines(self) -> "List[str]":
-        """Return a line for the casts of each kind: how many, and what they lost."""
-        alike, lost = Map(), dict([(name, (infinite, nan)) for name, infinite, nan in self.lost])
+    def cast_lines(self) -> Any:
+        """Return a line for each kind of cast: how many, what they lost."""
+        alike, lost = Map(), {name: counts for name, *counts in self.lost}
         for name, old, new, exact in self.cast:
             alike.setdefault((old, new, exact), []).append(name)
         lines = []
@@ -7680,9 +7646,9 @@ def convert(source: "Union[Source, File]", target: Target, *,
     `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
     shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
     `drop`: leave out content that has no place (custom attributes, scalars, metadata).
-    metadata="text": numbers in metadata as text where the target holds text only. `meta`: metadata
-    to set, or with the value None to remove. `partial`: as in load(). `options` and memory: as in
-    save(). `watch`(blocks, nbytes): returns an iterator over the blocks that are written.
+    metadata="text": numbers as text where the target holds only text. `meta`: metadata to set, or
+    to remove (None). `partial`: as in load(). `options` and memory: as in save(). `watch`(blocks,
+    nbytes): yields the blocks.
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -7694,23 +7660,21 @@ def convert(source: "Union[Source, File]", target: Target, *,
             return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
-    fmt = choose_generation(target_format(format, target, None), source, [], None, options)
+    fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
-    # 1 the tensors that are taken, and their names
-    chosen = in_order(source, select_names(source, only, exclude))
+    items = [(name, source[name]) for name in select_names(source, only, exclude)]
+    chosen = in_order(items, source)
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    # 2 what the target holds of them, of the metadata, of the attributes
     work = Conversion(source, fmt, names, cast, dense, drop)
     items = [(names[name], work.fit_tensor(name, item)) for name, item in chosen]
     found = work.change_metadata(meta or {})
     fitting = work.fit_metadata(found, options, metadata == "text")
     work.leave_attrs(chosen)
     work.raise_reasons()
-    # 3 the file
     blocks = fmt.write(items, fitting, work.attrs, options)
     check_stored(chosen)
     if watch is not None:
@@ -7720,13 +7684,13 @@ def convert(source: "Union[Source, File]", target: Target, *,
 
 
 class Conversion:
-    """One call of convert(): what becomes of tensors, metadata and attributes, or why not."""
+    """What becomes of tensors, metadata and attributes in one convert(), or why not."""
 
-    def __init__(self, file: File, fmt: "Format", names: "Dict[str, str]", cast: Any,
-                 dense: bool, drop: bool) -> None:
+    def __init__(self, file: File, fmt: Format, names: Facts, cast: Any, dense: bool,
+                 drop: bool) -> None:
         self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
         self.summary = Summary()
-        self.reasons: "Dict[Any, List[Any]]" = {}  # (noun, why, remedy) -> names
+        self.reasons: Any = {}  # (noun, why, remedy) -> names
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
         self.attrs = native_file_attrs(file, fmt)
         self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
@@ -7737,39 +7701,38 @@ class Conversion:
             self.cast = as_dtype(cast)
 
     def refuse(self, noun: str, name: Any, why: str, remedy: str = "") -> None:
-        """Note why the target cannot hold something, and the option of convert() that helps."""
+        """Note why the target cannot hold something, and the option that helps."""
         self.reasons.setdefault((noun, why, remedy), []).append(name)
 
     def raise_reasons(self) -> None:
-        """Raise ValueError with a line for each reason to refuse, if there are some."""
+        """Raise ValueError with a line for each reason to refuse, if there is one."""
         lines = []
         for (noun, why, remedy), names in self.reasons.items():
-            who = f"{noun} " + ", ".join([short_repr(name, 200) for name in names[:10]])
-            who += f", {len(names) - 10} more" if len(names) > 10 else ""
-            if noun == "tensor" and len(names) > 1:
-                who = plural(len(names), noun)
-            text = f"{truncate(who, MAX_LINE // 2)}: {truncate(why, MAX_LINE // 4)}"
+            who = plural(len(names), noun)
+            if noun != "tensor" or len(names) == 1:
+                who = f"{noun} {join_names([short_repr(name, 200) for name in names], 10)}"
+            text = f"{who}: {truncate(why, MAX_LINE // 4)}"
             lines.append(f"{text}: {remedy}" if remedy else text)
         if lines:
             raise ValueError(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
 
     def lose(self, noun: str, name: Any, why: str) -> None:
-        """Note content that has no place: as dropped, if that was asked for."""
+        """Note content that has no place, as dropped if asked for."""
         if self.drop:
             self.summary.dropped.append(f"{noun} {short_repr(name, 200)} ({why})")
         else:
             self.refuse(noun, name, why, "drop=True")
 
     def fit_tensor(self, name: str, item: Any) -> Any:
-        """Return a tensor as the target can hold it, dense or with another dtype; note both."""
+        """Return a tensor as the target can hold it, dense or cast; note both."""
         old, new, fmt = item.dtype, self.cast, self.fmt
         if isinstance(new, dict):
             new = new.get(old, old)
-        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):  # it takes it as it is
+        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):
             new = old
         is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
         if is_sparse:
-            item = cast_tensor(item, old)  # made dense when it is written, one at a time
+            item = Cast(item, old)  # made dense when it is written
             self.summary.cast.append((name, "sparse", "dense", True))
             if not self.dense:
                 self.refuse("tensor", name, "sparse", "dense=True")
@@ -7785,14 +7748,14 @@ class Conversion:
             self.summary.copied.append(name)
         for why in fmt.tensor_problems(item):
             remedy = self.remedy(item, why)
-            if remedy[:5] == "cast=":  # what `why` says of it after its `;` is of save()
+            if remedy[:5] == "cast=":  # after its `;` `why` names that of save()
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
 
     def remedy(self, item: Tensor, why: str) -> str:
-        """Return the option that lets the target hold a tensor in spite of `why`, or ""."""
-        if why != item.unreadable and not why.startswith(f"{item.dtype} ("):  # it is not the dtype
+        """Return the option that helps against `why`, or ""."""
+        if why != item.unreadable and not why.startswith(f"{item.dtype} ("):  # not the dtype
             return ""
         if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
             return "cast='float32'"
@@ -7802,12 +7765,12 @@ class Conversion:
         return f"cast='{new}'" if new else ""
 
     def cast_one(self, name: str, item: Any, new: str) -> Any:
-        """Return a tensor with another dtype; note whether the cast is exact, and what it loses."""
+        """Return a tensor with another dtype; note what that loses."""
         values: Any = item
         exact = item.dtype != "qfloat"
         if isinstance(item, Quantized):
-            values = cast_tensor(item, "float32")
-            values.iter_bytes()  # raises where its scheme is not known
+            values = Cast(item, "float32")
+            values.iter_bytes()  # raises for an unknown scheme
         elif isinstance(item, Sparse):
             values = item.components["values"]
         else:
@@ -7817,10 +7780,10 @@ class Conversion:
             exact = exact and same
             self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
         self.summary.cast.append((name, str(item.dtype), new, exact))
-        return item.astype(new) if isinstance(item, Sparse) else cast_tensor(item, new)
+        return item.astype(new) if isinstance(item, Sparse) else Cast(item, new)
 
-    def fit_metadata(self, found: "Dict[Any, List[Any]]", options: Facts, as_text: bool) -> Facts:
-        """Return the metadata that the target holds; note what is left out, or written as text."""
+    def fit_metadata(self, found: Any, options: Facts, as_text: bool) -> Facts:
+        """Return the metadata that the target holds; note what is left out or becomes text."""
         fmt, summary, fitting = self.fmt, self.summary, Map()
         no_place = fmt.no_metadata(dict(self.attrs, **options))
         for key, (value, *others) in found.items():
@@ -7835,7 +7798,7 @@ class Conversion:
             elif fits and as_text:
                 fitting[key] = repr(value)
                 summary.as_text.append(key)
-            elif is_idle(self.file, key) and not others:
+            elif key == "format" and self.file.format == "safetensors" and not others:  # "pt"
                 summary.left_behind.append(f"metadata {key}")
             elif fits and not self.drop:
                 self.refuse("metadata", key, why, "metadata='text'")
@@ -7843,8 +7806,8 @@ class Conversion:
                 self.lose("metadata", key, why)
         return fitting
 
-    def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
-        """Return the values of each key of the metadata, with those that the user set."""
+    def change_metadata(self, meta: Facts) -> Any:
+        """Return the values of each key of the metadata, as changed by `meta`."""
         found = metadata_values(self.file, self.names)
         for key, new in meta.items():
             if new is None and key not in found:
@@ -7858,13 +7821,13 @@ class Conversion:
         return found
 
     def leave_attrs(self, items: Items) -> None:
-        """Note the attributes and names that the target does not hold; content needs `drop`."""
+        """Note what attributes and names the target does not hold; content needs `drop`."""
         fmt, file, left = self.fmt, self.file, set(self.summary.left_behind)
         self.summary.missing = file.attrs.get("missing", [])
         for key, value in file.attrs.items():
             if key in self.attrs or key == "missing":
                 continue
-            if key in FILE_CONTENT and value not in (None, {}):
+            if key in ("scalars", "operations", "dims") and value not in (None, {}):  # content
                 self.lose("file attribute", key, "there is no place for it")
             else:
                 left.add(key)
@@ -7878,13 +7841,13 @@ class Conversion:
         self.summary.left_behind = sorted(left)
 
 
-def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
-    """Return the names of a File that are in one list, if there is one, and not in the other.
+def select_names(file: File, only: Any, exclude: Any = None) -> Any:
+    """Return the names of a File that `only` has, if given, and `exclude` does not have.
 
-    A word of a list is a name, or else a shell pattern.
+    Both are names or, of no tensor, shell patterns.
     """
     from fnmatch import fnmatchcase
-    matched: "Dict[str, Set[str]]" = {"only": set(file if only is None else ()), "exclude": set()}
+    matched: Any = {"only": set(file if only is None else ()), "exclude": set()}
     for option, patterns in ("only", only), ("exclude", exclude):
         for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
             found = [pattern] if pattern in file else [
@@ -7896,10 +7859,10 @@ def select_names(file: File, only: Any, exclude: Any = None) -> "List[str]":
     return [name for name in file if name in chosen]
 
 
-def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
-    """Return the new name of each: by a function, or a mapping of names and patterns with a `*`.
+def rename_all(names: Any, rename: Any) -> Facts:
+    """Return the new names by old ones; an exact name wins, then the first pattern.
 
-    An exact name wins, then the first pattern. ValueError where two get the same name.
+    ValueError where two get the same name.
     """
     known, owners, renamed = set(names), {}, {}
     rules = {name: rename(name) for name in names} if callable(rename) else rename or {}
@@ -7910,28 +7873,22 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
         found = [old] if old in known else [
             name for name in names if star and len(name) >= len(start + end)
             and name.startswith(start) and name.endswith(end)]
-        if not found or (old not in known and "*" in end + new.replace("*", "", 1)):
-            what = f"no tensor is called {short_repr(old)} (one `*` is for any text)"
-            raise ValueError("rename: " + what)
+        if not found or old not in known and "*" in end + new.replace("*", "", 1):
+            raise ValueError(f"rename: no tensor is called {short_repr(old)} (one `*` is any text)")
         for name in found:
             text = name[len(start):len(name) - len(end)]
             renamed.setdefault(name, new if old in known else new.replace("*", text))
-    for name in names:
-        new = renamed.setdefault(name, name)
+    renamed = {name: renamed.get(name, name) for name in names}
+    for name, new in renamed.items():
         other = owners.setdefault(new, name)
         if other != name:
             raise ValueError(f"rename: {safe_repr(other)} and {safe_repr(name)} would both be "
                              f"{safe_repr(new)}")
-    return {name: renamed[name] for name in names}
+    return renamed
 
 
-def is_idle(file: File, key: Any) -> bool:
-    """Return whether a key of metadata may be left out: "pt", of a library that wrote the file."""
-    return file.format == "safetensors" and key == "format"
-
-
-def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
-    """Return whether a cast there and back gives the same; how many become infinite, and NaN."""
+def find_losses(item: Tensor, old: str, new: str) -> Any:
+    """Return whether a cast there and back is exact; how many become infinite, NaN."""
     same, infinite, nan = True, 0, 0
     for part in iter_parts(item.iter_bytes(), PART):
         data = bytes(part)
@@ -7939,7 +7896,7 @@ def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
             tops, zeros = data[3::4], bytes(len(data) // 4)
             if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
                 continue
-        there = cast_block(data, old, new)  # an error of integers that do not fit
+        there = cast_block(data, old, new)  # ValueError for integers that do not fit
         try:
             same = same and bytes(cast_block(there, new, old)) == data
         except ValueError:
@@ -7958,12 +7915,12 @@ def find_losses(item: Tensor, old: str, new: str) -> "Tuple[bool, int, int]":
 
 
 class Diff(Result):
-    """What diff() found: true when something differs, str() of it is for a person.
+    """What diff() found: true when something differs.
 
-    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each, its
-    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
-    "changes" for a person, and where values changed their "count", "max_abs" and "max_rel", of NaN
-    against a number both infinite, and "not_finite", how many NaN and infinities are among them.
+    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each: "sign"
+    - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a
+    person; where values changed "count", "max_abs", "max_rel" (of NaN against a number both
+    infinite), "not_finite": how many NaN and infinities are among them.
     """
 
     def __init__(self, a: Any, b: Any) -> None:
@@ -7985,7 +7942,7 @@ class Diff(Result):
 
     def add(self, noun: str, name: str, a: Any, b: Any, row: Facts) -> None:
         sign = "~" if name in a and name in b else "-" if name in a else "+"
-        self.differences.append(dict({"sign": sign, "kind": noun, "name": name}, **row))
+        self.differences.append({"sign": sign, "kind": noun, "name": name, **row})
 
 
 def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
@@ -7994,7 +7951,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity.
     Custom attributes are compared, those of formats are not. `mmap`: as in load(). `watch`(names,
-    nbytes, size): returns an iterator over the names, of tensors of size(name) bytes.
+    nbytes, size): yields the names, of tensors of size(name) bytes.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
@@ -8024,24 +7981,24 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
 
 
 def add_facts(found: Diff, a: File, b: File) -> None:
-    """Add what differs between the metadata and the scalars of two files."""
+    """Add what differs in metadata and scalars; the "pt" of safetensors may be missing."""
     scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
     metadata = [{key: values if values[1:] else values[0] for key, values
                  in metadata_values(file).items()} for file in (a, b)]
     for noun, (x, y) in ("metadata", metadata), ("scalar", scalars):
         for key in dict.fromkeys(list(x) + list(y)):
             changes = [facts[key] for facts in (x, y) if key in facts]
-            idle = a.fmt is not b.fmt and (is_idle(a, key) or is_idle(b, key))  # convert leaves it
+            idle = key == "format" and "safetensors" in (a.format, b.format) and a.fmt is not b.fmt
             if not idle if len(changes) == 1 else to_json(changes[0]) != to_json(changes[1]):
                 found.add(noun, key, x, y, {"changes": changes})
 
 
-def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
-    """Return what differs between two tensors, {} for nothing; of a single one, what it is."""
+def diff_tensor(both: Any, rtol: float, atol: float) -> Facts:
+    """Return what differs between two tensors, or {}; of a single one, what it is."""
     texts = [f"{dtype_words(item)} {short_repr(item.shape)}" for item in both]
-    if len(both) == 1 or both[0].shape != both[1].shape:
+    a, b = both[0], both[-1]
+    if len(both) == 1 or a.shape != b.shape:
         return {"changes": [" -> ".join(texts)]}
-    a, b = both
     row: Facts = {"changes": [] if texts[0] == texts[1] else [" -> ".join(texts)]}
     try:
         diff_values(a, b, row, rtol, atol)
@@ -8056,16 +8013,16 @@ def diff_tensor(both: "List[Tensor]", rtol: float, atol: float) -> Facts:
     return row if row["changes"] else {}
 
 
-def stored_facts(item: Tensor) -> "List[Any]":
-    """Return what is stored of a tensor without values here: what the file says, all bytes."""
+def stored_facts(item: Tensor) -> Any:
+    """Return all that the file says of a tensor without values here, and its bytes."""
     said = {key: value for key, value in item.attrs.items() if key not in ("checksum", "param_id")}
     return [item.format, item.shape, item.byteorder, item.encoding, to_json([said, item.custom]),
             [part.raw for part in item.stored_parts().values()]]
 
 
-def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> None:
-    """Compare in constant memory: bytes first, numbers where they differ; note what is found."""
-    old, new = str(a.dtype), str(b.dtype)
+def diff_values(a: Any, b: Any, row: Facts, rtol: float, atol: float) -> None:
+    """Note what differs, in constant memory: bytes are compared first, then numbers."""
+    old, new = a.dtype, b.dtype
     count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
     for part, other in zip(iter_groups(a), iter_groups(b)):
         if old == new and part == other:
@@ -8093,7 +8050,7 @@ def diff_values(a: Tensor, b: Tensor, row: Facts, rtol: float, atol: float) -> N
 
 
 def iter_groups(item: Tensor) -> Blocks:
-    """Yield the row-major bytes of PART elements, then of those that are left."""
+    """Yield the row-major bytes of PART elements each, then those left."""
     nbytes, rest = PART * item.check_readable(), b""
     for part in iter_parts(item.iter_bytes(), PART):
         rest += part
