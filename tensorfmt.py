@@ -4250,7 +4250,7 @@ def hash_blocks(algorithm: str, blocks: Any) -> str:
 
 
 def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple[str, str]":
-    """Return (status, why): do bytes have a digest? `digits`: how many, of each algorithm."""
+    """Return (status, why): do bytes have a digest? `digits`: of each algorithm, how many."""
     algorithm, colon, text = stored.partition(":")
     if not colon or algorithm not in digits:
         return "-", f"{short_repr(stored)} is of an unknown algorithm"
@@ -4281,14 +4281,14 @@ def iter_digests(item: Tensor, key: str) -> Any:
 def has_wide_int(value: Any) -> bool:
     """Return whether a value has an integer that the real library of zTensor 0.1 cannot read."""
     if isinstance(value, dict):
-        return has_wide_int(list(value)) or has_wide_int(list(value.values()))
+        value = list(value) + list(value.values())
     if isinstance(value, (list, tuple)):
-        return bool([True for item in value if has_wide_int(item)])
+        return any(map(has_wide_int, value))
     return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
 def pack_pairs(found: Facts, keys: Any, sort: Any = True) -> bytes:
-    """Return the pairs of a map in CBOR, of those keys that it has."""
+    """Return pairs of a map in CBOR, of those keys that it has."""
     return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=sort)
                      for key in keys if key in found])
 
@@ -4380,7 +4380,7 @@ class ZTensor(Format):
         return {"version": "0.1.0"}, Map()
 
     def open_entry(self, reading: Reading, end: int, path: Path, entry: Facts) -> Tensor:
-        """Return the tensor of an entry; its data end at `end` at most."""
+        """Return the tensor of an entry; its data end before `end`."""
         if not self.ENTRY.fits(entry):
             name = entry.get("name") if type(entry) is Map else None
             reading.check_schema(self.ENTRY, entry, path, name if is_text(name) else None)
@@ -4413,7 +4413,7 @@ class ZTensor(Format):
                       layout != "sparse", False, attrs, custom, self.NAME)
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
-        """Return what an entry says of how a tensor is stored, and the fields of the user."""
+        """Return the attrs and the fields of the user, None without any, of an entry."""
         keys: Any = self.MECHANICS
         if entry.get("layout") == "sparse":
             keys += self.SPARSE_KEYS
@@ -4432,7 +4432,7 @@ class ZTensor(Format):
 
     def open_sparse(self, reading: Reading, blob: Tensor, end: int,
                     decode: bool) -> "Dict[str, Tensor]":
-        """Return the components of a sparse tensor, whose entry's blob is a Tensor."""
+        """Return the components of a sparse tensor; `blob`: that of its entry."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
         layout = attrs["layout"][6:] or attrs.get("sparse_format")
         if layout not in ("csr", "coo"):
@@ -4459,7 +4459,7 @@ class ZTensor(Format):
 
     def open_component(self, reading: Reading, blob: Tensor, role: str, dims: Shape,
                        end: int) -> Tensor:
-        """Return a component of a sparse tensor, which must have as many bytes as it needs."""
+        """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
         part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
         need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
         part = part.copy(name=role, shape=dims)
@@ -4494,7 +4494,6 @@ class ZTensor(Format):
         return compare_digest(part.iter_stored(), digest, self.DIGESTS)
 
     def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether a tensor of unknown values can be written as it is stored."""
         if item.unreadable is None or item.format != self.NAME:
             return False
         layout = item.attrs.get("layout", "dense")
@@ -4606,7 +4605,7 @@ class ZTensor(Format):
 
 
 def places_other_bytes(item: Tensor) -> bool:
-    """Return whether a tensor of an unknown layout may have bytes besides those that are known."""
+    """Return whether a tensor of an unknown layout may have other bytes than those known."""
     parts = () if isinstance(item, Sparse) else item.attrs.get("parts", ())
     return len(parts) > 1 or bool([
         value for value in list(item.custom.values()) + list(item.attrs.values())
@@ -4627,7 +4626,8 @@ def is_digest(text: str) -> bool:
 
 
 NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
-    0 < len(text) <= 1024 and "\0" not in text and is_text(text) and len(text.encode()) <= 1024))
+    0 < len(text) <= 1024 and "\0" not in text and (
+        len(text) < 256 or len(text.encode("utf-8", "replace")) <= 1024)))
 SHARD_NAME = typed(str, "the name of a shard", lambda text: (
     0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
@@ -4905,7 +4905,7 @@ class ZTensor2(Format):
     def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
         """Return why a map of the user cannot hold this, with so many arrays and maps around it."""
         try:
-            if type(key) is not str or not NAMED.fits(key):
+            if not is_text(key) or not NAMED.fits(key):
                 raise ValueError("the key is not " + NAMED.words)
             data = b"\x81" * level + cbor_dumps(value, sort="bytes")
             Cbor(data, strict=True).parse()
