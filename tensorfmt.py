@@ -120,7 +120,7 @@ from struct import calcsize, pack, unpack_from
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Sequence,
-                        Set, Tuple, Type, Union, ValuesView)
+                        Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
