@@ -4018,19 +4018,17 @@ class Mag(Format):
         ("data_offset", "Q", "offset in the file"),
         ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
         ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"))
-    SPEC_FIELDS = dict(name="key", size="data_length", place="data_offset")
-    M012_FIELDS = dict(name="key", size="numel", place="data_offset")
     PAYLOADS = ("<Q", "<q", "<d")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says how many records there are
         reading.check_magic(self, b"MAG!")
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
-            what += "; tensorfmt 0.3.0 reads it" if version in (100, 200) else ""
-            error_class = Unsupported if version else FormatError
-            raise reading.error(what, "version", error_class=error_class)
+            what += "; tensorfmt 0.3.0 reads it" * (version in (100, 200))
+            raise reading.error(what, "version",
+                                error_class=Unsupported if version else FormatError)
         left, why = reading.end - at, "as many as fit (cut short?)"
         reading.check_range(count, "num_meta_kv", high=left // 16, why=why)
         reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24, why=why)
@@ -4046,13 +4044,13 @@ class Mag(Format):
         if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
             what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
             raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
-        open_entry, fields = ((self.open_spec, self.SPEC_FIELDS) if is_spec else
-                              (self.open_012, self.M012_FIELDS))
+        open_entry = self.open_spec if is_spec else self.open_012
+        size = "data_length" if is_spec else "numel"
         reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
-                        lambda path, row: open_entry(reading, path, row),
-                        low=end, high=reading.end, fields=fields)
+                        lambda path, row: open_entry(reading, path, row), low=end,
+                        high=reading.end, fields=dict(name="key", size=size, place="data_offset"))
         reading.check_whole()
-        # 4 of a file without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
+        # 4 of no tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
             is_spec = is_crc32 or 0 in [row[0] for row in numbers]
         return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
@@ -4082,9 +4080,9 @@ class Mag(Format):
         raise fault
 
     def check_checksum(self, reading: Reading, checksum: int, end: int) -> bool:
-        """Return whether it is the CRC-32 of [0, end), itself taken as 0, or of [12, end).
+        """Return whether it is the CRC-32 of [0, end) with itself as 0, or of [12, end).
 
-        Raise if it is not the CRC-32C of the latter, either.
+        Raise if it is not the CRC-32C of [12, end), either.
         """
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
@@ -4097,7 +4095,7 @@ class Mag(Format):
 
     def read_numbers(self, reading: Reading, rows: Any) -> Facts:
         """Return the metadata: numbers by their keys."""
-        metadata: Facts = Map()
+        metadata = Map()
         for i, (number_type, payload, _, raw) in enumerate(rows):
             path = "metadata", i
             key = self.key_text(reading, raw, path)
@@ -4117,7 +4115,7 @@ class Mag(Format):
         return text
 
     def open_spec(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
+        """Return a tensor of the specification's layout: -1 ends the shape, or 0 with data."""
         number, nbytes, offset, aux = row[8:]
         name, places, rank = self.key_text(reading, row[1], path), row[2:8], 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
@@ -4131,7 +4129,7 @@ class Mag(Format):
                       attrs={"aux": aux} if aux else None, format=self.NAME)
 
     def open_012(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor in the layout of magnetron 0.1.2."""
+        """Return a tensor of the layout of magnetron 0.1.2."""
         aux, numel, offset = row[:3]
         shape, what, field = row[3:-2], "", "aux"
         name, need = self.key_text(reading, row[-1], path), count_elements(shape)
@@ -4153,16 +4151,15 @@ class Mag(Format):
         what = f"dtype {number} is not one of version 1 (0 to 3)"
         raise reading.error(what, *path, tensor=name, error_class=Unsupported)
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        nbytes, byte = super().padding(start, stop, before, after, attrs)
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
+        nbytes, zero = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
-            return nbytes, byte
+            return nbytes, zero
         if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
             return stop - start, 0
         return nbytes, 255
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
             return "keys are text of 1 to 65535 bytes without NUL"
         if isinstance(value, float) or isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
@@ -4172,7 +4169,7 @@ class Mag(Format):
     def stored_number(self, value: Any) -> Any:
         return int(value) if type(value) is bool else value
 
-    def name_problem(self, name: str) -> "Optional[str]":
+    def name_problem(self, name: str) -> Any:
         if not name or "\0" in name:
             return "an empty name, or a NUL in it"
         return super().name_problem(name)
@@ -4188,16 +4185,16 @@ class Mag(Format):
                         pack("<I", len(raw)), raw]
         # 2 records of tensors, whose data begin after all records
         names = [encode_text(name) for name, _ in items]
-        end = 24 + sum([len(record) for record in records]) + sum([73 + len(raw) for raw in names])
+        end = 24 + sum(map(len, records)) + sum([73 + len(raw) for raw in names])
         starts, offset = [], round_up(end, 64) if items else end
         for raw, (_, item) in zip(names, items):
             nbytes = item.nbytes
             if offset + nbytes >> 64:
                 raise ValueError("mag cannot hold 2**64 bytes of data")
             places = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
-            number = self.DTYPES.index(str(item.dtype))
-            fields = pack("<6qBQQI", *places + (number, nbytes, offset, 0))
-            records += [pack("<I", len(raw)), raw, fields]
+            number = self.DTYPES.index(item.dtype)
+            records += [pack("<I", len(raw)), raw,
+                        pack("<6qBQQI", *places + (number, nbytes, offset, 0))]
             starts.append(offset)
             offset = round_up(offset + nbytes, 64)
         # 3 the header, with the checksum of all of it
@@ -4232,14 +4229,14 @@ class Mag300(Format):
         ("shape", UINT64_LIST, True, "dimensions"), ("dtype", TEXT, True, "name of the type"),
         ("dtype_id", UINT64, True, "its number, which counts"),
         ("offset", UINT64, True, "from blob_offset"), ("nbytes", UINT64, True, "bytes"))
-    ROOT = Schema(  # entries of tensors are checked one by one, by open_entry
+    ROOT = Schema(  # open_entry checks the entries of tensors
         ("manifest_ver", UINT64, True, "1"), ("timestamp", TEXT, True, "of the writing"),
         ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
         ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
     FIELDS = dict(name="", size="nbytes", place="offset")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says where the JSON and, after it, the data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
@@ -4248,8 +4245,8 @@ class Mag300(Format):
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
-            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
-            raise reading.error(what, "blob_offset")
+            raise reading.error(f"blob_offset is {start}, expected a multiple of 4096 from "
+                                f"{meta + span} on", "blob_offset")
         reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX",
                             error_class=Unsupported)
         # 2 the index is one JSON object
@@ -4285,14 +4282,14 @@ class Mag300(Format):
         reading.check_schema(self.ENTRY, entry, path, name)
         text, number = entry["dtype"], entry["dtype_id"]
         dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
-        attrs, unreadable = None, None
+        attrs = unreadable = None
         if dtype not in self.DTYPES:
             attrs = Map([("dtype", text), ("dtype_id", number)])
             unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
         elif text != self.DTYPES[dtype]:
-            attrs = Map([("dtype", text)])
-        return Tensor(name, dtype if unreadable is None else None, tuple(entry["shape"]),
-                      reading.source, start + entry["offset"], entry["nbytes"], None, byteorder,
+            attrs = Map(dtype=text)
+        return Tensor(name, None if unreadable else dtype, tuple(entry["shape"]), reading.source,
+                      start + entry["offset"], entry["nbytes"], None, byteorder,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
@@ -4302,8 +4299,7 @@ class Mag300(Format):
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
                 what = f"its data begin at {offset}, not at the first multiple of 4096 from {at}"
-                path = "tensor_map", item.name
-                raise reading.entry_error(what, item, path, "offset", "bounds")
+                raise reading.entry_error(what, item, ("tensor_map", item.name), "offset", "bounds")
             at = offset + item.stored_nbytes
         if size - at >= 4096:
             raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
@@ -4320,7 +4316,7 @@ class Mag300(Format):
     TENSOR_ATTRS, DTYPE_ATTRS = ("dtype", "dtype_id"), ("dtype", "dtype_id")
     MAX_RANK, ALIGN, INDEX_FIRST = 16, 4096, True
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
 
     def can_copy_opaque(self, item: Tensor) -> bool:
@@ -5188,7 +5184,7 @@ class Primitiv(Format):
             raise reading.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
                                 % number, "data_type")
         kind, metadata = self.KINDS[number // 256], Map()
-        attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
+        attrs = Map([("version", "0.1"), ("kind", kind)])
         # 2 a Shape and an Optimizer have no tensors
         if kind == "shape":
             (dims, batch), at = reading.messagepack(at, self.SHAPE)
@@ -5200,7 +5196,7 @@ class Primitiv(Format):
             metadata = self.read_configs(reading, at)
         # 3 the others are tensors one after the other, each found where the last one ends
         else:
-            shapes: "Dict[Any, Any]" = {}
+            shapes: Any = {}
             reading.entries(self.each_tensor(reading, kind, at),
                             lambda path, entry: self.open_entry(reading, shapes, path, entry),
                             low=0, high=reading.end, fields=self.FIELDS)
@@ -5244,13 +5240,12 @@ class Primitiv(Format):
 
     @staticmethod
     def check_end(reading: Reading, at: int) -> None:
-        """Note bytes after the last value: nothing says in front where a file ends."""
+        """Note bytes after the last value: no field says where a file ends."""
         if reading.errors is not None and at < reading.end:
             what = f"{plural(reading.end - at, 'byte')} after the last value"
             reading.errors.append(reading.error(what, offset=at))
 
-    def open_entry(self, reading: Reading, shapes: "Dict[Any, Any]", path: Path,
-                   entry: Any) -> Tensor:
+    def open_entry(self, reading: Reading, shapes: Any, path: Path, entry: Any) -> Tensor:
         """Return a tensor, column-major; `shapes`: what those of one shape share."""
         name, dims, batch, data = entry
         if not batch:
@@ -5270,7 +5265,7 @@ class Primitiv(Format):
 
     def read_configs(self, reading: Reading, at: int) -> Facts:
         """Return the numbers of an Optimizer."""
-        metadata: Facts = Map()
+        metadata = Map()
         for group, head, rows in self.CONFIGS:
             (count,), at = reading.messagepack(at, head)
             for i in range(count):
@@ -5285,10 +5280,10 @@ class Primitiv(Format):
         self.check_end(reading, at)
         return metadata
 
-    def name_problem(self, name: str) -> "Optional[str]":
+    def name_problem(self, name: str) -> Any:
         return None  # make_row() looks at it
 
-    def no_metadata(self, options: Facts) -> "Optional[str]":
+    def no_metadata(self, options: Facts) -> Any:
         if options.get("kind") == "optimizer":
             return None
         return "only kind='optimizer' has a place for metadata"
@@ -5296,7 +5291,7 @@ class Primitiv(Format):
     def stored_number(self, value: Any) -> Any:
         return unpack_from("<f", pack("<f", value))[0] if type(value) is float else int(value)
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         if type(key) is not str or not isinstance(value, (int, float)):
             return "configs are numbers"
         try:
@@ -5335,8 +5330,8 @@ class Primitiv(Format):
         self.raise_problems(problems + list(self.find_clashes(rows)))
         if kind in ("tensor", "parameter") and not rows:
             raise ValueError(f"kind={kind!r} needs a tensor")
-        # 2 what stands before the tensors: the type, then a shape, maps or the number of parameters
-        values: "List[Any]" = [256 * self.KINDS.index(kind)]
+        # 2 in front of the tensors: the type, then a shape, maps or the number of parameters
+        values: Any = [256 * self.KINDS.index(kind)]
         if kind == "shape":
             values += self.make_shape(dims, self.option("batch", 1, options, attrs))
         elif kind == "optimizer":
@@ -5348,7 +5343,7 @@ class Primitiv(Format):
         return self.iter_rows(self.MAGICS[0] + head, rows, kind)
 
     def make_row(self, kind: str, name: str, item: Tensor) -> Any:
-        """Return (parts of the key, statistic or None, name, tensor, batch) of what is written."""
+        """Return (parts of the key, statistic or None, name, tensor, batch)."""
         key, statistic = split_name(name)
         owner = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}.get(kind)
         if key != owner or kind == "tensor" and statistic is not None:
@@ -5367,7 +5362,7 @@ class Primitiv(Format):
         return key, statistic, name, item, batch
 
     @staticmethod
-    def find_clashes(rows: "List[Any]") -> Any:
+    def find_clashes(rows: Any) -> Any:
         """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
         last: Any = outer
@@ -5382,7 +5377,7 @@ class Primitiv(Format):
             last, outer = key, outer if inside else key
 
     @staticmethod
-    def make_shape(dims: Any, batch: Any) -> "List[Any]":
+    def make_shape(dims: Any, batch: Any) -> Any:
         """Return [dims, batch] of kind shape."""
         try:
             shape = as_shape(dims) + (as_index(batch),)
@@ -5393,11 +5388,11 @@ class Primitiv(Format):
                              "needs up to 8 dims and a batch, each 1 to 2**32-1")
         return [shape[:-1], shape[-1]]
 
-    def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
+    def iter_rows(self, head: bytes, rows: Any, kind: str) -> Blocks:
         """Yield a file: the head, then the name, the shape and the data of each tensor."""
         yield head
-        heads: "Dict[Any, bytes]" = {}  # of data; shapes come again
-        statistics: "Dict[Any, int]" = {}  # of each key
+        heads: Any = {}  # of data; shapes come again
+        statistics: Any = {}  # of each key
         for row in rows:
             statistics[row[0]] = statistics.get(row[0], -1) + 1
         for key, statistic, _, item, batch in rows:
@@ -5421,14 +5416,14 @@ def iter_columns(item: Tensor) -> Any:
     """Return the column-major little-endian bytes of a tensor in blocks."""
     is_small = len(item.shape) == 2 and item.stored_nbytes <= 1 << 12
     if is_small and item.encoding == "raw" and item.byteorder == "<" and item._strides is None:
-        from array import array  # half of the time that gather() takes
+        from array import array  # twice as fast as gather()
         values, n = array(BITS_CODE[4], bytes(item.raw)), item.shape[1]
         return [b"".join([values[i::n] for i in range(n)])]
     return transpose(item).iter_bytes()
 
 
 def transpose(item: Tensor) -> Tensor:
-    """Return the transpose, a view: its row-major bytes are the column-major ones of the tensor."""
+    """Return the transpose, a view: its row-major bytes are the tensor's column-major ones."""
     if item.ndim < 2:
         return item
     base = item if item.encoding == "raw" else item.contiguous()
@@ -5438,7 +5433,7 @@ def transpose(item: Tensor) -> Tensor:
                   base.byteorder)
 
 
-def join_key(parts: "Sequence[bytes]") -> str:
+def join_key(parts: Any) -> str:
     """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
     name = b".".join(parts)
     if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
@@ -5455,7 +5450,7 @@ def name_to_bytes(text: str) -> bytes:
     return raw
 
 
-def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
+def split_name(name: str) -> Any:
     """Return (the parts of its key, its statistic or None) of a name, as bytes."""
     raw = name_to_bytes(name)
     if b"\\" not in raw:
@@ -5471,8 +5466,7 @@ def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
         at += 1
     key = tuple([bytes(part) for part in parts])
     if encode_text(join_key(key), TEXT_ERRORS) != raw[:at]:
-        raise ValueError("a backslash stands only before '.', ':' or a backslash: escape it by "
-                         "another one")
+        raise ValueError("a backslash escapes only '.', ':' and itself: write another before it")
     return key, raw[at + 1:] if at < len(raw) else None
 
 
@@ -5486,10 +5480,9 @@ DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 
 def is_store(store: Any) -> bool:
-    """Return whether this may say how quantized values are packed; "U32" is of burn 0.19."""
+    """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
     if type(store) is Map:
-        return (list(store) in (["PackedNative"], ["PackedU32"])
-                and are_uint64(list(store.values())))
+        return list(store) in (["PackedNative"], ["PackedU32"]) and is_uint64(*store.values())
     return store in ("Native", "U32")
 
 
@@ -5506,14 +5499,14 @@ QUANT_SCHEME = Schema(
 
 
 class QuantPlan:
-    """Where the parts of a quantized tensor are, from its scheme: values, zeros, scales."""
+    """Where the parts of a quantized tensor are: values, zeros, scales."""
 
     def __init__(self, shape: Shape, value: str, scale: str, block: Any) -> None:
         self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
         self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
         self.scale, self.count = scale, 1  # of scales
         self.block = block  # shape of what shares a scale; None: all
-        self.step: Any = count_elements(shape)  # elements in turn that share it; None: not clear
+        self.step: Any = count_elements(shape)  # elements in turn that share it; None: unclear
         self.scales_at = round_up(self.step * self.bits + 7 >> 3, 4)
         if block:
             sides = [1] * (len(shape) - len(block)) + block
@@ -5525,7 +5518,7 @@ class QuantPlan:
 class Quantized(Tensor):
     """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
 
-    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales of the numbers.
+    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales.
     """
 
     __slots__ = ()
@@ -5546,7 +5539,7 @@ class Quantized(Tensor):
 
     def plan(self) -> QuantPlan:
         """Return where its parts are; Unsupported for a scheme that is not known."""
-        scheme: Facts = Map(self.scheme.items())
+        scheme = Map(self.scheme.items())
         block, scheme["level"] = self.block_of(scheme.get("level")), "Tensor"
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
             what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
@@ -5558,7 +5551,7 @@ class Quantized(Tensor):
         return plan
 
     def block_of(self, level: Any) -> Any:
-        """Return the shape of the blocks that share a scale; None: all do; []: not known."""
+        """Return the shape of what shares a scale; None: all does; []: not known."""
         if level == "Tensor":
             return None
         block: Any = level.get("Block") if type(level) is Map and len(level) == 1 else None
@@ -5568,7 +5561,7 @@ class Quantized(Tensor):
         return [] if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank] else sizes[:rank]
 
     def iter_numbers(self, plan: QuantPlan) -> Blocks:
-        """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
+        """Yield (index of the first, numbers) of PART elements at a time, not scaled."""
         bits, half = plan.bits, 1 << plan.bits - 1
         table = [minifloat(plan.floats, code) if plan.floats else (code ^ half) - half
                  for code in range(2 * half)]
@@ -5604,7 +5597,7 @@ class Quantized(Tensor):
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
     def iter_scaled(self, dtype: str) -> Blocks:
-        """Return an iterator over the bytes of values x scales."""
+        """Return an iterator over the bytes of values x scales; raise before it is asked."""
         plan = self.plan()
         if plan.step is None:
             what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
@@ -5612,8 +5605,8 @@ class Quantized(Tensor):
         return (pack_values(dtype, self.scale(plan, start, numbers))
                 for start, numbers in self.iter_numbers(plan))
 
-    def scale(self, plan: QuantPlan, start: int, numbers: Any) -> "List[float]":
-        """Return numbers times their scales; `start`: the number of the first."""
+    def scale(self, plan: QuantPlan, start: int, numbers: Any) -> Any:
+        """Return numbers times their scales; `start`: the index of the first."""
         step = plan.step
         scales = self.read_scales(plan, start // step, (start + len(numbers) - 1) // step + 1)
         return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
@@ -5625,7 +5618,7 @@ class Quantized(Tensor):
 
 
 def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
-    """Return a quantized tensor of stored bytes, for tensor(); `custom` holds the scheme."""
+    """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
     code: Any = custom.get("burn_dtype")
     if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
         raise ValueError('qfloat needs bytes, shape= and burn_dtype={"QFloat": {...}}')
@@ -5647,13 +5640,12 @@ class Burnpack(Format):
     0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
     10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
            param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
-    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros between,
-           nothing after the last; data_offsets count from DS
+    DS     data, from 10 + M rounded up to 256 on; data_offsets count from DS; each tensor at a
+           multiple of 256, zeros between, nothing after the last
 
-    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
-    10 + M if the metadata say version 0.19 and the file ends where its data do then, or if no
-    tensor has a byte and the file ends before DS; such files are read, never written. Tensors of
-    unknown dtypes are listed.
+    Sorted by name is the index, as given the data. Burn 0.19 wrote no padding, DS is 10 + M: read
+    so if the metadata say version 0.19 and the file ends with its data then, or if no tensor has a
+    byte and the file ends before DS; never written. Tensors of unknown dtypes are listed.
     """
 
     NAME = FAMILY = "burnpack"
@@ -5671,7 +5663,7 @@ class Burnpack(Format):
         ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
         ("param_id", UINT64, None, "Burn's own id of it"))
-    INDEX = Schema(  # entries are explained by ENTRY here, and checked one by one by open_entry()
+    INDEX = Schema(  # ENTRY explains entries here; open_entry() checks them
         ("tensors", Schema(additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT), True,
          "entries by name"),
         ("metadata", Schema(additional=(TEXT, "of the user"), key_type=TEXT), False, "of the user"),
@@ -5680,7 +5672,7 @@ class Burnpack(Format):
         doc="tensors, metadata, scalars")
     FIELDS = dict(name="", size="data_offsets", place="data_offsets")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says how long the index is
         reading.check_magic(self, b"NRUB")
         (_, version, nbytes), at = reading.record(0, self.HEADER)
@@ -5695,7 +5687,7 @@ class Burnpack(Format):
         tensors, metadata = index["tensors"], index.get("metadata", Map())
         reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS",
                             error_class=Unsupported)
-        # 3 each entry of it is a tensor, which lies after the start of the data, DS
+        # 3 each entry of it is a tensor, which lies after DS, the start of the data
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
         reading.entries(((("tensors", name), entry) for name, entry in tensors.items()),
@@ -5709,9 +5701,9 @@ class Burnpack(Format):
         return attrs, metadata
 
     def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
-        """Return whether the data follow the index without padding: burn 0.19 wrote so.
+        """Return whether no padding is before the data: burn 0.19 wrote so.
 
-        A file that was converted from such a one keeps its metadata, and is aligned.
+        A file converted from such a one keeps its metadata, and is aligned.
         """
         aligned, is_old = round_up(index_end, 256), metadata.get("version", "")[:5] == "0.19."
         if reading.end >= aligned and not is_old:
@@ -5730,15 +5722,14 @@ class Burnpack(Format):
         name = path[-1]
         reading.check_schema(self.ENTRY, entry, path, name)
         start, end = entry["data_offsets"]
-        item = self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
-                                data_start + start, end - start, self.NAME)
-        if entry.get("param_id") is not None:
-            item.attrs["param_id"] = entry["param_id"]
-        return item
+        own = entry.get("param_id")
+        attrs = None if own is None else Map(param_id=own)
+        return self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
+                                data_start + start, end - start, self.NAME, attrs)
 
     def make_tensor(self, name: str, code: Any, shape: Any, source: Any, start: int, nbytes: int,
-                    format: str, attrs: Any = None) -> Tensor:
-        """Return the tensor of a dtype in the words of Burn, which its records (.mpk) use too."""
+                    format: str, attrs: Any) -> Tensor:
+        """Return the tensor of a dtype in Burn's words, which its records (.mpk) use, too."""
         dtype = self.dtype_of(code)
         if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
             attrs = Map(attrs or (), burn_dtype=code)
@@ -5747,8 +5738,8 @@ class Burnpack(Format):
         return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
                             unreadable=unreadable, attrs=attrs, format=format)
 
-    def dtype_of(self, code: Any) -> "Optional[str]":
-        """Return the dtype for one of the CBOR, or None."""
+    def dtype_of(self, code: Any) -> Any:
+        """Return the dtype for one in Burn's words, or None."""
         if type(code) is str:
             return self.NAMES.get(code)
         if "QFloat" in code:
@@ -5774,14 +5765,13 @@ class Burnpack(Format):
     MAX_TENSORS = 100000
 
     def native_attrs(self, item: Tensor) -> Facts:
-        if item.format == "burnrecord":  # it has the same attrs, but for ids that are text
-            return Map([(key, item.attrs[key]) for key in self.TENSOR_ATTRS or ()
-                        if key in item.attrs])
+        if item.format == "burnrecord":  # the same attrs, but for ids that are text
+            return Map([row for row in item.attrs.items() if row[0] != "id"])
         return super().native_attrs(item)
 
     def check_scalars(self, scalars: Any) -> Facts:
-        """Return {name: {type: value}} with floats as floats; ValueError for what is unfit."""
-        checked: Facts = Map()
+        """Return {name: {type: value}}, floats as floats; ValueError for what is unfit."""
+        checked = Map()
         for name, scalar in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pairs: Any = list(scalar.items()) if hasattr(scalar, "items") else []
             kind, value = pairs[0] if len(pairs) == 1 else (None, None)
@@ -5799,8 +5789,9 @@ class Burnpack(Format):
             return
         entry = self.make_entry(item, 0)
         yield from [what for _, what in self.ENTRY.iter_errors(entry)]
-        if is_code(entry["dtype"]) and item.dtype not in (None, self.dtype_of(entry["dtype"])):
-            yield f"burn_dtype {short_repr(entry['dtype'])} does not go with {item.dtype}"
+        code = entry["dtype"]
+        if is_code(code) and item.dtype not in (None, self.dtype_of(code)):
+            yield f"burn_dtype {short_repr(code)} does not go with {item.dtype}"
 
     def make_entry(self, item: Tensor, start: int) -> Facts:
         """Return the entry of the CBOR for a tensor."""
@@ -5880,12 +5871,12 @@ class TensorBuffers(Format):
         ("operations", [OPERATION], None, "a graph"))
     FIELDS = dict(name="name", size="data_size", place="data_offset")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the last 8 bytes say where the metadata begin
         reading.check_magic(self, b"TBS1")
         if reading.end < 12:
-            what = f"{reading.end} bytes, too short for a frame of 12"
-            raise reading.error(what, "magic", offset=0, check="magic")
+            raise reading.error(f"{reading.end} bytes, too short for a frame of 12", "magic",
+                                offset=0, check="magic")
         reading.record(0, self.HEADER)  # for explain()
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
@@ -5911,15 +5902,14 @@ class TensorBuffers(Format):
         if len(shape) > self.MAX_RANK:
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
             raise reading.error(what, *path + ("shape",), tensor=name, error_class=Unsupported)
-        if number == 0:
-            what = "data_type 0 (None) is not a type"
-            raise reading.error(what, *path + ("data_type",), tensor=name)
+        if not number:
+            raise reading.error("data_type 0 (None) is not a type", *path + ("data_type",),
+                                tensor=name)
         dtype = self.NAMES.get(number)
         unreadable = None if dtype else f"data_type {number} is not known"
         offset, nbytes = entry["data_offset"], entry["data_size"]
-        if nbytes == 0:
-            offset = min(offset, data_end)  # of no bytes, any offset will do
-        return Tensor(name, dtype, shape, reading.source, offset, nbytes, unreadable=unreadable,
+        start = offset if nbytes else min(offset, data_end)  # of no bytes, any offset will do
+        return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
                       attrs=(("id", entry["id"]),), format=self.NAME)  # attrs: pairs are smaller
 
     DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
@@ -5930,12 +5920,10 @@ class TensorBuffers(Format):
     FILE_ATTRS, TENSOR_ATTRS = ("version", "operations"), ("id",)
     MAX_RANK, DIM_BITS, SORTED = 64, 32, True
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
         """The FlatBuffer aligns what is in it."""
-        if before == after == "structure" and stop - start < 8:
-            return stop - start, 0
-        return 0, 0
+        is_inside = before == after == "structure" and stop - start < 8
+        return stop - start if is_inside else 0, 0
 
     def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
@@ -5949,7 +5937,7 @@ class TensorBuffers(Format):
             number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return number
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         fits = key == "model" and is_text(value)
         return None if fits else "TensorBuffers holds one text, 'model'"
 
@@ -5990,8 +5978,8 @@ class TensorBuffers(Format):
         tail = root + self.TRAILER.pack(len(root), b"TBS1")
         return self.iter_file(b"TBS1", items, starts, offset, tail)
 
-    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> "List[int]":
-        """Return the places of the operations of a File, whose outputs have the ids of now."""
+    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
+        """Return the places of the operations, with the new ids of their outputs."""
         places, fields = [], [row[0] for row in self.OPERATION]
         try:
             for row in operations:
@@ -6016,7 +6004,7 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
 
 
 def no_values(what: str, code: str) -> str:
-    """Return why a type of safetensors cannot be read here, and how its bytes can be."""
+    """Return why a type cannot be read here, and how its bytes can be."""
     ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
             "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
     return (f"{what} has no values here, only bytes, which safetensors can hold; "
@@ -6042,7 +6030,7 @@ class Safetensors(Format):
     ENTRY = Schema(
         ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
-    INDEX = Schema(  # entries are checked one by one, by open_entry
+    INDEX = Schema(  # open_entry checks the entries of tensors
         ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
         additional=(ANY, "entry of a tensor", ENTRY), doc="metadata, tensors by name")
     FIELDS = dict(name="", size="data_offsets", place="data_offsets")
@@ -6056,7 +6044,7 @@ class Safetensors(Format):
                 yield (f"tensor {safe_repr(item.name)}: no dtype of {self.NAME} is called "
                        f"{safe_repr(item.attrs['st_dtype'])}: its readers refuse the file")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says how long the index is
         (nbytes,), at = reading.record(0, self.HEADER)
         reading.check_range(nbytes, "header_size", high=reading.end - at)
@@ -6087,16 +6075,15 @@ class Safetensors(Format):
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
         if not dtype or max(shape, default=0) > end - start:
             self.check_shape(reading, path, code, bits, shape, end - start)
-        attrs, unreadable = None, None
+        attrs = unreadable = None
         if not dtype:
-            attrs = Map(st_dtype=code)
-            unreadable = no_values(f"dtype {short_repr(code)}", code)
+            attrs, unreadable = Map(st_dtype=code), no_values(f"dtype {short_repr(code)}", code)
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
                     nbytes: int) -> None:
-        """Raise for wrong dimensions where add_tensor() tells less: few bytes, an unknown dtype."""
+        """Raise for dimensions of which add_tensor() tells less: few bytes, an unknown dtype."""
         need, what, field = bits * count_elements(shape), "", "shape"
         if max(need, count_elements(until_0(shape))) >> 64:
             what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
@@ -6119,8 +6106,8 @@ class Safetensors(Format):
             at += item.stored_nbytes
         reading.check_whole()
         if at < reading.end:
-            what = f"bytes after the end of the data: {reading.end - at}"
-            raise reading.error(what, "trailing", offset=at, check="bounds")
+            raise reading.error(f"bytes after the end of the data: {reading.end - at}", "trailing",
+                                offset=at, check="bounds")
 
     DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
@@ -6132,9 +6119,8 @@ class Safetensors(Format):
     MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
     NESTED = 127  # arrays and objects
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        return (stop - start if before == "structure" else 0), 32
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
+        return stop - start if before == "structure" else 0, 32
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         # 1 the type of each tensor, and what it cannot be
@@ -6149,11 +6135,10 @@ class Safetensors(Format):
             if name == "__metadata__":
                 problems.append((name, "the name is that of the metadata"))
             elif known not in (None, code):
-                problems.append((name, f"st_dtype {short_repr(code)} does not go with "
-                                       f"{item.dtype}"))
-            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
-                what = f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
                 problems.append((name, what))
+            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
+                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
             rows.append((self.TYPES.get(code or "", (99, 0, ""))[0], name, code, item))
         self.raise_problems(problems)
         if sort:
@@ -6168,8 +6153,7 @@ class Safetensors(Format):
         data = json_dumps(index)
         data += b" " * (-len(data) % 8)
         if len(data) > self.MAX_HEADER_BYTES:
-            raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
-                len(data), self.MAX_HEADER_BYTES))
+            raise ValueError(f"{len(data)} bytes of header are over MAX_HEADER_BYTES")
         # 3 its size, the index, the data
         data_start = 8 + len(data)
         return self.iter_file(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
@@ -6188,9 +6172,9 @@ class BurnRecord(Format):
     parameter = {"id": text, "param": TENSOR}
     TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
-    Names are keys and indices, joined by "."; the item itself is called "item". dtypes and schemes
-    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists
-    of numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
+    Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
+    those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
+    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
     """
 
     NAME = FAMILY = "burnrecord"
@@ -6207,7 +6191,7 @@ class BurnRecord(Format):
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
                       additional=(TEXT, "of the record"))
-    # It explains the whole map; tensors are found by is_tensor().
+    # of the whole map, for explain(); is_tensor() finds the tensors
     ITEM = Schema(("id", ANY, False, "Burn's own id of it"), ("bytes", ANY, False, "the elements"),
                   ("shape", ANY, False, "dimensions"),
                   ("dtype", ANY, False, "type of the elements"), doc="one map")
@@ -6217,7 +6201,7 @@ class BurnRecord(Format):
 
     def read(self, reading: Reading) -> Any:
         reading.root = "magic"
-        # 1 the metadata come first: those of an old release are refused before all its numbers
+        # 1 the metadata come first: an old release is refused before all its numbers
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
         reading.note(0, Tree, MessagePack(reading.source, lazy=True), self.ITEM, ())
@@ -6230,7 +6214,7 @@ class BurnRecord(Format):
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
-        scalars: Facts = Map()
+        scalars = Map()
         reading.entries(self.each_tensor(reading, top["item"], scalars),
                         lambda path, entry: self.open_entry(reading, metadata, path, *entry),
                         low=0, high=reading.end, fields=self.FIELDS)
@@ -6246,12 +6230,12 @@ class BurnRecord(Format):
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
         """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
-        around: "List[Any]" = [((), iter([("item", item)]))]
+        around: Any = [((), iter([("item", item)]))]
         while around:
             path, pairs = around[-1]
             for key, value in pairs:
-                here, attrs, entry = path + (key,), {}, value
-                if value is None or type(value) is range:  # bytes that are not a tensor's
+                here, attrs, entry = path + (key,), None, value
+                if value is None or type(value) is range:  # bytes, not of a tensor
                     continue
                 if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
                     entry, attrs = value.get("param"), self.id_attrs(value["id"])
@@ -6288,15 +6272,15 @@ class BurnRecord(Format):
         for key, kind in ("shape", UINT64_LIST), ("dtype", Burnpack.ENTRY.rows["dtype"][0]):
             reading.check_schema(kind, entry[key], path + (key,), name)
         if type(data) is not range:
-            what = f"bytes is {short_repr(data)}, expected bytes"
-            raise reading.error(what, *path + ("bytes",), tensor=name)
+            raise reading.error(f"bytes is {short_repr(data)}, expected bytes", *path + ("bytes",),
+                                tensor=name)
         if json_problem(code, MAX_DEPTH):
             raise reading.error("dtype holds bytes", *path + ("dtype",), tensor=name)
         return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
                                       self.NAME, attrs)
 
     @staticmethod
-    def id_attrs(text: str) -> "Dict[str, Any]":
+    def id_attrs(text: str) -> Facts:
         """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
         spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
         if nbytes in (6, 8) and not text.strip(BurnRecord.BASE32):
@@ -6309,12 +6293,12 @@ class BurnRecord(Format):
 
 # -- [8h] shards -----------------------------------------------------------------------------------
 
-OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
 ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether this is the name of a file in the same folder, on every system."""
+    """Return whether this names a file in the same folder, on every system."""
     return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
 
 
@@ -6335,14 +6319,14 @@ class Shards(Format):
                  "models of torch")
     INDEX = Schema(
         ("metadata", MAP, None, "of the writer"),
-        ("weight_map", Schema(additional=(typed(str, "a plain file name", is_plain_name),
-                                          "the file of it"), key_type=TEXT), True,
-         "files by name of the tensor"), doc="an index")
+        ("weight_map", Schema(additional=(
+            typed(str, "a plain file name", is_plain_name), "the file of it"), key_type=TEXT),
+         True, "files by name of the tensor"), doc="an index")
 
     def detect(self, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         reading.root = "index"
         reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX", error_class=Unsupported)
         index = reading.json(0, reading.end, self.INDEX)
@@ -6383,15 +6367,15 @@ class ShardedFile(File):
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
         self._tensors: Any = attrs.pop("weight_map")  # name of a tensor -> name of its shard
-        self.shards: "Dict[str, File]" = Map()  # that are open
-        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        self.shards: Any = Map()  # that are open, by name
+        self.names: Any = {}  # shard -> tensors that the index places there
         for name, shard in self._tensors.items():
             self.names.setdefault(shard, []).append(name)
         if partial:
             self.take_whole()
 
-    def shard(self, shard: str) -> File:
-        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+    def shard(self, shard: str) -> Any:
+        """Return a shard as a File; FormatError where it is missing or not that of the index."""
         if shard not in self.shards:
             file = self.open_shard(shard)
             for name, what in () if self.partial else self.misplaced(shard, file):
@@ -6400,8 +6384,8 @@ class ShardedFile(File):
             self.shards.setdefault(shard, file)  # another thread may have been first
         return self.shards[shard]
 
-    def open_shard(self, shard: str) -> File:
-        """Return a shard as a File, whatever tensors it has: it lies beside the index."""
+    def open_shard(self, shard: str) -> Any:
+        """Return a shard, which lies beside the index, as a File, whatever tensors it has."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self.source.read(0, 1)  # raises where the File is closed
@@ -6420,16 +6404,15 @@ class ShardedFile(File):
         try:
             fmt = detect_format(source)
             if fmt is not self.fmt:
-                what = f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}"
-                raise FormatError(what, path=path)
-            file: File = read_file(source, fmt, self.partial)
-            return file
+                raise FormatError(f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}",
+                                  path=path)
+            return read_file(source, fmt, self.partial)
         except BaseException:
             source.close()
             raise
 
     def misplaced(self, shard: str, file: File) -> Any:
-        """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
+        """Yield (name, why) of tensors that a shard lacks or has against the index."""
         for name in self.names.get(shard, ()):
             if name not in file:
                 yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
@@ -6446,7 +6429,7 @@ class ShardedFile(File):
             try:
                 file = self.shard(shard)
             except FormatError:
-                if self.source.file_id is None:  # where none can be looked for
+                if self.source.file_id is None:  # none can be looked for
                     raise
                 continue
             names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
@@ -6477,7 +6460,7 @@ class ShardedFile(File):
 
     @property
     def metadata(self) -> Facts:  # type: ignore[override]
-        """That of all files, which it opens; ValueError where they do not agree."""
+        """That of all shards, which it opens; ValueError where they do not agree."""
         values = metadata_values(self)
         for key in [key for key in values if len(values[key]) > 1]:
             raise ValueError(f"the files do not agree on metadata {short_repr(key)}; "
@@ -6485,14 +6468,14 @@ class ShardedFile(File):
         return Map([(key, same) for key, (same,) in values.items()])
 
 
-def metadata_values(file: File, names: Any = None) -> "Dict[Any, List[Any]]":
+def metadata_values(file: File, names: Any = None) -> Any:
     """Return the values of each key of the metadata: several where shards do not agree.
 
-    `names`: the tensors whose shards are asked.
+    `names`: of tensors, whose shards are asked.
     """
     if not isinstance(file, ShardedFile):
         return Map([(key, [value]) for key, value in file.metadata.items()])
-    values: "Dict[Any, List[Any]]" = Map()
+    values: Any = Map()
     for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
         for key, value in file.shard(shard).metadata.items():
             if value not in values.setdefault(key, []):
@@ -6501,7 +6484,7 @@ def metadata_values(file: File, names: Any = None) -> "Dict[Any, List[Any]]":
 
 
 def find_in_folder(folder: str) -> str:
-    """Return the path of what a folder holds: its one index, else its one tensor file."""
+    """Return the path of a folder's one index, else of its one tensor file."""
     names = sorted(os.listdir(folder))
     for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
         found = [name for name in names if name.lower().endswith(ends)]
@@ -6538,8 +6521,8 @@ GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
 # -- [9] load --------------------------------------------------------------------------------------
 
 
-def find_format(name: Any) -> "Format":
-    """Return the format with this name, or this suffix."""
+def find_format(name: Any) -> Format:
+    """Return the format with this name or suffix."""
     for fmt in FORMATS + GENERATIONS:
         if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
             return fmt
@@ -6547,17 +6530,17 @@ def find_format(name: Any) -> "Format":
     raise ValueError(f"no format {short_repr(name)}; there are {names}")
 
 
-def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
+def detect_format(source: Any, name: Any = None) -> Format:
     """Return the format by name, else by the leading bytes, never by the suffix.
 
-    Later generations are asked first, and those without a magic last: any bytes may be the size of
-    a safetensors header, and `00 01 00` in it is a version in other files.
+    Later generations come first, those without a magic last: any bytes may be the size of a
+    safetensors header, and `00 01 00` in it is a version in other files. The error for no format
+    says what the file looks like.
     """
     head = source.read(0, 64)
     for magic, lacks in ABSENT.items():
         if head.startswith(magic):
-            what = f"this copy was made without {lacks}"
-            raise Unsupported(what, 0, "magic", None, source.path)
+            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
     wanted = None if name is None else find_format(name)
     known = GENERATIONS + tuple(reversed(FORMATS))
     marked = [fmt for fmt in known for magic in fmt.MAGICS if head[:len(magic)] == magic]
@@ -6566,19 +6549,11 @@ def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
             return fmt
     if wanted is not None:
         return wanted
-    raise unknown_format(source)
-
-
-def unknown_format(source: Any) -> FormatError:
-    """Return the error of a source of no known format, with what it looks like."""
-    head = source.read(0, min(512, source.nbytes))
-    looks = "" if "tools" in WITHOUT else looks_like(head)
+    looks = "" if "tools" in WITHOUT else looks_like(source.read(0, 512))
     first = " ".join(["%02x" % byte for byte in head[:8]])
-    what = "not a tensor file known here"
-    what += f"; {looks}" if looks else f" (it begins with {first})"
+    what = f"not a tensor file known here; {looks or 'it begins with ' + first}"
     error_class = Unsupported if ".open(path)" in looks else FormatError  # it may be right inside
-    return error_class(what if head else "the file is empty", 0, "magic", None, source.path,
-                       "magic")
+    raise error_class(what if head else "the file is empty", 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6597,15 +6572,14 @@ def detect(source: Source) -> "Optional[str]":
 
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, partial: bool = False) -> "File":
+         verify: bool = False, partial: bool = False) -> File:
     """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
-    `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
-    asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
-    `verify`: raise the first error that verify() finds. `partial`: take what is whole of a file
-    that was cut short; the names of the other tensors are attrs["missing"]. Raises FormatError (or
-    its subclass Unsupported) for the bytes, OSError for the file.
+    `format`: what to read it as, if its bytes do not tell. mmap=False reads bytes when asked for:
+    for files that may be cut meanwhile (mapped, the system kills the reader). `verify`: raise the
+    first error that verify() finds. `partial`: take what is whole of a file that was cut short;
+    attrs["missing"] names the rest. Raises FormatError (or its Unsupported), or OSError.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
@@ -6614,7 +6588,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     opened = open_source(source, mmap)
     try:
         fmt = detect_format(opened, format)
-        file: "File" = read_file(opened, fmt, partial)
+        file: File = read_file(opened, fmt, partial)
         for error in check_file(opened, fmt, deep=True).errors if verify else ():
             raise error
         return file
@@ -6627,11 +6601,10 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 @without_gc
-def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
+def read_file(source: Any, fmt: Format, partial: bool = False) -> File:
     """Return the File that a format reads; of a broken one, raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
-        what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
-        raise Unsupported("partial=True: " + what)
+        raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
     reading: Any = Reading(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -6650,11 +6623,10 @@ def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
     return File(fmt, source, attrs, metadata, reading.tensors)
 
 
-def load_again(format: str, file_id: Any, partial: bool) -> File:
+def load_again(format: str, file_id: Any, partial: bool) -> Any:
     """Return the File of a pickle, unless the file has changed."""
     source = PickledFile(*file_id).open()
-    file: File = read_file(source, detect_format(source, format), partial)
-    return file
+    return read_file(source, detect_format(source, format), partial)
 
 
 # -- [9a] casts ------------------------------------------------------------------------------------
