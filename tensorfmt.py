@@ -3996,7 +3996,7 @@ class Mag(Format):
     HOLDS = "metadata: numbers; up to 6 dimensions"
     MAGICS = (b"MAG!",)
     REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
-    DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
+    DTYPES = ("float32", "float16", "bool", "int32")  # by number, from 0
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
@@ -4018,7 +4018,7 @@ class Mag(Format):
         ("data_offset", "Q", "offset in the file"),
         ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
         ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"))
-    PAYLOADS = ("<Q", "<q", "<d")
+    NUMBERS = "Qqd"  # struct codes of payloads, by type
 
     def read(self, reading: Reading) -> Any:
         # 1 the header says how many records there are
@@ -4027,20 +4027,18 @@ class Mag(Format):
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
             what += "; tensorfmt 0.3.0 reads it" * (version in (100, 200))
-            raise reading.error(what, "version",
-                                error_class=Unsupported if version else FormatError)
-        left, why = reading.end - at, "as many as fit (cut short?)"
-        reading.check_range(count, "num_meta_kv", high=left // 16, why=why)
-        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24, why=why)
-        # 2 records of metadata, then those of tensors, in one of two layouts
+            error_class = Unsupported if version else FormatError
+            raise reading.error(what, "version", error_class=error_class)
+        left = reading.end - at
+        reading.check_range(count, "num_meta_kv", high=left // 16)
+        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
+        # 2 records of metadata, then of tensors, in one of two layouts
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        layout, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
+        is_spec, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
         if aux:
-            raise reading.error(f"header aux is {aux}, a version-1 file has 0", "aux",
-                                error_class=Unsupported)
+            raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
-        is_spec = layout is self.SPEC
         if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
             what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
             raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
@@ -4050,13 +4048,12 @@ class Mag(Format):
                         lambda path, row: open_entry(reading, path, row), low=end,
                         high=reading.end, fields=dict(name="key", size=size, place="data_offset"))
         reading.check_whole()
-        # 4 of no tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
+        # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
             is_spec = is_crc32 or 0 in [row[0] for row in numbers]
         return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
 
-    @staticmethod
-    def read_records(reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
+    def read_records(self, reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
         """Return (records, where they end)."""
         rows = []
         for i in range(count):
@@ -4065,31 +4062,32 @@ class Mag(Format):
         return rows, at
 
     def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (Layout, tensor records, their end, is it CRC-32?): that of the checksum."""
+        """Return (is it SPEC?, tensor records, their end, is the checksum CRC-32?)."""
         before, faults = reading.regions, []
         for layout in self.SPEC, self.M012:
             reading.regions = before and list(before)
             try:
                 rows, end = self.read_records(reading, at, layout, "tensors", total)
-                return layout, rows, end, self.check_checksum(reading, checksum, end)
+                is_crc32 = self.check_checksum(reading, checksum, end)
+                return layout is self.SPEC, rows, end, is_crc32
             except FormatError as error:
                 error.__traceback__ = None  # a cycle with this frame
                 faults.append((error.check == "checksum", error, reading.regions))
-        # the specification's layout, unless only the records of the other are whole
+        # of SPEC, unless only the records of M012 are whole
         _, fault, reading.regions = max(faults, key=lambda row: row[0])
         raise fault
 
     def check_checksum(self, reading: Reading, checksum: int, end: int) -> bool:
-        """Return whether it is the CRC-32 of [0, end) with itself as 0, or of [12, end).
+        """Return whether it is CRC-32: of [0, end) with itself as 0, or of [12, end).
 
-        Raise if it is not the CRC-32C of [12, end), either.
+        Raise if it is not CRC-32C of [12, end), either.
         """
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
         is_crc32 = checksum in (whole, crc32(tail))
         if not is_crc32 and checksum != crc32c(tail):
-            what = "checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X" % (
-                checksum, whole, crc32c(tail))
+            what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
+            what += f"CRC-32C {crc32c(tail):08X}"
             raise reading.error(what, "checksum", check="checksum")
         return is_crc32
 
@@ -4102,34 +4100,33 @@ class Mag(Format):
             if key in metadata:
                 raise reading.error(f"metadata key {short_repr(key)} twice", *path + ("key",))
             if number_type > 2:
-                what = f"metadata {short_repr(key)} has type {number_type}; 0, 1 and 2 are known"
+                what = f"metadata {short_repr(key)} has type {number_type}, not 0, 1 or 2"
                 raise reading.error(what, *path + ("type",), error_class=Unsupported)
-            metadata[key], = unpack_from(self.PAYLOADS[number_type], payload, 0)
+            metadata[key], = unpack_from("<" + self.NUMBERS[number_type], payload, 0)
         return metadata
 
-    @staticmethod
-    def key_text(reading: Reading, raw: bytes, path: Path) -> str:
+    def key_text(self, reading: Reading, raw: bytes, path: Path) -> str:
         text = decode_text(raw)
         if text is None:
             raise reading.error("the key is not UTF-8", *path + ("key",))
         return text
 
     def open_spec(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor of the specification's layout: -1 ends the shape, or 0 with data."""
+        """Return a tensor of the layout SPEC: -1 ends the shape, or 0 with data."""
         number, nbytes, offset, aux = row[8:]
         name, places, rank = self.key_text(reading, row[1], path), row[2:8], 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
         if min(places) < -1 or len(set(places[rank:])) > 1:
-            what = f"shape {list(places)}: it is dimensions from 0 on, then all -1 or all 0"
+            what = f"shape {list(places)} is not dimensions from 0 on, then all -1 or all 0"
             raise reading.error(what, *path + ("shape",), tensor=name, check="sizes")
         dtype = self.dtype_of(reading, number, path + ("dtype",), name)
-        start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset will do
+        start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset does
         return Tensor(name, dtype, places[:rank], reading.source, start, nbytes,
                       attrs={"aux": aux} if aux else None, format=self.NAME)
 
     def open_012(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor of the layout of magnetron 0.1.2."""
+        """Return a tensor of the layout M012."""
         aux, numel, offset = row[:3]
         shape, what, field = row[3:-2], "", "aux"
         name, need = self.key_text(reading, row[-1], path), count_elements(shape)
@@ -4148,8 +4145,8 @@ class Mag(Format):
     def dtype_of(self, reading: Reading, number: int, path: Path, name: str) -> str:
         if number < 4:
             return self.DTYPES[number]
-        what = f"dtype {number} is not one of version 1 (0 to 3)"
-        raise reading.error(what, *path, tensor=name, error_class=Unsupported)
+        raise reading.error(f"dtype {number} is not 0 to 3", *path, tensor=name,
+                            error_class=Unsupported)
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
         nbytes, zero = super().padding(start, stop, before, after, attrs)
@@ -4174,16 +4171,16 @@ class Mag(Format):
             return "an empty name, or a NUL in it"
         return super().name_problem(name)
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
-        # 1 records of metadata
+        # 1 metadata
         records = []
         for key, value in metadata.items():
             number_type = 2 if isinstance(value, float) else int(value < 0)
             raw = encode_text(key)
-            records += [pack("<I", number_type), pack(self.PAYLOADS[number_type], value),
-                        pack("<I", len(raw)), raw]
-        # 2 records of tensors, whose data begin after all records
+            code = f"<I{self.NUMBERS[number_type]}I"
+            records += [pack(code, number_type, value, len(raw)), raw]
+        # 2 records of tensors; data begin after all
         names = [encode_text(name) for name, _ in items]
         end = 24 + sum(map(len, records)) + sum([73 + len(raw) for raw in names])
         starts, offset = [], round_up(end, 64) if items else end
@@ -4197,7 +4194,7 @@ class Mag(Format):
                         pack("<6qBQQI", *places + (number, nbytes, offset, 0))]
             starts.append(offset)
             offset = round_up(offset + nbytes, 64)
-        # 3 the header, with the checksum of all of it
+        # 3 the header, with the checksum of all
         index, header = b"".join(records), [b"MAG!", 1, 0, len(items), len(metadata), 0]
         header[2] = crc32(index, crc32(self.HEADER.pack(*header)))
         return self.iter_file(self.HEADER.pack(*header) + index, items, starts, offset)
@@ -4237,7 +4234,7 @@ class Mag300(Format):
     FIELDS = dict(name="", size="nbytes", place="offset")
 
     def read(self, reading: Reading) -> Any:
-        # 1 the header says where the JSON and, after it, the data are
+        # 1 the header says where JSON and data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
         reading.check_range(aux, "aux", high=1, why="whether data are big-endian",
@@ -4255,7 +4252,7 @@ class Mag300(Format):
         if root["manifest_ver"] != 1:
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
-        # 3 each entry of its tensor_map is a tensor, which lies in the data
+        # 3 each entry of tensor_map is a tensor in the data
         byteorder = ">" if aux else "<"
         reading.entries(((("tensor_map", name), entry)
                          for name, entry in root["tensor_map"].items()),
@@ -4265,7 +4262,7 @@ class Mag300(Format):
             self.check_places(reading, start, size)
         reading.check_whole(*["blob_offset"] * (start > end))
         if not reading.partial:
-            reading.check_range(start, "blob_offset", high=end, why="in the file")
+            reading.check_range(start, "blob_offset", high=end)
             reading.check_range(size, "blob_span", high=end - start)
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
@@ -4275,7 +4272,7 @@ class Mag300(Format):
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, start: int,
                    byteorder: str) -> Tensor:
-        """Return the tensor of an entry of the tensor_map."""
+        """Return the tensor of an entry."""
         name = path[1]
         if not is_text(name):
             raise reading.error("the name has a lone surrogate", *path, tensor=name)
@@ -4298,7 +4295,7 @@ class Mag300(Format):
         for item in sorted(list(reading.tensors.values()) + cut, key=lambda item: item.start):
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
-                what = f"its data begin at {offset}, not at the first multiple of 4096 from {at}"
+                what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
                 raise reading.entry_error(what, item, ("tensor_map", item.name), "offset", "bounds")
             at = offset + item.stored_nbytes
         if size - at >= 4096:
@@ -4313,7 +4310,7 @@ class Mag300(Format):
     OPTIONS = {"version": "1, or 300 for magnetron 0.2",
                "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
-    TENSOR_ATTRS, DTYPE_ATTRS = ("dtype", "dtype_id"), ("dtype", "dtype_id")
+    TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, INDEX_FIRST = 16, 4096, True
 
     def metadata_problem(self, key: Any, value: Any) -> Any:
@@ -4322,7 +4319,7 @@ class Mag300(Format):
     def can_copy_opaque(self, item: Tensor) -> bool:
         return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 an entry and a place for each tensor
         entries, end = {}, 0
@@ -5157,16 +5154,16 @@ class Primitiv(Format):
     NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
-    CONFIGS = (  # of an optimizer: group, its head, each of its configs
-        ("uint_configs", (("uint_configs", "map", "numbers of the optimizer"),),
-         (("key", "str", "name of the number"), ("value", "uint32", "an integer"))),
-        ("float_configs", (("float_configs", "map", "numbers of the optimizer"),),
-         (("key", "str", "name of the number"), ("value", "float", "a float"))))
+    CONFIGS = [  # of an optimizer: group, its head, each of its configs
+        (group, ((group, "map", "numbers of the optimizer"),),
+         (("key", "str", "name of the number"), ("value", code, doc)))
+        for group, code, doc in (("uint_configs", "uint32", "an integer"),
+                                 ("float_configs", "float", "a float"))]
 
     def detect(self, head: bytes) -> bool:
+        rows = self.VERSIONS + self.TYPE
         try:
-            version, at = MessagePack(Buffer(head)).read_rows(0, self.VERSIONS)
-            (number,), _ = MessagePack(Buffer(head)).read_rows(at, self.TYPE)
+            (*version, number), _ = MessagePack(Buffer(head)).read_rows(0, rows)
         except FormatError:
             return super().detect(head)
         usual = head[:1] == head[5:6] == head[10:11] == b"\xce"  # then other versions, too
@@ -5181,11 +5178,11 @@ class Primitiv(Format):
                                 "ver_major" if major else "ver_minor", error_class=Unsupported)
         (number,), at = reading.messagepack(at, self.TYPE)
         if number not in range(0, 0x500, 0x100):
-            raise reading.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
-                                % number, "data_type")
+            what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
+            raise reading.error(what, "data_type")
         kind, metadata = self.KINDS[number // 256], Map()
         attrs = Map([("version", "0.1"), ("kind", kind)])
-        # 2 a Shape and an Optimizer have no tensors
+        # 2 Shape and Optimizer have no tensors
         if kind == "shape":
             (dims, batch), at = reading.messagepack(at, self.SHAPE)
             if not batch:
@@ -5194,7 +5191,7 @@ class Primitiv(Format):
             self.check_end(reading, at)
         elif kind == "optimizer":
             metadata = self.read_configs(reading, at)
-        # 3 the others are tensors one after the other, each found where the last one ends
+        # 3 the others are tensors, each where the last one ends
         else:
             shapes: Any = {}
             reading.entries(self.each_tensor(reading, kind, at),
@@ -5204,7 +5201,7 @@ class Primitiv(Format):
         return attrs, metadata
 
     def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
-        """Yield (path, (name, dims, batch, range of the data)) of each tensor of a file."""
+        """Yield (path, (name, dims, batch, range of the data)) of each tensor."""
         count = 1
         path: Path = ()
         name: Any = kind if kind == "tensor" else "value"
@@ -5238,8 +5235,7 @@ class Primitiv(Format):
             reading.unnamed.append(f"params[{i}]{last}" if kind == "model" else
                                    f"the rest of the {kind}")
 
-    @staticmethod
-    def check_end(reading: Reading, at: int) -> None:
+    def check_end(self, reading: Reading, at: int) -> None:
         """Note bytes after the last value: no field says where a file ends."""
         if reading.errors is not None and at < reading.end:
             what = f"{plural(reading.end - at, 'byte')} after the last value"
@@ -5286,7 +5282,7 @@ class Primitiv(Format):
     def no_metadata(self, options: Facts) -> Any:
         if options.get("kind") == "optimizer":
             return None
-        return "only kind='optimizer' has a place for metadata"
+        return "only kind='optimizer' holds metadata"
 
     def stored_number(self, value: Any) -> Any:
         return unpack_from("<f", pack("<f", value))[0] if type(value) is float else int(value)
@@ -5309,17 +5305,15 @@ class Primitiv(Format):
             yield "data over 2**32-1 bytes"
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
-        # 1 the kind, and what has no place in it
+        # 1 the kind, and what it cannot hold
         kind = self.option("kind", "model", options, attrs)
         if kind not in self.KINDS:
-            raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not "
-                             + short_repr(kind))
+            raise ValueError(f"kind is one of {', '.join(self.KINDS)}, not {short_repr(kind)}")
         if metadata and kind != "optimizer":
             raise ValueError(f"{self.no_metadata({})}; metadata={{}} leaves it out")
         dims, batch = self.option("dims", None, options, attrs), options.get("batch")
         if kind != "shape" and (dims is not None or batch is not None):
-            raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: only "
-                             "kind='shape' has a place for them; attrs={} leaves them out")
+            raise ValueError("only kind='shape' holds dims and batch; attrs={} leaves them out")
         problems, rows = self.problems(items, metadata), []
         for name, item in items:
             try:
@@ -5330,7 +5324,7 @@ class Primitiv(Format):
         self.raise_problems(problems + list(self.find_clashes(rows)))
         if kind in ("tensor", "parameter") and not rows:
             raise ValueError(f"kind={kind!r} needs a tensor")
-        # 2 in front of the tensors: the type, then a shape, maps or the number of parameters
+        # 2 the type, then a shape, maps or the number of parameters
         values: Any = [256 * self.KINDS.index(kind)]
         if kind == "shape":
             values += self.make_shape(dims, self.option("batch", 1, options, attrs))
@@ -5352,17 +5346,16 @@ class Primitiv(Format):
             raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
         batch = self.native_attrs(item).get("batch", 1)
         if type(batch) is not int or batch not in (1,) + item.shape[-1:]:
-            raise ValueError(f"batch is {short_repr(batch)}, expected 1 or the last dimension of "
+            raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
                              + short_repr(item.shape))
         if batch > 1 and statistic is None and kind != "tensor":
             raise ValueError(f"batch {batch} in a parameter's value; attrs['batch'] = 1 makes it "
-                             "an ordinary dimension")
+                             "a dimension")
         if item.ndim - (batch > 1) > 8:
             raise ValueError(f"{item.ndim - (batch > 1)} dimensions, 8 is the limit")
         return key, statistic, name, item, batch
 
-    @staticmethod
-    def find_clashes(rows: Any) -> Any:
+    def find_clashes(self, rows: Any) -> Any:
         """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
         last: Any = outer
@@ -5372,24 +5365,23 @@ class Primitiv(Format):
                 text = short_repr(join_key(outer))
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and statistic is not None:
-                yield name, ("a statistic without its value (the part before ':'); escape ':' in "
-                             "names by a backslash")
+                yield name, ("a statistic without its value (the part before ':'); escape ':' by "
+                             "a backslash")
             last, outer = key, outer if inside else key
 
-    @staticmethod
-    def make_shape(dims: Any, batch: Any) -> Any:
+    def make_shape(self, dims: Any, batch: Any) -> Any:
         """Return [dims, batch] of kind shape."""
         try:
             shape = as_shape(dims) + (as_index(batch),)
         except TypeError:
             shape = (0,)
         if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
-            raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: kind='shape' "
-                             "needs up to 8 dims and a batch, each 1 to 2**32-1")
+            raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, not "
+                             f"{short_repr(dims)} and {short_repr(batch)}")
         return [shape[:-1], shape[-1]]
 
     def iter_rows(self, head: bytes, rows: Any, kind: str) -> Blocks:
-        """Yield a file: the head, then the name, the shape and the data of each tensor."""
+        """Yield a file: the head, then name, shape and data of each tensor."""
         yield head
         heads: Any = {}  # of data; shapes come again
         statistics: Any = {}  # of each key
@@ -5443,7 +5435,7 @@ def join_key(parts: Any) -> str:
 
 
 def name_to_bytes(text: str) -> bytes:
-    """Return the bytes of a name; ValueError where they would be read as another name."""
+    """Return the bytes of a name; ValueError if they are read as another one."""
     raw = encode_text(text, TEXT_ERRORS)
     if str_of_bytes(raw) != text:
         raise ValueError(f"its bytes are those of {short_repr(str_of_bytes(raw))}")
@@ -5451,7 +5443,7 @@ def name_to_bytes(text: str) -> bytes:
 
 
 def split_name(name: str) -> Any:
-    """Return (the parts of its key, its statistic or None) of a name, as bytes."""
+    """Return (parts of the key, statistic or None) of a name, as bytes."""
     raw = name_to_bytes(name)
     if b"\\" not in raw:
         whole, colon, statistic = raw.partition(b":")
@@ -5518,7 +5510,7 @@ class QuantPlan:
 class Quantized(Tensor):
     """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
 
-    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales.
+    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales
     """
 
     __slots__ = ()
@@ -5538,7 +5530,7 @@ class Quantized(Tensor):
         return code["QFloat"]
 
     def plan(self) -> QuantPlan:
-        """Return where its parts are; Unsupported for a scheme that is not known."""
+        """Return where its parts are; Unsupported for unknown schemes."""
         scheme = Map(self.scheme.items())
         block, scheme["level"] = self.block_of(scheme.get("level")), "Tensor"
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
@@ -5583,7 +5575,7 @@ class Quantized(Tensor):
 
     @property
     def values(self) -> Tensor:
-        """The stored numbers, not scaled: int8, or float32 where they are floats."""
+        """The stored numbers, not scaled: int8, or float32 for floats."""
         plan = self.plan()
         dtype = "float32" if plan.floats else "int8"
         blocks = [pack_values(dtype, numbers) for _, numbers in self.iter_numbers(plan)]
@@ -5591,13 +5583,13 @@ class Quantized(Tensor):
 
     @property
     def scales(self) -> Tensor:
-        """The scales: one, or one per block, in row-major order of the blocks."""
+        """The scales: one, or one per block in row-major order."""
         plan = self.plan()
         data = pack_values("float32", self.read_scales(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
     def iter_scaled(self, dtype: str) -> Blocks:
-        """Return an iterator over the bytes of values x scales; raise before it is asked."""
+        """Return an iterator over the bytes of values x scales; errors come before."""
         plan = self.plan()
         if plan.step is None:
             what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
@@ -5627,7 +5619,7 @@ def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
 
 
 def is_code(code: Any) -> bool:
-    """Return whether this may be a dtype of Burnpack, known or not."""
+    """Return whether this may be a dtype in Burn's words, known or not."""
     if type(code) is not Map or len(code) != 1:
         return type(code) is str
     (key, facts), = code.items()
@@ -5640,19 +5632,19 @@ class Burnpack(Format):
     0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
     10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
            param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
-    DS     data, from 10 + M rounded up to 256 on; data_offsets count from DS; each tensor at a
-           multiple of 256, zeros between, nothing after the last
+    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros between,
+           nothing after the last; data_offsets count from DS
 
-    Sorted by name is the index, as given the data. Burn 0.19 wrote no padding, DS is 10 + M: read
-    so if the metadata say version 0.19 and the file ends with its data then, or if no tensor has a
-    byte and the file ends before DS; never written. Tensors of unknown dtypes are listed.
+    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
+    10 + M if the metadata say version 0.19 and the file ends with its data then, or if no tensor
+    has a byte and the file ends before DS. Such files are only read. Unknown dtypes are listed.
     """
 
     NAME = FAMILY = "burnpack"
     TITLE = "Burnpack"
     SUFFIXES = (".bpk", ".burnpack")
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
-    MAGICS = (b"NRUB", b"BURN")  # BURN, as an example of Burn has it: found, then refused
+    MAGICS = (b"NRUB", b"BURN")  # BURN is in an example of Burn: found, then refused
     HEADER = Layout(
         ("magic", "4s", "Burnpack"), ("version", "H", "1 from burn 0.19 on"),
         ("metadata_size", "I", "bytes of CBOR"))
@@ -5687,7 +5679,7 @@ class Burnpack(Format):
         tensors, metadata = index["tensors"], index.get("metadata", Map())
         reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS",
                             error_class=Unsupported)
-        # 3 each entry of it is a tensor, which lies after DS, the start of the data
+        # 3 each entry is a tensor, which lies after DS
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
         reading.entries(((("tensors", name), entry) for name, entry in tensors.items()),
@@ -5701,9 +5693,9 @@ class Burnpack(Format):
         return attrs, metadata
 
     def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
-        """Return whether no padding is before the data: burn 0.19 wrote so.
+        """Return whether no padding is before the data, as of burn 0.19.
 
-        A file converted from such a one keeps its metadata, and is aligned.
+        A file converted from such a one keeps its metadata, but is aligned.
         """
         aligned, is_old = round_up(index_end, 256), metadata.get("version", "")[:5] == "0.19."
         if reading.end >= aligned and not is_old:
@@ -5713,12 +5705,12 @@ class Burnpack(Format):
         if data_end == 0 or not is_old:
             return data_end == 0 and reading.end < aligned
         if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
-            what = "cut short: a file of burn 0.19 that is cut may be packed or aligned"
+            what = "cut short: a file of burn 0.19 may be packed or aligned"
             raise reading.error(what, "metadata", "version")
         return reading.end == index_end + data_end
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
-        """Return the tensor of an entry of the index."""
+        """Return the tensor of an entry."""
         name = path[-1]
         reading.check_schema(self.ENTRY, entry, path, name)
         start, end = entry["data_offsets"]
@@ -5729,7 +5721,7 @@ class Burnpack(Format):
 
     def make_tensor(self, name: str, code: Any, shape: Any, source: Any, start: int, nbytes: int,
                     format: str, attrs: Any) -> Tensor:
-        """Return the tensor of a dtype in Burn's words, which its records (.mpk) use, too."""
+        """Return the tensor of a dtype in Burn's words, also for its records (.mpk)."""
         dtype = self.dtype_of(code)
         if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
             attrs = Map(attrs or (), burn_dtype=code)
@@ -5761,7 +5753,7 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     TEXT_METADATA = SORTED = INDEX_FIRST = True
     ALIGN, PAD_END = 256, ("structure",)
-    MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
+    MAX_METADATA_BYTES = 104857600  # limits of the real reader
     MAX_TENSORS = 100000
 
     def native_attrs(self, item: Tensor) -> Facts:
@@ -5770,7 +5762,7 @@ class Burnpack(Format):
         return super().native_attrs(item)
 
     def check_scalars(self, scalars: Any) -> Facts:
-        """Return {name: {type: value}}, floats as floats; ValueError for what is unfit."""
+        """Return scalars as they are written; ValueError for what is unfit."""
         checked = Map()
         for name, scalar in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pairs: Any = list(scalar.items()) if hasattr(scalar, "items") else []
@@ -5802,10 +5794,10 @@ class Burnpack(Format):
             entry["param_id"] = own["param_id"]
         return entry
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         if len(items) > self.MAX_TENSORS:
-            raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
+            raise ValueError(f"{len(items)} tensors, {self.MAX_TENSORS} is the limit")
         # 1 an entry and a place for each tensor
         entries, starts, end = [], [], 0
         for name, item in items:
@@ -5883,10 +5875,10 @@ class TensorBuffers(Format):
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
         reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
                             why="the bytes before it")
-        data_end = reading.end - 8 - nbytes  # there the metadata begin
-        # 2 the metadata are one FlatBuffer: a dict, as ROOT says
+        data_end = reading.end - 8 - nbytes  # the metadata begin there
+        # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
-        # 3 each of its tables in "tensors" is a tensor, which ends before the metadata
+        # 3 each table in "tensors" is a tensor, which ends before the metadata
         reading.entries(((("tensors", i), entry) for i, entry in enumerate(root["tensors"])),
                         lambda path, entry: self.open_entry(reading, path, entry, data_end),
                         low=4, high=data_end, fields=self.FIELDS)  # low: after the magic
@@ -5897,7 +5889,7 @@ class TensorBuffers(Format):
         return attrs, Map() if root["model"] is None else Map(model=root["model"])
 
     def open_entry(self, reading: Reading, path: Path, entry: Facts, data_end: int) -> Tensor:
-        """Return the tensor of a table TENSOR."""
+        """Return the tensor of a table."""
         name, number, shape = entry["name"], entry["data_type"], tuple(entry["shape"])
         if len(shape) > self.MAX_RANK:
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
@@ -5908,7 +5900,7 @@ class TensorBuffers(Format):
         dtype = self.NAMES.get(number)
         unreadable = None if dtype else f"data_type {number} is not known"
         offset, nbytes = entry["data_offset"], entry["data_size"]
-        start = offset if nbytes else min(offset, data_end)  # of no bytes, any offset will do
+        start = offset if nbytes else min(offset, data_end)  # of no bytes, any offset does
         return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
                       attrs=(("id", entry["id"]),), format=self.NAME)  # attrs: pairs are smaller
 
@@ -5925,9 +5917,9 @@ class TensorBuffers(Format):
         is_inside = before == after == "structure" and stop - start < 8
         return stop - start if is_inside else 0, 0
 
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+    def notes(self, attrs: Facts, tensors: Any) -> Any:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
-            yield "not sorted by id, the key of its schema: who searches by halves misses tensors"
+            yield "not sorted by id: a binary search misses tensors"
 
     @staticmethod
     def hash_name(name: str) -> int:
@@ -5941,7 +5933,7 @@ class TensorBuffers(Format):
         fits = key == "model" and is_text(value)
         return None if fits else "TensorBuffers holds one text, 'model'"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         sort = self.option("sort", True, options, {})
         graph = self.option("operations", True, options, attrs)
         if not isinstance(sort, bool) or not isinstance(graph, (bool, list, tuple)):
@@ -5957,7 +5949,7 @@ class TensorBuffers(Format):
             starts.append(offset)
             offset += item.nbytes
         self.raise_problems(problems)
-        # 2 the metadata, from their end to their front, in the order of the real library
+        # 2 the metadata, from their end on, in the order of the real library
         flat, tables, new_ids = FlatBuilder(), [], {}
         for number, (name, item), start in zip(ids, items, starts):
             shape = flat.numbers("I", item.shape)
@@ -5979,7 +5971,7 @@ class TensorBuffers(Format):
         return self.iter_file(b"TBS1", items, starts, offset, tail)
 
     def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
-        """Return the places of the operations, with the new ids of their outputs."""
+        """Return the places of the operations, with new ids of outputs."""
         places, fields = [], [row[0] for row in self.OPERATION]
         try:
             for row in operations:
@@ -5991,7 +5983,7 @@ class TensorBuffers(Format):
                     row, input_operations=inputs, output=output)))
             return places
         except (StructError, TypeError, AttributeError) as error:
-            raise ValueError(f"operations: {error}; they are a list of dicts as load() gives them")
+            raise ValueError(f"operations: {error}; give a list of dicts as load() does")
 
 
 # -- [8f] safetensors ------------------------------------------------------------------------------
@@ -6003,11 +5995,11 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
-def no_values(what: str, code: str) -> str:
+def no_values(code: str) -> str:
     """Return why a type cannot be read here, and how its bytes can be."""
     ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
             "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
-    return (f"{what} has no values here, only bytes, which safetensors can hold; "
+    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
             + ways.get(code, "t.raw are the bytes"))
 
 
@@ -6020,7 +6012,7 @@ class Safetensors(Format):
     data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count from here
 
     Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
-    errors here, as in every official reader. Tensors of a type without a name here are listed.
+    errors, as in every official reader. Tensors of types without a name here are listed.
     """
 
     NAME = FAMILY = TITLE = "safetensors"
@@ -6038,7 +6030,7 @@ class Safetensors(Format):
     def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
 
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+    def notes(self, attrs: Facts, tensors: Any) -> Any:
         for item in tensors:
             if item.attrs.get("st_dtype") not in (None, *self.TYPES):
                 yield (f"tensor {safe_repr(item.name)}: no dtype of {self.NAME} is called "
@@ -6057,7 +6049,7 @@ class Safetensors(Format):
         # 2 the index is one JSON object
         index = reading.json(at, nbytes, self.INDEX, depth=self.NESTED)
         metadata = index.pop("__metadata__", None)
-        # 3 each of its other entries is a tensor, which lies after the index
+        # 3 each other entry is a tensor, which lies after the index
         data_start = at + nbytes
         reading.entries((((name,), index.pop(name)) for name in list(index)),
                         lambda path, entry: self.open_entry(reading, path, entry, data_start),
@@ -6068,7 +6060,7 @@ class Safetensors(Format):
         return Map([("empty_metadata", True)] if metadata == {} else []), metadata or Map()
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
-        """Return the tensor of an entry of the index."""
+        """Return the tensor of an entry."""
         name, = path
         reading.check_schema(self.ENTRY, entry, path, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
@@ -6077,13 +6069,13 @@ class Safetensors(Format):
             self.check_shape(reading, path, code, bits, shape, end - start)
         attrs = unreadable = None
         if not dtype:
-            attrs, unreadable = Map(st_dtype=code), no_values(f"dtype {short_repr(code)}", code)
+            attrs, unreadable = Map(st_dtype=code), no_values(code)
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
                     nbytes: int) -> None:
-        """Raise for dimensions of which add_tensor() tells less: few bytes, an unknown dtype."""
+        """Raise where add_tensor() tells less: few bytes, an unknown dtype."""
         need, what, field = bits * count_elements(shape), "", "shape"
         if max(need, count_elements(until_0(shape))) >> 64:
             what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
@@ -6116,14 +6108,14 @@ class Safetensors(Format):
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
     TEXT_METADATA = INDEX_FIRST = True
-    MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
+    MAX_HEADER_BYTES = 100000000  # limits of the real reader
     NESTED = 127  # arrays and objects
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
         return stop - start if before == "structure" else 0, 32
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        # 1 the type of each tensor, and what it cannot be
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+        # 1 the type of each tensor
         problems, rows = self.problems(items, metadata), []
         sort = self.option("sort", True, options, {})
         empty = self.option("empty_metadata", False, options, attrs)
@@ -6139,7 +6131,7 @@ class Safetensors(Format):
                 problems.append((name, what))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
                 problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
-            rows.append((self.TYPES.get(code or "", (99, 0, ""))[0], name, code, item))
+            rows.append((self.TYPES.get(code, (99, 0, ""))[0], name, code, item))
         self.raise_problems(problems)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
@@ -6167,8 +6159,7 @@ class BurnRecord(Format):
     """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
 
     one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
-                "item": the module: maps and arrays around parameters,
-                "_b": []
+                "item": the module: maps and arrays around parameters, "_b": []
     parameter = {"id": text, "param": TENSOR}
     TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
@@ -6191,26 +6182,29 @@ class BurnRecord(Format):
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
                       additional=(TEXT, "of the record"))
+    TENSOR = Schema(
+        ("bytes", typed(range, "bytes"), True, "the elements"),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("dtype", Burnpack.ENTRY.rows["dtype"][0], True, "type of the elements"))
     # of the whole map, for explain(); is_tensor() finds the tensors
-    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), ("bytes", ANY, False, "the elements"),
-                  ("shape", ANY, False, "dimensions"),
-                  ("dtype", ANY, False, "type of the elements"), doc="one map")
-    ITEM.rows["param"] = ANY, "the tensor", ITEM
+    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), doc="one map")
+    ITEM.rows.update(TENSOR.rows, param=(ANY, "the tensor", ITEM))
     ITEM.rows["value"] = ANY, "the elements", ITEM
     ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
 
     def read(self, reading: Reading) -> Any:
         reading.root = "magic"
-        # 1 the metadata come first: an old release is refused before all its numbers
+        # 1 the metadata come first: an old release is refused before its numbers
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
-        reading.note(0, Tree, MessagePack(reading.source, lazy=True), self.ITEM, ())
-        metadata, _ = MessagePack(reading.source, lazy=True).parse(10)
+        codec = MessagePack(reading.source, lazy=True)
+        reading.note(0, Tree, codec, self.ITEM, ())
+        metadata, _ = codec.parse(10)
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
-            raise self.too_old(reading, metadata["version"], "metadata", "version")
+            raise self.too_old(reading, metadata, "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
-        top, _ = MessagePack(reading.source, lazy=True).parse()
+        top, _ = codec.parse()
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
@@ -6222,10 +6216,9 @@ class BurnRecord(Format):
             metadata["scalars"] = scalars
         return metadata, Map()
 
-    @staticmethod
-    def too_old(reading: Reading, version: str, *path: Any) -> FormatError:
-        what = (f"a .mpk of Burn {version}: tensors that are lists of numbers, as before 0.14, are "
-                "not read; Burn 0.13 reads them")
+    def too_old(self, reading: Reading, metadata: Any, *path: Any) -> FormatError:
+        what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
+                "are not read; Burn 0.13 reads them")
         return reading.error(what, *path, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
@@ -6255,8 +6248,7 @@ class BurnRecord(Format):
             else:
                 around.pop()
 
-    @staticmethod
-    def is_tensor(entry: Any) -> bool:
+    def is_tensor(self, entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
             return False
         if len(entry) == 2:  # of an old record
@@ -6267,23 +6259,18 @@ class BurnRecord(Format):
     def open_entry(self, reading: Reading, metadata: Any, path: Any, name: str, attrs: Any,
                    entry: Any) -> Tensor:
         if len(entry) == 2:
-            raise self.too_old(reading, metadata["version"], *path + ("value",))
+            raise self.too_old(reading, metadata, *path + ("value",))
+        reading.check_schema(self.TENSOR, entry, path, name)
         data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
-        for key, kind in ("shape", UINT64_LIST), ("dtype", Burnpack.ENTRY.rows["dtype"][0]):
-            reading.check_schema(kind, entry[key], path + (key,), name)
-        if type(data) is not range:
-            raise reading.error(f"bytes is {short_repr(data)}, expected bytes", *path + ("bytes",),
-                                tensor=name)
         if json_problem(code, MAX_DEPTH):
             raise reading.error("dtype holds bytes", *path + ("dtype",), tensor=name)
         return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
                                       self.NAME, attrs)
 
-    @staticmethod
-    def id_attrs(text: str) -> Facts:
+    def id_attrs(self, text: str) -> Facts:
         """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
         spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
-        if nbytes in (6, 8) and not text.strip(BurnRecord.BASE32):
+        if nbytes in (6, 8) and not text.strip(self.BASE32):
             number = int(text, 32)
             if not number & (1 << spare) - 1:
                 raw = (number >> spare).to_bytes(nbytes, "big")
@@ -6298,7 +6285,7 @@ ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether this names a file in the same folder, on every system."""
+    """Return whether this names a file beside the index, on every system."""
     return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
 
 
@@ -6308,15 +6295,14 @@ class Shards(Format):
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
     "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened. No library reads
-    total_size when it loads, and released tools write other numbers there.
+    Only files of its folder are opened. No library reads total_size when it loads, and released
+    tools write other numbers there.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
     INDEX_FIRST = True
-    READ_ONLY = ("save one .safetensors file of any size; the library huggingface_hub splits "
-                 "models of torch")
+    READ_ONLY = "save one .safetensors file of any size; huggingface_hub splits models of torch"
     INDEX = Schema(
         ("metadata", MAP, None, "of the writer"),
         ("weight_map", Schema(additional=(
@@ -6360,13 +6346,13 @@ class ReopenedFile(PickledFile):
 class ShardedFile(File):
     """A model in several files; a shard is opened when one of its tensors is asked for.
 
-    A shard must have the tensors that the index places there, no more and no less. With `partial`
-    all shards are opened at once, and a tensor is taken from wherever it is whole.
+    It must have the tensors that the index places there, and no others. `partial` opens all at
+    once, and takes each tensor from where it is whole.
     """
     def __init__(self, source: Any, attrs: Facts, partial: bool) -> None:
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
-        self._tensors: Any = attrs.pop("weight_map")  # name of a tensor -> name of its shard
+        self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
         self.shards: Any = Map()  # that are open, by name
         self.names: Any = {}  # shard -> tensors that the index places there
         for name, shard in self._tensors.items():
@@ -6385,7 +6371,7 @@ class ShardedFile(File):
         return self.shards[shard]
 
     def open_shard(self, shard: str) -> Any:
-        """Return a shard, which lies beside the index, as a File, whatever tensors it has."""
+        """Return a shard as a File, whatever tensors it has."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self.source.read(0, 1)  # raises where the File is closed
@@ -6423,7 +6409,7 @@ class ShardedFile(File):
                 yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def take_whole(self) -> None:
-        """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
+        """Take each tensor from where it is whole; attrs["missing"] names the others."""
         places, names = Map(), Map.fromkeys(self._tensors)
         for shard in self.attrs["shards"]:
             try:
@@ -6469,10 +6455,7 @@ class ShardedFile(File):
 
 
 def metadata_values(file: File, names: Any = None) -> Any:
-    """Return the values of each key of the metadata: several where shards do not agree.
-
-    `names`: of tensors, whose shards are asked.
-    """
+    """Return the values of each metadata key: several where the shards of `names` do not agree."""
     if not isinstance(file, ShardedFile):
         return Map([(key, [value]) for key, value in file.metadata.items()])
     values: Any = Map()
@@ -6534,8 +6517,7 @@ def detect_format(source: Any, name: Any = None) -> Format:
     """Return the format by name, else by the leading bytes, never by the suffix.
 
     Later generations come first, those without a magic last: any bytes may be the size of a
-    safetensors header, and `00 01 00` in it is a version in other files. The error for no format
-    says what the file looks like.
+    safetensors header, and `00 01 00` in it is a version in other files.
     """
     head = source.read(0, 64)
     for magic, lacks in ABSENT.items():
