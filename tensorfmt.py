@@ -3873,7 +3873,7 @@ class Mag(Format):
     HOLDS = "metadata: numbers; up to 6 dimensions"
     MAGICS = (b"MAG!",)
     REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
-    DTYPES = ("float32", "float16", "bool", "int32")  # in the order of their numbers, 0 to 3
+    DTYPES = ("float32", "float16", "bool", "int32")  # by number, from 0
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
@@ -3895,47 +3895,42 @@ class Mag(Format):
         ("data_offset", "Q", "offset in the file"),
         ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
         ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"))
-    SPEC_FIELDS = dict(name="key", size="data_length", place="data_offset")
-    M012_FIELDS = dict(name="key", size="numel", place="data_offset")
-    PAYLOADS = ("<Q", "<q", "<d")
+    NUMBERS = "Qqd"  # struct codes of payloads, by type
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says how many records there are
         reading.check_magic(self, b"MAG!")
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
-            what += "; tensorfmt 0.3.0 reads it" if version in (100, 200) else ""
+            what += "; tensorfmt 0.3.0 reads it" * (version in (100, 200))
             error_class = Unsupported if version else FormatError
             raise reading.error(what, "version", error_class=error_class)
-        left, why = reading.end - at, "as many as fit (cut short?)"
-        reading.check_range(count, "num_meta_kv", high=left // 16, why=why)
-        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24, why=why)
-        # 2 records of metadata, then those of tensors, in one of two layouts
+        left = reading.end - at
+        reading.check_range(count, "num_meta_kv", high=left // 16)
+        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
+        # 2 records of metadata, then of tensors, in one of two layouts
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        layout, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
+        is_spec, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
         if aux:
-            raise reading.error(f"header aux is {aux}, a version-1 file has 0", "aux",
-                                error_class=Unsupported)
+            raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
-        is_spec = layout is self.SPEC
         if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
             what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
             raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
-        open_entry, fields = ((self.open_spec, self.SPEC_FIELDS) if is_spec else
-                              (self.open_012, self.M012_FIELDS))
+        open_entry = self.open_spec if is_spec else self.open_012
+        size = "data_length" if is_spec else "numel"
         reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
-                        lambda path, row: open_entry(reading, path, row),
-                        low=end, high=reading.end, fields=fields)
+                        lambda path, row: open_entry(reading, path, row), low=end,
+                        high=reading.end, fields=dict(name="key", size=size, place="data_offset"))
         reading.check_whole()
-        # 4 of a file without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
+        # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
             is_spec = is_crc32 or 0 in [row[0] for row in numbers]
         return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
 
-    @staticmethod
-    def read_records(reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
+    def read_records(self, reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
         """Return (records, where they end)."""
         rows = []
         for i in range(count):
@@ -3944,71 +3939,71 @@ class Mag(Format):
         return rows, at
 
     def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (Layout, tensor records, their end, is it CRC-32?): that of the checksum."""
+        """Return (is it SPEC?, tensor records, their end, is the checksum CRC-32?)."""
         before, faults = reading.regions, []
         for layout in self.SPEC, self.M012:
             reading.regions = before and list(before)
             try:
                 rows, end = self.read_records(reading, at, layout, "tensors", total)
-                return layout, rows, end, self.check_checksum(reading, checksum, end)
+                is_crc32 = self.check_checksum(reading, checksum, end)
+                return layout is self.SPEC, rows, end, is_crc32
             except FormatError as error:
                 error.__traceback__ = None  # a cycle with this frame
                 faults.append((error.check == "checksum", error, reading.regions))
-        # the specification's layout, unless only the records of the other are whole
+        # of SPEC, unless only the records of M012 are whole
         _, fault, reading.regions = max(faults, key=lambda row: row[0])
         raise fault
 
     def check_checksum(self, reading: Reading, checksum: int, end: int) -> bool:
-        """Return whether it is the CRC-32 of [0, end), itself taken as 0, or of [12, end).
+        """Return whether it is CRC-32: of [0, end) with itself as 0, or of [12, end).
 
-        Raise if it is not the CRC-32C of the latter, either.
+        Raise if it is not CRC-32C of [12, end), either.
         """
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
         is_crc32 = checksum in (whole, crc32(tail))
         if not is_crc32 and checksum != crc32c(tail):
-            what = "checksum: %08X stored, CRC-32 of the records gives %08X, CRC-32C %08X" % (
-                checksum, whole, crc32c(tail))
+            what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
+            what += f"CRC-32C {crc32c(tail):08X}"
             raise reading.error(what, "checksum", check="checksum")
         return is_crc32
 
     def read_numbers(self, reading: Reading, rows: Any) -> Facts:
         """Return the metadata: numbers by their keys."""
-        metadata: Facts = Map()
+        metadata = Map()
         for i, (number_type, payload, _, raw) in enumerate(rows):
             path = "metadata", i
             key = self.key_text(reading, raw, path)
             if key in metadata:
                 raise reading.error(f"metadata key {short_repr(key)} twice", *path + ("key",))
             if number_type > 2:
-                what = f"metadata {short_repr(key)} has type {number_type}; 0, 1 and 2 are known"
+                what = f"metadata {short_repr(key)} has type {number_type}, not 0, 1 or 2"
                 raise reading.error(what, *path + ("type",), error_class=Unsupported)
-            metadata[key], = unpack_from(self.PAYLOADS[number_type], payload, 0)
+            metadata[key], = unpack_from("<" + self.NUMBERS[number_type], payload, 0)
         return metadata
 
-    @staticmethod
-    def key_text(reading: Reading, raw: bytes, path: Path) -> str:
+    def key_text(self, reading: Reading, raw: bytes, path: Path) -> str:
         text = decode_text(raw)
         if text is None:
             raise reading.error("the key is not UTF-8", *path + ("key",))
         return text
 
     def open_spec(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor in the layout of the specification: -1 ends the shape, or 0 with data."""
+        """Return a tensor of the layout SPEC: -1 ends the shape, or 0 with data."""
         number, nbytes, offset, aux = row[8:]
         name, places, rank = self.key_text(reading, row[1], path), row[2:8], 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
         if min(places) < -1 or len(set(places[rank:])) > 1:
-            what = f"shape {list(places)}: it is dimensions from 0 on, then all -1 or all 0"
+            what = f"shape {list(places)} is not dimensions from 0 on, then all -1 or all 0"
             raise reading.error(what, *path + ("shape",), tensor=name, check="sizes")
         dtype = self.dtype_of(reading, number, path + ("dtype",), name)
-        start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset will do
+        start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset does
         return Tensor(name, dtype, places[:rank], reading.source, start, nbytes,
                       attrs={"aux": aux} if aux else None, format=self.NAME)
 
     def open_012(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor in the layout of magnetron 0.1.2."""
+        """Return a tensor of the layout M012."""
         aux, numel, offset = row[:3]
         shape, what, field = row[3:-2], "", "aux"
         name, need = self.key_text(reading, row[-1], path), count_elements(shape)
@@ -4027,19 +4022,18 @@ class Mag(Format):
     def dtype_of(self, reading: Reading, number: int, path: Path, name: str) -> str:
         if number < 4:
             return self.DTYPES[number]
-        what = f"dtype {number} is not one of version 1 (0 to 3)"
-        raise reading.error(what, *path, tensor=name, error_class=Unsupported)
+        raise reading.error(f"dtype {number} is not 0 to 3", *path, tensor=name,
+                            error_class=Unsupported)
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        nbytes, byte = super().padding(start, stop, before, after, attrs)
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
+        nbytes, zero = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
-            return nbytes, byte
+            return nbytes, zero
         if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
             return stop - start, 0
         return nbytes, 255
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
             return "keys are text of 1 to 65535 bytes without NUL"
         if isinstance(value, float) or isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
@@ -4049,35 +4043,35 @@ class Mag(Format):
     def stored_number(self, value: Any) -> Any:
         return int(value) if type(value) is bool else value
 
-    def name_problem(self, name: str) -> "Optional[str]":
+    def name_problem(self, name: str) -> Any:
         if not name or "\0" in name:
             return "an empty name, or a NUL in it"
         return super().name_problem(name)
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
-        # 1 records of metadata
+        # 1 metadata
         records = []
         for key, value in metadata.items():
             number_type = 2 if isinstance(value, float) else int(value < 0)
             raw = encode_text(key)
-            records += [pack("<I", number_type), pack(self.PAYLOADS[number_type], value),
-                        pack("<I", len(raw)), raw]
-        # 2 records of tensors, whose data begin after all records
+            code = f"<I{self.NUMBERS[number_type]}I"
+            records += [pack(code, number_type, value, len(raw)), raw]
+        # 2 records of tensors; data begin after all
         names = [encode_text(name) for name, _ in items]
-        end = 24 + sum([len(record) for record in records]) + sum([73 + len(raw) for raw in names])
+        end = 24 + sum(map(len, records)) + sum([73 + len(raw) for raw in names])
         starts, offset = [], round_up(end, 64) if items else end
         for raw, (_, item) in zip(names, items):
             nbytes = item.nbytes
             if offset + nbytes >> 64:
                 raise ValueError("mag cannot hold 2**64 bytes of data")
             places = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
-            number = self.DTYPES.index(str(item.dtype))
-            fields = pack("<6qBQQI", *places + (number, nbytes, offset, 0))
-            records += [pack("<I", len(raw)), raw, fields]
+            number = self.DTYPES.index(item.dtype)
+            records += [pack("<I", len(raw)), raw,
+                        pack("<6qBQQI", *places + (number, nbytes, offset, 0))]
             starts.append(offset)
             offset = round_up(offset + nbytes, 64)
-        # 3 the header, with the checksum of all of it
+        # 3 the header, with the checksum of all
         index, header = b"".join(records), [b"MAG!", 1, 0, len(items), len(metadata), 0]
         header[2] = crc32(index, crc32(self.HEADER.pack(*header)))
         return self.iter_file(self.HEADER.pack(*header) + index, items, starts, offset)
@@ -4109,15 +4103,15 @@ class Mag300(Format):
         ("shape", UINT64_LIST, True, "dimensions"), ("dtype", TEXT, True, "name of the type"),
         ("dtype_id", UINT64, True, "its number, which counts"),
         ("offset", UINT64, True, "from blob_offset"), ("nbytes", UINT64, True, "bytes"))
-    ROOT = Schema(  # entries of tensors are checked one by one, by open_entry
+    ROOT = Schema(  # open_entry checks the entries of tensors
         ("manifest_ver", UINT64, True, "1"), ("timestamp", TEXT, True, "of the writing"),
         ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
         ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
     FIELDS = dict(name="", size="nbytes", place="offset")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        # 1 the header says where the JSON and, after it, the data are
+    def read(self, reading: Reading) -> Any:
+        # 1 the header says where JSON and data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
         reading.check_range(aux, "aux", high=1, why="whether data are big-endian",
@@ -4125,8 +4119,8 @@ class Mag300(Format):
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
-            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
-            raise reading.error(what, "blob_offset")
+            raise reading.error(f"blob_offset is {start}, expected a multiple of 4096 from "
+                                f"{meta + span} on", "blob_offset")
         reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX",
                             error_class=Unsupported)
         # 2 the index is one JSON object
@@ -4135,7 +4129,7 @@ class Mag300(Format):
         if root["manifest_ver"] != 1:
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
-        # 3 each entry of its tensor_map is a tensor, which lies in the data
+        # 3 each entry of tensor_map is a tensor in the data
         byteorder = ">" if aux else "<"
         reading.entries(((("tensor_map", name), entry)
                          for name, entry in root["tensor_map"].items()),
@@ -4145,7 +4139,7 @@ class Mag300(Format):
             self.check_places(reading, start, size)
         reading.check_whole(*["blob_offset"] * (start > end))
         if not reading.partial:
-            reading.check_range(start, "blob_offset", high=end, why="in the file")
+            reading.check_range(start, "blob_offset", high=end)
             reading.check_range(size, "blob_span", high=end - start)
         # 4 the rest belongs to the file
         attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
@@ -4155,21 +4149,21 @@ class Mag300(Format):
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, start: int,
                    byteorder: str) -> Tensor:
-        """Return the tensor of an entry of the tensor_map."""
+        """Return the tensor of an entry."""
         name = path[1]
         if not is_text(name):
             raise reading.error("the name has a lone surrogate", *path, tensor=name)
         reading.check_schema(self.ENTRY, entry, path, name)
         text, number = entry["dtype"], entry["dtype_id"]
         dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
-        attrs, unreadable = None, None
+        attrs = unreadable = None
         if dtype not in self.DTYPES:
             attrs = Map([("dtype", text), ("dtype_id", number)])
             unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
         elif text != self.DTYPES[dtype]:
-            attrs = Map([("dtype", text)])
-        return Tensor(name, dtype if unreadable is None else None, tuple(entry["shape"]),
-                      reading.source, start + entry["offset"], entry["nbytes"], None, byteorder,
+            attrs = Map(dtype=text)
+        return Tensor(name, None if unreadable else dtype, tuple(entry["shape"]), reading.source,
+                      start + entry["offset"], entry["nbytes"], None, byteorder,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
@@ -4178,9 +4172,8 @@ class Mag300(Format):
         for item in sorted(list(reading.tensors.values()) + cut, key=lambda item: item.start):
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
-                what = f"its data begin at {offset}, not at the first multiple of 4096 from {at}"
-                path = "tensor_map", item.name
-                raise reading.entry_error(what, item, path, "offset", "bounds")
+                what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
+                raise reading.entry_error(what, item, ("tensor_map", item.name), "offset", "bounds")
             at = offset + item.stored_nbytes
         if size - at >= 4096:
             raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
@@ -4194,16 +4187,16 @@ class Mag300(Format):
     OPTIONS = {"version": "1, or 300 for magnetron 0.2",
                "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
-    TENSOR_ATTRS, DTYPE_ATTRS = ("dtype", "dtype_id"), ("dtype", "dtype_id")
+    TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
     MAX_RANK, ALIGN, INDEX_FIRST = 16, 4096, True
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 an entry and a place for each tensor
         entries, end = {}, 0
@@ -5038,16 +5031,16 @@ class Primitiv(Format):
     NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
-    CONFIGS = (  # of an optimizer: group, its head, each of its configs
-        ("uint_configs", (("uint_configs", "map", "numbers of the optimizer"),),
-         (("key", "str", "name of the number"), ("value", "uint32", "an integer"))),
-        ("float_configs", (("float_configs", "map", "numbers of the optimizer"),),
-         (("key", "str", "name of the number"), ("value", "float", "a float"))))
+    CONFIGS = [  # of an optimizer: group, its head, each of its configs
+        (group, ((group, "map", "numbers of the optimizer"),),
+         (("key", "str", "name of the number"), ("value", code, doc)))
+        for group, code, doc in (("uint_configs", "uint32", "an integer"),
+                                 ("float_configs", "float", "a float"))]
 
     def detect(self, head: bytes) -> bool:
+        rows = self.VERSIONS + self.TYPE
         try:
-            version, at = MessagePack(Buffer(head)).read_rows(0, self.VERSIONS)
-            (number,), _ = MessagePack(Buffer(head)).read_rows(at, self.TYPE)
+            (*version, number), _ = MessagePack(Buffer(head)).read_rows(0, rows)
         except FormatError:
             return super().detect(head)
         usual = head[:1] == head[5:6] == head[10:11] == b"\xce"  # then other versions, too
@@ -5062,11 +5055,11 @@ class Primitiv(Format):
                                 "ver_major" if major else "ver_minor", error_class=Unsupported)
         (number,), at = reading.messagepack(at, self.TYPE)
         if number not in range(0, 0x500, 0x100):
-            raise reading.error("data_type 0x%03x is none of 0x000, 0x100, 0x200, 0x300, 0x400"
-                                % number, "data_type")
+            what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
+            raise reading.error(what, "data_type")
         kind, metadata = self.KINDS[number // 256], Map()
-        attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
-        # 2 a Shape and an Optimizer have no tensors
+        attrs = Map([("version", "0.1"), ("kind", kind)])
+        # 2 Shape and Optimizer have no tensors
         if kind == "shape":
             (dims, batch), at = reading.messagepack(at, self.SHAPE)
             if not batch:
@@ -5075,9 +5068,9 @@ class Primitiv(Format):
             self.check_end(reading, at)
         elif kind == "optimizer":
             metadata = self.read_configs(reading, at)
-        # 3 the others are tensors one after the other, each found where the last one ends
+        # 3 the others are tensors, each where the last one ends
         else:
-            shapes: "Dict[Any, Any]" = {}
+            shapes: Any = {}
             reading.entries(self.each_tensor(reading, kind, at),
                             lambda path, entry: self.open_entry(reading, shapes, path, entry),
                             low=0, high=reading.end, fields=self.FIELDS)
@@ -5085,7 +5078,7 @@ class Primitiv(Format):
         return attrs, metadata
 
     def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
-        """Yield (path, (name, dims, batch, range of the data)) of each tensor of a file."""
+        """Yield (path, (name, dims, batch, range of the data)) of each tensor."""
         count = 1
         path: Path = ()
         name: Any = kind if kind == "tensor" else "value"
@@ -5119,15 +5112,13 @@ class Primitiv(Format):
             reading.unnamed.append(f"params[{i}]{last}" if kind == "model" else
                                    f"the rest of the {kind}")
 
-    @staticmethod
-    def check_end(reading: Reading, at: int) -> None:
-        """Note bytes after the last value: nothing says in front where a file ends."""
+    def check_end(self, reading: Reading, at: int) -> None:
+        """Note bytes after the last value: no field says where a file ends."""
         if reading.errors is not None and at < reading.end:
             what = f"{plural(reading.end - at, 'byte')} after the last value"
             reading.errors.append(reading.error(what, offset=at))
 
-    def open_entry(self, reading: Reading, shapes: "Dict[Any, Any]", path: Path,
-                   entry: Any) -> Tensor:
+    def open_entry(self, reading: Reading, shapes: Any, path: Path, entry: Any) -> Tensor:
         """Return a tensor, column-major; `shapes`: what those of one shape share."""
         name, dims, batch, data = entry
         if not batch:
@@ -5147,7 +5138,7 @@ class Primitiv(Format):
 
     def read_configs(self, reading: Reading, at: int) -> Facts:
         """Return the numbers of an Optimizer."""
-        metadata: Facts = Map()
+        metadata = Map()
         for group, head, rows in self.CONFIGS:
             (count,), at = reading.messagepack(at, head)
             for i in range(count):
@@ -5162,18 +5153,18 @@ class Primitiv(Format):
         self.check_end(reading, at)
         return metadata
 
-    def name_problem(self, name: str) -> "Optional[str]":
+    def name_problem(self, name: str) -> Any:
         return None  # make_row() looks at it
 
-    def no_metadata(self, options: Facts) -> "Optional[str]":
+    def no_metadata(self, options: Facts) -> Any:
         if options.get("kind") == "optimizer":
             return None
-        return "only kind='optimizer' has a place for metadata"
+        return "only kind='optimizer' holds metadata"
 
     def stored_number(self, value: Any) -> Any:
         return unpack_from("<f", pack("<f", value))[0] if type(value) is float else int(value)
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         if type(key) is not str or not isinstance(value, (int, float)):
             return "configs are numbers"
         try:
@@ -5191,17 +5182,15 @@ class Primitiv(Format):
             yield "data over 2**32-1 bytes"
 
     def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
-        # 1 the kind, and what has no place in it
+        # 1 the kind, and what it cannot hold
         kind = self.option("kind", "model", options, attrs)
         if kind not in self.KINDS:
-            raise ValueError(f"kind is one of {', '.join(sorted(self.KINDS))}, not "
-                             + short_repr(kind))
+            raise ValueError(f"kind is one of {', '.join(self.KINDS)}, not {short_repr(kind)}")
         if metadata and kind != "optimizer":
             raise ValueError(f"{self.no_metadata({})}; metadata={{}} leaves it out")
         dims, batch = self.option("dims", None, options, attrs), options.get("batch")
         if kind != "shape" and (dims is not None or batch is not None):
-            raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: only "
-                             "kind='shape' has a place for them; attrs={} leaves them out")
+            raise ValueError("only kind='shape' holds dims and batch; attrs={} leaves them out")
         problems, rows = self.problems(items, metadata), []
         for name, item in items:
             try:
@@ -5212,8 +5201,8 @@ class Primitiv(Format):
         self.raise_problems(problems + list(self.find_clashes(rows)))
         if kind in ("tensor", "parameter") and not rows:
             raise ValueError(f"kind={kind!r} needs a tensor")
-        # 2 what stands before the tensors: the type, then a shape, maps or the number of parameters
-        values: "List[Any]" = [256 * self.KINDS.index(kind)]
+        # 2 the type, then a shape, maps or the number of parameters
+        values: Any = [256 * self.KINDS.index(kind)]
         if kind == "shape":
             values += self.make_shape(dims, self.option("batch", 1, options, attrs))
         elif kind == "optimizer":
@@ -5225,7 +5214,7 @@ class Primitiv(Format):
         return self.iter_rows(self.MAGICS[0] + head, rows, kind)
 
     def make_row(self, kind: str, name: str, item: Tensor) -> Any:
-        """Return (parts of the key, statistic or None, name, tensor, batch) of what is written."""
+        """Return (parts of the key, statistic or None, name, tensor, batch)."""
         key, statistic = split_name(name)
         owner = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}.get(kind)
         if key != owner or kind == "tensor" and statistic is not None:
@@ -5234,17 +5223,16 @@ class Primitiv(Format):
             raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
         batch = self.native_attrs(item).get("batch", 1)
         if type(batch) is not int or batch not in (1,) + item.shape[-1:]:
-            raise ValueError(f"batch is {short_repr(batch)}, expected 1 or the last dimension of "
+            raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
                              + short_repr(item.shape))
         if batch > 1 and statistic is None and kind != "tensor":
             raise ValueError(f"batch {batch} in a parameter's value; attrs['batch'] = 1 makes it "
-                             "an ordinary dimension")
+                             "a dimension")
         if item.ndim - (batch > 1) > 8:
             raise ValueError(f"{item.ndim - (batch > 1)} dimensions, 8 is the limit")
         return key, statistic, name, item, batch
 
-    @staticmethod
-    def find_clashes(rows: "List[Any]") -> Any:
+    def find_clashes(self, rows: Any) -> Any:
         """Yield (name, why) of keys that cannot be beside the others."""
         outer: Any = (None,)  # the last key that is not inside another
         last: Any = outer
@@ -5254,27 +5242,26 @@ class Primitiv(Format):
                 text = short_repr(join_key(outer))
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and statistic is not None:
-                yield name, ("a statistic without its value (the part before ':'); escape ':' in "
-                             "names by a backslash")
+                yield name, ("a statistic without its value (the part before ':'); escape ':' by "
+                             "a backslash")
             last, outer = key, outer if inside else key
 
-    @staticmethod
-    def make_shape(dims: Any, batch: Any) -> "List[Any]":
+    def make_shape(self, dims: Any, batch: Any) -> Any:
         """Return [dims, batch] of kind shape."""
         try:
             shape = as_shape(dims) + (as_index(batch),)
         except TypeError:
             shape = (0,)
         if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
-            raise ValueError(f"dims {short_repr(dims)}, batch {short_repr(batch)}: kind='shape' "
-                             "needs up to 8 dims and a batch, each 1 to 2**32-1")
+            raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, not "
+                             f"{short_repr(dims)} and {short_repr(batch)}")
         return [shape[:-1], shape[-1]]
 
-    def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
-        """Yield a file: the head, then the name, the shape and the data of each tensor."""
+    def iter_rows(self, head: bytes, rows: Any, kind: str) -> Blocks:
+        """Yield a file: the head, then name, shape and data of each tensor."""
         yield head
-        heads: "Dict[Any, bytes]" = {}  # of data; shapes come again
-        statistics: "Dict[Any, int]" = {}  # of each key
+        heads: Any = {}  # of data; shapes come again
+        statistics: Any = {}  # of each key
         for row in rows:
             statistics[row[0]] = statistics.get(row[0], -1) + 1
         for key, statistic, _, item, batch in rows:
@@ -5298,14 +5285,14 @@ def iter_columns(item: Tensor) -> Any:
     """Return the column-major little-endian bytes of a tensor in blocks."""
     is_small = len(item.shape) == 2 and item.stored_nbytes <= 1 << 12
     if is_small and item.encoding == "raw" and item.byteorder == "<" and item._strides is None:
-        from array import array  # half of the time that gather() takes
+        from array import array  # twice as fast as gather()
         values, n = array(BITS_CODE[4], bytes(item.raw)), item.shape[1]
         return [b"".join([values[i::n] for i in range(n)])]
     return transpose(item).iter_bytes()
 
 
 def transpose(item: Tensor) -> Tensor:
-    """Return the transpose, a view: its row-major bytes are the column-major ones of the tensor."""
+    """Return the transpose, a view: its row-major bytes are the tensor's column-major ones."""
     if item.ndim < 2:
         return item
     base = item if item.encoding == "raw" else item.contiguous()
@@ -5315,7 +5302,7 @@ def transpose(item: Tensor) -> Tensor:
                   base.byteorder)
 
 
-def join_key(parts: "Sequence[bytes]") -> str:
+def join_key(parts: Any) -> str:
     """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
     name = b".".join(parts)
     if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
@@ -5325,15 +5312,15 @@ def join_key(parts: "Sequence[bytes]") -> str:
 
 
 def name_to_bytes(text: str) -> bytes:
-    """Return the bytes of a name; ValueError where they would be read as another name."""
+    """Return the bytes of a name; ValueError if they are read as another one."""
     raw = encode_text(text, TEXT_ERRORS)
     if str_of_bytes(raw) != text:
         raise ValueError(f"its bytes are those of {short_repr(str_of_bytes(raw))}")
     return raw
 
 
-def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
-    """Return (the parts of its key, its statistic or None) of a name, as bytes."""
+def split_name(name: str) -> Any:
+    """Return (parts of the key, statistic or None) of a name, as bytes."""
     raw = name_to_bytes(name)
     if b"\\" not in raw:
         whole, colon, statistic = raw.partition(b":")
@@ -5348,8 +5335,7 @@ def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
         at += 1
     key = tuple([bytes(part) for part in parts])
     if encode_text(join_key(key), TEXT_ERRORS) != raw[:at]:
-        raise ValueError("a backslash stands only before '.', ':' or a backslash: escape it by "
-                         "another one")
+        raise ValueError("a backslash escapes only '.', ':' and itself: write another before it")
     return key, raw[at + 1:] if at < len(raw) else None
 
 
@@ -5363,10 +5349,9 @@ DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 
 def is_store(store: Any) -> bool:
-    """Return whether this may say how quantized values are packed; "U32" is of burn 0.19."""
+    """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
     if type(store) is Map:
-        return (list(store) in (["PackedNative"], ["PackedU32"])
-                and are_uint64(list(store.values())))
+        return list(store) in (["PackedNative"], ["PackedU32"]) and is_uint64(*store.values())
     return store in ("Native", "U32")
 
 
@@ -5383,14 +5368,14 @@ QUANT_SCHEME = Schema(
 
 
 class QuantPlan:
-    """Where the parts of a quantized tensor are, from its scheme: values, zeros, scales."""
+    """Where the parts of a quantized tensor are: values, zeros, scales."""
 
     def __init__(self, shape: Shape, value: str, scale: str, block: Any) -> None:
         self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
         self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
         self.scale, self.count = scale, 1  # of scales
         self.block = block  # shape of what shares a scale; None: all
-        self.step: Any = count_elements(shape)  # elements in turn that share it; None: not clear
+        self.step: Any = count_elements(shape)  # elements in turn that share it; None: unclear
         self.scales_at = round_up(self.step * self.bits + 7 >> 3, 4)
         if block:
             sides = [1] * (len(shape) - len(block)) + block
@@ -5402,7 +5387,7 @@ class QuantPlan:
 class Quantized(Tensor):
     """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
 
-    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales of the numbers.
+    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales
     """
 
     __slots__ = ()
@@ -5422,8 +5407,8 @@ class Quantized(Tensor):
         return code["QFloat"]
 
     def plan(self) -> QuantPlan:
-        """Return where its parts are; Unsupported for a scheme that is not known."""
-        scheme: Facts = Map(self.scheme.items())
+        """Return where its parts are; Unsupported for unknown schemes."""
+        scheme = Map(self.scheme.items())
         block, scheme["level"] = self.block_of(scheme.get("level")), "Tensor"
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
             what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
@@ -5435,7 +5420,7 @@ class Quantized(Tensor):
         return plan
 
     def block_of(self, level: Any) -> Any:
-        """Return the shape of the blocks that share a scale; None: all do; []: not known."""
+        """Return the shape of what shares a scale; None: all does; []: not known."""
         if level == "Tensor":
             return None
         block: Any = level.get("Block") if type(level) is Map and len(level) == 1 else None
@@ -5445,7 +5430,7 @@ class Quantized(Tensor):
         return [] if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank] else sizes[:rank]
 
     def iter_numbers(self, plan: QuantPlan) -> Blocks:
-        """Yield (number of the first, numbers) of PART elements at a time, not scaled."""
+        """Yield (index of the first, numbers) of PART elements at a time, not scaled."""
         bits, half = plan.bits, 1 << plan.bits - 1
         table = [minifloat(plan.floats, code) if plan.floats else (code ^ half) - half
                  for code in range(2 * half)]
@@ -5467,7 +5452,7 @@ class Quantized(Tensor):
 
     @property
     def values(self) -> Tensor:
-        """The stored numbers, not scaled: int8, or float32 where they are floats."""
+        """The stored numbers, not scaled: int8, or float32 for floats."""
         plan = self.plan()
         dtype = "float32" if plan.floats else "int8"
         blocks = [pack_values(dtype, numbers) for _, numbers in self.iter_numbers(plan)]
@@ -5475,13 +5460,13 @@ class Quantized(Tensor):
 
     @property
     def scales(self) -> Tensor:
-        """The scales: one, or one per block, in row-major order of the blocks."""
+        """The scales: one, or one per block in row-major order."""
         plan = self.plan()
         data = pack_values("float32", self.read_scales(plan, 0, plan.count))
         return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
 
     def iter_scaled(self, dtype: str) -> Blocks:
-        """Return an iterator over the bytes of values x scales."""
+        """Return an iterator over the bytes of values x scales; errors come before."""
         plan = self.plan()
         if plan.step is None:
             what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
@@ -5489,8 +5474,8 @@ class Quantized(Tensor):
         return (pack_values(dtype, self.scale(plan, start, numbers))
                 for start, numbers in self.iter_numbers(plan))
 
-    def scale(self, plan: QuantPlan, start: int, numbers: Any) -> "List[float]":
-        """Return numbers times their scales; `start`: the number of the first."""
+    def scale(self, plan: QuantPlan, start: int, numbers: Any) -> Any:
+        """Return numbers times their scales; `start`: the index of the first."""
         step = plan.step
         scales = self.read_scales(plan, start // step, (start + len(numbers) - 1) // step + 1)
         return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
@@ -5502,7 +5487,7 @@ class Quantized(Tensor):
 
 
 def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
-    """Return a quantized tensor of stored bytes, for tensor(); `custom` holds the scheme."""
+    """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
     code: Any = custom.get("burn_dtype")
     if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
         raise ValueError('qfloat needs bytes, shape= and burn_dtype={"QFloat": {...}}')
@@ -5511,7 +5496,7 @@ def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
 
 
 def is_code(code: Any) -> bool:
-    """Return whether this may be a dtype of Burnpack, known or not."""
+    """Return whether this may be a dtype in Burn's words, known or not."""
     if type(code) is not Map or len(code) != 1:
         return type(code) is str
     (key, facts), = code.items()
@@ -5528,16 +5513,15 @@ class Burnpack(Format):
            nothing after the last; data_offsets count from DS
 
     The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
-    10 + M if the metadata say version 0.19 and the file ends where its data do then, or if no
-    tensor has a byte and the file ends before DS; such files are read, never written. Tensors of
-    unknown dtypes are listed.
+    10 + M if the metadata say version 0.19 and the file ends with its data then, or if no tensor
+    has a byte and the file ends before DS. Such files are only read. Unknown dtypes are listed.
     """
 
     NAME = FAMILY = "burnpack"
     TITLE = "Burnpack"
     SUFFIXES = (".bpk", ".burnpack")
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
-    MAGICS = (b"NRUB", b"BURN")  # BURN, as an example of Burn has it: found, then refused
+    MAGICS = (b"NRUB", b"BURN")  # BURN is in an example of Burn: found, then refused
     HEADER = Layout(
         ("magic", "4s", "Burnpack"), ("version", "H", "1 from burn 0.19 on"),
         ("metadata_size", "I", "bytes of CBOR"))
@@ -5548,7 +5532,7 @@ class Burnpack(Format):
         ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
         ("param_id", UINT64, None, "Burn's own id of it"))
-    INDEX = Schema(  # entries are explained by ENTRY here, and checked one by one by open_entry()
+    INDEX = Schema(  # ENTRY explains entries here; open_entry() checks them
         ("tensors", Schema(additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT), True,
          "entries by name"),
         ("metadata", Schema(additional=(TEXT, "of the user"), key_type=TEXT), False, "of the user"),
@@ -5557,7 +5541,7 @@ class Burnpack(Format):
         doc="tensors, metadata, scalars")
     FIELDS = dict(name="", size="data_offsets", place="data_offsets")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says how long the index is
         reading.check_magic(self, b"NRUB")
         (_, version, nbytes), at = reading.record(0, self.HEADER)
@@ -5572,7 +5556,7 @@ class Burnpack(Format):
         tensors, metadata = index["tensors"], index.get("metadata", Map())
         reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS",
                             error_class=Unsupported)
-        # 3 each entry of it is a tensor, which lies after the start of the data, DS
+        # 3 each entry is a tensor, which lies after DS
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
         reading.entries(((("tensors", name), entry) for name, entry in tensors.items()),
@@ -5586,9 +5570,9 @@ class Burnpack(Format):
         return attrs, metadata
 
     def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
-        """Return whether the data follow the index without padding: burn 0.19 wrote so.
+        """Return whether no padding is before the data, as of burn 0.19.
 
-        A file that was converted from such a one keeps its metadata, and is aligned.
+        A file converted from such a one keeps its metadata, but is aligned.
         """
         aligned, is_old = round_up(index_end, 256), metadata.get("version", "")[:5] == "0.19."
         if reading.end >= aligned and not is_old:
@@ -5598,24 +5582,23 @@ class Burnpack(Format):
         if data_end == 0 or not is_old:
             return data_end == 0 and reading.end < aligned
         if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
-            what = "cut short: a file of burn 0.19 that is cut may be packed or aligned"
+            what = "cut short: a file of burn 0.19 may be packed or aligned"
             raise reading.error(what, "metadata", "version")
         return reading.end == index_end + data_end
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
-        """Return the tensor of an entry of the index."""
+        """Return the tensor of an entry."""
         name = path[-1]
         reading.check_schema(self.ENTRY, entry, path, name)
         start, end = entry["data_offsets"]
-        item = self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
-                                data_start + start, end - start, self.NAME)
-        if entry.get("param_id") is not None:
-            item.attrs["param_id"] = entry["param_id"]
-        return item
+        own = entry.get("param_id")
+        attrs = None if own is None else Map(param_id=own)
+        return self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
+                                data_start + start, end - start, self.NAME, attrs)
 
     def make_tensor(self, name: str, code: Any, shape: Any, source: Any, start: int, nbytes: int,
-                    format: str, attrs: Any = None) -> Tensor:
-        """Return the tensor of a dtype in the words of Burn, which its records (.mpk) use too."""
+                    format: str, attrs: Any) -> Tensor:
+        """Return the tensor of a dtype in Burn's words, also for its records (.mpk)."""
         dtype = self.dtype_of(code)
         if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
             attrs = Map(attrs or (), burn_dtype=code)
@@ -5624,8 +5607,8 @@ class Burnpack(Format):
         return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
                             unreadable=unreadable, attrs=attrs, format=format)
 
-    def dtype_of(self, code: Any) -> "Optional[str]":
-        """Return the dtype for one of the CBOR, or None."""
+    def dtype_of(self, code: Any) -> Any:
+        """Return the dtype for one in Burn's words, or None."""
         if type(code) is str:
             return self.NAMES.get(code)
         if "QFloat" in code:
@@ -5647,18 +5630,17 @@ class Burnpack(Format):
     DTYPE_ATTRS = ("burn_dtype",)
     TEXT_METADATA = SORTED = INDEX_FIRST = True
     ALIGN, PAD_END = 256, ("structure",)
-    MAX_METADATA_BYTES = 104857600  # the real reader's limits, both
+    MAX_METADATA_BYTES = 104857600  # limits of the real reader
     MAX_TENSORS = 100000
 
     def native_attrs(self, item: Tensor) -> Facts:
-        if item.format == "burnrecord":  # it has the same attrs, but for ids that are text
-            return Map([(key, item.attrs[key]) for key in self.TENSOR_ATTRS or ()
-                        if key in item.attrs])
+        if item.format == "burnrecord":  # the same attrs, but for ids that are text
+            return Map([row for row in item.attrs.items() if row[0] != "id"])
         return super().native_attrs(item)
 
     def check_scalars(self, scalars: Any) -> Facts:
-        """Return {name: {type: value}} with floats as floats; ValueError for what is unfit."""
-        checked: Facts = Map()
+        """Return scalars as they are written; ValueError for what is unfit."""
+        checked = Map()
         for name, scalar in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
             pairs: Any = list(scalar.items()) if hasattr(scalar, "items") else []
             kind, value = pairs[0] if len(pairs) == 1 else (None, None)
@@ -5676,8 +5658,9 @@ class Burnpack(Format):
             return
         entry = self.make_entry(item, 0)
         yield from [what for _, what in self.ENTRY.iter_errors(entry)]
-        if is_code(entry["dtype"]) and item.dtype not in (None, self.dtype_of(entry["dtype"])):
-            yield f"burn_dtype {short_repr(entry['dtype'])} does not go with {item.dtype}"
+        code = entry["dtype"]
+        if is_code(code) and item.dtype not in (None, self.dtype_of(code)):
+            yield f"burn_dtype {short_repr(code)} does not go with {item.dtype}"
 
     def make_entry(self, item: Tensor, start: int) -> Facts:
         """Return the entry of the CBOR for a tensor."""
@@ -5688,10 +5671,10 @@ class Burnpack(Format):
             entry["param_id"] = own["param_id"]
         return entry
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         if len(items) > self.MAX_TENSORS:
-            raise ValueError(f"Burnpack holds {self.MAX_TENSORS} tensors at most, not {len(items)}")
+            raise ValueError(f"{len(items)} tensors, {self.MAX_TENSORS} is the limit")
         # 1 an entry and a place for each tensor
         entries, starts, end = [], [], 0
         for name, item in items:
@@ -5757,22 +5740,22 @@ class TensorBuffers(Format):
         ("operations", [OPERATION], None, "a graph"))
     FIELDS = dict(name="name", size="data_size", place="data_offset")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the last 8 bytes say where the metadata begin
         reading.check_magic(self, b"TBS1")
         if reading.end < 12:
-            what = f"{reading.end} bytes, too short for a frame of 12"
-            raise reading.error(what, "magic", offset=0, check="magic")
+            raise reading.error(f"{reading.end} bytes, too short for a frame of 12", "magic",
+                                offset=0, check="magic")
         reading.record(0, self.HEADER)  # for explain()
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
         reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
                             why="the bytes before it")
-        data_end = reading.end - 8 - nbytes  # there the metadata begin
-        # 2 the metadata are one FlatBuffer: a dict, as ROOT says
+        data_end = reading.end - 8 - nbytes  # the metadata begin there
+        # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
-        # 3 each of its tables in "tensors" is a tensor, which ends before the metadata
+        # 3 each table in "tensors" is a tensor, which ends before the metadata
         reading.entries(((("tensors", i), entry) for i, entry in enumerate(root["tensors"])),
                         lambda path, entry: self.open_entry(reading, path, entry, data_end),
                         low=4, high=data_end, fields=self.FIELDS)  # low: after the magic
@@ -5783,20 +5766,19 @@ class TensorBuffers(Format):
         return attrs, Map() if root["model"] is None else Map(model=root["model"])
 
     def open_entry(self, reading: Reading, path: Path, entry: Facts, data_end: int) -> Tensor:
-        """Return the tensor of a table TENSOR."""
+        """Return the tensor of a table."""
         name, number, shape = entry["name"], entry["data_type"], tuple(entry["shape"])
         if len(shape) > self.MAX_RANK:
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
             raise reading.error(what, *path + ("shape",), tensor=name, error_class=Unsupported)
-        if number == 0:
-            what = "data_type 0 (None) is not a type"
-            raise reading.error(what, *path + ("data_type",), tensor=name)
+        if not number:
+            raise reading.error("data_type 0 (None) is not a type", *path + ("data_type",),
+                                tensor=name)
         dtype = self.NAMES.get(number)
         unreadable = None if dtype else f"data_type {number} is not known"
         offset, nbytes = entry["data_offset"], entry["data_size"]
-        if nbytes == 0:
-            offset = min(offset, data_end)  # of no bytes, any offset will do
-        return Tensor(name, dtype, shape, reading.source, offset, nbytes, unreadable=unreadable,
+        start = offset if nbytes else min(offset, data_end)  # of no bytes, any offset does
+        return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
                       attrs=(("id", entry["id"]),), format=self.NAME)  # attrs: pairs are smaller
 
     DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
@@ -5807,16 +5789,14 @@ class TensorBuffers(Format):
     FILE_ATTRS, TENSOR_ATTRS = ("version", "operations"), ("id",)
     MAX_RANK, DIM_BITS, SORTED = 64, 32, True
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
         """The FlatBuffer aligns what is in it."""
-        if before == after == "structure" and stop - start < 8:
-            return stop - start, 0
-        return 0, 0
+        is_inside = before == after == "structure" and stop - start < 8
+        return stop - start if is_inside else 0, 0
 
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+    def notes(self, attrs: Facts, tensors: Any) -> Any:
         if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
-            yield "not sorted by id, the key of its schema: who searches by halves misses tensors"
+            yield "not sorted by id: a binary search misses tensors"
 
     @staticmethod
     def hash_name(name: str) -> int:
@@ -5826,11 +5806,11 @@ class TensorBuffers(Format):
             number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return number
 
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+    def metadata_problem(self, key: Any, value: Any) -> Any:
         fits = key == "model" and is_text(value)
         return None if fits else "TensorBuffers holds one text, 'model'"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
         sort = self.option("sort", True, options, {})
         graph = self.option("operations", True, options, attrs)
         if not isinstance(sort, bool) or not isinstance(graph, (bool, list, tuple)):
@@ -5846,7 +5826,7 @@ class TensorBuffers(Format):
             starts.append(offset)
             offset += item.nbytes
         self.raise_problems(problems)
-        # 2 the metadata, from their end to their front, in the order of the real library
+        # 2 the metadata, from their end on, in the order of the real library
         flat, tables, new_ids = FlatBuilder(), [], {}
         for number, (name, item), start in zip(ids, items, starts):
             shape = flat.numbers("I", item.shape)
@@ -5867,8 +5847,8 @@ class TensorBuffers(Format):
         tail = root + self.TRAILER.pack(len(root), b"TBS1")
         return self.iter_file(b"TBS1", items, starts, offset, tail)
 
-    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> "List[int]":
-        """Return the places of the operations of a File, whose outputs have the ids of now."""
+    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
+        """Return the places of the operations, with new ids of outputs."""
         places, fields = [], [row[0] for row in self.OPERATION]
         try:
             for row in operations:
@@ -5880,7 +5860,7 @@ class TensorBuffers(Format):
                     row, input_operations=inputs, output=output)))
             return places
         except (StructError, TypeError, AttributeError) as error:
-            raise ValueError(f"operations: {error}; they are a list of dicts as load() gives them")
+            raise ValueError(f"operations: {error}; give a list of dicts as load() does")
 
 
 # -- [8f] safetensors ------------------------------------------------------------------------------
@@ -5892,11 +5872,11 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
-def no_values(what: str, code: str) -> str:
-    """Return why a type of safetensors cannot be read here, and how its bytes can be."""
+def no_values(code: str) -> str:
+    """Return why a type cannot be read here, and how its bytes can be."""
     ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
             "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
-    return (f"{what} has no values here, only bytes, which safetensors can hold; "
+    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
             + ways.get(code, "t.raw are the bytes"))
 
 
@@ -5909,7 +5889,7 @@ class Safetensors(Format):
     data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count from here
 
     Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
-    errors here, as in every official reader. Tensors of a type without a name here are listed.
+    errors, as in every official reader. Tensors of types without a name here are listed.
     """
 
     NAME = FAMILY = TITLE = "safetensors"
@@ -5919,7 +5899,7 @@ class Safetensors(Format):
     ENTRY = Schema(
         ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
-    INDEX = Schema(  # entries are checked one by one, by open_entry
+    INDEX = Schema(  # open_entry checks the entries of tensors
         ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
         additional=(ANY, "entry of a tensor", ENTRY), doc="metadata, tensors by name")
     FIELDS = dict(name="", size="data_offsets", place="data_offsets")
@@ -5927,13 +5907,13 @@ class Safetensors(Format):
     def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
 
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> Any:
+    def notes(self, attrs: Facts, tensors: Any) -> Any:
         for item in tensors:
             if item.attrs.get("st_dtype") not in (None, *self.TYPES):
                 yield (f"tensor {safe_repr(item.name)}: no dtype of {self.NAME} is called "
                        f"{safe_repr(item.attrs['st_dtype'])}: its readers refuse the file")
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         # 1 the header says how long the index is
         (nbytes,), at = reading.record(0, self.HEADER)
         reading.check_range(nbytes, "header_size", high=reading.end - at)
@@ -5946,7 +5926,7 @@ class Safetensors(Format):
         # 2 the index is one JSON object
         index = reading.json(at, nbytes, self.INDEX, depth=self.NESTED)
         metadata = index.pop("__metadata__", None)
-        # 3 each of its other entries is a tensor, which lies after the index
+        # 3 each other entry is a tensor, which lies after the index
         data_start = at + nbytes
         reading.entries((((name,), index.pop(name)) for name in list(index)),
                         lambda path, entry: self.open_entry(reading, path, entry, data_start),
@@ -5957,23 +5937,22 @@ class Safetensors(Format):
         return Map([("empty_metadata", True)] if metadata == {} else []), metadata or Map()
 
     def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
-        """Return the tensor of an entry of the index."""
+        """Return the tensor of an entry."""
         name, = path
         reading.check_schema(self.ENTRY, entry, path, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
         if not dtype or max(shape, default=0) > end - start:
             self.check_shape(reading, path, code, bits, shape, end - start)
-        attrs, unreadable = None, None
+        attrs = unreadable = None
         if not dtype:
-            attrs = Map(st_dtype=code)
-            unreadable = no_values(f"dtype {short_repr(code)}", code)
+            attrs, unreadable = Map(st_dtype=code), no_values(code)
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
                     nbytes: int) -> None:
-        """Raise for wrong dimensions where add_tensor() tells less: few bytes, an unknown dtype."""
+        """Raise where add_tensor() tells less: few bytes, an unknown dtype."""
         need, what, field = bits * count_elements(shape), "", "shape"
         if max(need, count_elements(until_0(shape))) >> 64:
             what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
@@ -5996,8 +5975,8 @@ class Safetensors(Format):
             at += item.stored_nbytes
         reading.check_whole()
         if at < reading.end:
-            what = f"bytes after the end of the data: {reading.end - at}"
-            raise reading.error(what, "trailing", offset=at, check="bounds")
+            raise reading.error(f"bytes after the end of the data: {reading.end - at}", "trailing",
+                                offset=at, check="bounds")
 
     DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
@@ -6006,15 +5985,14 @@ class Safetensors(Format):
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
     TEXT_METADATA = INDEX_FIRST = True
-    MAX_HEADER_BYTES = 100000000  # the real reader's limits, both
+    MAX_HEADER_BYTES = 100000000  # limits of the real reader
     NESTED = 127  # arrays and objects
 
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        return (stop - start if before == "structure" else 0), 32
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
+        return stop - start if before == "structure" else 0, 32
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        # 1 the type of each tensor, and what it cannot be
+    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+        # 1 the type of each tensor
         problems, rows = self.problems(items, metadata), []
         sort = self.option("sort", True, options, {})
         empty = self.option("empty_metadata", False, options, attrs)
@@ -6026,12 +6004,11 @@ class Safetensors(Format):
             if name == "__metadata__":
                 problems.append((name, "the name is that of the metadata"))
             elif known not in (None, code):
-                problems.append((name, f"st_dtype {short_repr(code)} does not go with "
-                                       f"{item.dtype}"))
-            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
-                what = f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
                 problems.append((name, what))
-            rows.append((self.TYPES.get(code or "", (99, 0, ""))[0], name, code, item))
+            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
+                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
+            rows.append((self.TYPES.get(code, (99, 0, ""))[0], name, code, item))
         self.raise_problems(problems)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
@@ -6045,8 +6022,7 @@ class Safetensors(Format):
         data = json_dumps(index)
         data += b" " * (-len(data) % 8)
         if len(data) > self.MAX_HEADER_BYTES:
-            raise ValueError("a header of %d bytes; MAX_HEADER_BYTES = %d" % (
-                len(data), self.MAX_HEADER_BYTES))
+            raise ValueError(f"{len(data)} bytes of header are over MAX_HEADER_BYTES")
         # 3 its size, the index, the data
         data_start = 8 + len(data)
         return self.iter_file(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
@@ -6060,14 +6036,13 @@ class BurnRecord(Format):
     """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
 
     one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
-                "item": the module: maps and arrays around parameters,
-                "_b": []
+                "item": the module: maps and arrays around parameters, "_b": []
     parameter = {"id": text, "param": TENSOR}
     TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
-    Names are keys and indices, joined by "."; the item itself is called "item". dtypes and schemes
-    are those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists
-    of numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
+    Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
+    those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
+    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
     """
 
     NAME = FAMILY = "burnrecord"
@@ -6084,30 +6059,33 @@ class BurnRecord(Format):
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
                       additional=(TEXT, "of the record"))
-    # It explains the whole map; tensors are found by is_tensor().
-    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), ("bytes", ANY, False, "the elements"),
-                  ("shape", ANY, False, "dimensions"),
-                  ("dtype", ANY, False, "type of the elements"), doc="one map")
-    ITEM.rows["param"] = ANY, "the tensor", ITEM
+    TENSOR = Schema(
+        ("bytes", typed(range, "bytes"), True, "the elements"),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("dtype", Burnpack.ENTRY.rows["dtype"][0], True, "type of the elements"))
+    # of the whole map, for explain(); is_tensor() finds the tensors
+    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), doc="one map")
+    ITEM.rows.update(TENSOR.rows, param=(ANY, "the tensor", ITEM))
     ITEM.rows["value"] = ANY, "the elements", ITEM
     ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
 
     def read(self, reading: Reading) -> Any:
         reading.root = "magic"
-        # 1 the metadata come first: those of an old release are refused before all its numbers
+        # 1 the metadata come first: an old release is refused before its numbers
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
-        reading.note(0, Tree, MessagePack(reading.source, lazy=True), self.ITEM, ())
-        metadata, _ = MessagePack(reading.source, lazy=True).parse(10)
+        codec = MessagePack(reading.source, lazy=True)
+        reading.note(0, Tree, codec, self.ITEM, ())
+        metadata, _ = codec.parse(10)
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
-            raise self.too_old(reading, metadata["version"], "metadata", "version")
+            raise self.too_old(reading, metadata, "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
-        top, _ = MessagePack(reading.source, lazy=True).parse()
+        top, _ = codec.parse()
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
-        scalars: Facts = Map()
+        scalars = Map()
         reading.entries(self.each_tensor(reading, top["item"], scalars),
                         lambda path, entry: self.open_entry(reading, metadata, path, *entry),
                         low=0, high=reading.end, fields=self.FIELDS)
@@ -6115,20 +6093,19 @@ class BurnRecord(Format):
             metadata["scalars"] = scalars
         return metadata, Map()
 
-    @staticmethod
-    def too_old(reading: Reading, version: str, *path: Any) -> FormatError:
-        what = (f"a .mpk of Burn {version}: tensors that are lists of numbers, as before 0.14, are "
-                "not read; Burn 0.13 reads them")
+    def too_old(self, reading: Reading, metadata: Any, *path: Any) -> FormatError:
+        what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
+                "are not read; Burn 0.13 reads them")
         return reading.error(what, *path, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
         """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
-        around: "List[Any]" = [((), iter([("item", item)]))]
+        around: Any = [((), iter([("item", item)]))]
         while around:
             path, pairs = around[-1]
             for key, value in pairs:
-                here, attrs, entry = path + (key,), {}, value
-                if value is None or type(value) is range:  # bytes that are not a tensor's
+                here, attrs, entry = path + (key,), None, value
+                if value is None or type(value) is range:  # bytes, not of a tensor
                     continue
                 if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
                     entry, attrs = value.get("param"), self.id_attrs(value["id"])
@@ -6148,8 +6125,7 @@ class BurnRecord(Format):
             else:
                 around.pop()
 
-    @staticmethod
-    def is_tensor(entry: Any) -> bool:
+    def is_tensor(self, entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
             return False
         if len(entry) == 2:  # of an old record
@@ -6160,23 +6136,18 @@ class BurnRecord(Format):
     def open_entry(self, reading: Reading, metadata: Any, path: Any, name: str, attrs: Any,
                    entry: Any) -> Tensor:
         if len(entry) == 2:
-            raise self.too_old(reading, metadata["version"], *path + ("value",))
+            raise self.too_old(reading, metadata, *path + ("value",))
+        reading.check_schema(self.TENSOR, entry, path, name)
         data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
-        for key, kind in ("shape", UINT64_LIST), ("dtype", Burnpack.ENTRY.rows["dtype"][0]):
-            reading.check_schema(kind, entry[key], path + (key,), name)
-        if type(data) is not range:
-            what = f"bytes is {short_repr(data)}, expected bytes"
-            raise reading.error(what, *path + ("bytes",), tensor=name)
         if json_problem(code, MAX_DEPTH):
             raise reading.error("dtype holds bytes", *path + ("dtype",), tensor=name)
         return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
                                       self.NAME, attrs)
 
-    @staticmethod
-    def id_attrs(text: str) -> "Dict[str, Any]":
+    def id_attrs(self, text: str) -> Facts:
         """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
         spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
-        if nbytes in (6, 8) and not text.strip(BurnRecord.BASE32):
+        if nbytes in (6, 8) and not text.strip(self.BASE32):
             number = int(text, 32)
             if not number & (1 << spare) - 1:
                 raw = (number >> spare).to_bytes(nbytes, "big")
@@ -6186,12 +6157,12 @@ class BurnRecord(Format):
 
 # -- [8h] shards -----------------------------------------------------------------------------------
 
-OPEN_SHARDS = 200  # at once; others are opened for each read: descriptors are few
+OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
 ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether this is the name of a file in the same folder, on every system."""
+    """Return whether this names a file beside the index, on every system."""
     return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
 
 
@@ -6201,25 +6172,24 @@ class Shards(Format):
     JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
     "metadata": {"total_size": bytes of tensors ...}?
 
-    Shards are plain names of files in its folder; nothing else is opened. No library reads
-    total_size when it loads, and released tools write other numbers there.
+    Only files of its folder are opened. No library reads total_size when it loads, and released
+    tools write other numbers there.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
     INDEX_FIRST = True
-    READ_ONLY = ("save one .safetensors file of any size; the library huggingface_hub splits "
-                 "models of torch")
+    READ_ONLY = "save one .safetensors file of any size; huggingface_hub splits models of torch"
     INDEX = Schema(
         ("metadata", MAP, None, "of the writer"),
-        ("weight_map", Schema(additional=(typed(str, "a plain file name", is_plain_name),
-                                          "the file of it"), key_type=TEXT), True,
-         "files by name of the tensor"), doc="an index")
+        ("weight_map", Schema(additional=(
+            typed(str, "a plain file name", is_plain_name), "the file of it"), key_type=TEXT),
+         True, "files by name of the tensor"), doc="an index")
 
     def detect(self, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
 
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+    def read(self, reading: Reading) -> Any:
         reading.root = "index"
         reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX", error_class=Unsupported)
         index = reading.json(0, reading.end, self.INDEX)
@@ -6253,22 +6223,22 @@ class ReopenedFile(PickledFile):
 class ShardedFile(File):
     """A model in several files; a shard is opened when one of its tensors is asked for.
 
-    A shard must have the tensors that the index places there, no more and no less. With `partial`
-    all shards are opened at once, and a tensor is taken from wherever it is whole.
+    It must have the tensors that the index places there, and no others. `partial` opens all at
+    once, and takes each tensor from where it is whole.
     """
     def __init__(self, source: Any, attrs: Facts, partial: bool) -> None:
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
-        self._tensors: Any = attrs.pop("weight_map")  # name of a tensor -> name of its shard
-        self.shards: "Dict[str, File]" = Map()  # that are open
-        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
+        self.shards: Any = Map()  # that are open, by name
+        self.names: Any = {}  # shard -> tensors that the index places there
         for name, shard in self._tensors.items():
             self.names.setdefault(shard, []).append(name)
         if partial:
             self.take_whole()
 
-    def shard(self, shard: str) -> File:
-        """Return a shard as a File; FormatError where it is missing or is not that of the index."""
+    def shard(self, shard: str) -> Any:
+        """Return a shard as a File; FormatError where it is missing or not that of the index."""
         if shard not in self.shards:
             file = self.open_shard(shard)
             for name, what in () if self.partial else self.misplaced(shard, file):
@@ -6277,8 +6247,8 @@ class ShardedFile(File):
             self.shards.setdefault(shard, file)  # another thread may have been first
         return self.shards[shard]
 
-    def open_shard(self, shard: str) -> File:
-        """Return a shard as a File, whatever tensors it has: it lies beside the index."""
+    def open_shard(self, shard: str) -> Any:
+        """Return a shard as a File, whatever tensors it has."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self.source.read(0, 1)  # raises where the File is closed
@@ -6297,16 +6267,15 @@ class ShardedFile(File):
         try:
             fmt = detect_format(source)
             if fmt is not self.fmt:
-                what = f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}"
-                raise FormatError(what, path=path)
-            file: File = read_file(source, fmt, self.partial)
-            return file
+                raise FormatError(f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}",
+                                  path=path)
+            return read_file(source, fmt, self.partial)
         except BaseException:
             source.close()
             raise
 
     def misplaced(self, shard: str, file: File) -> Any:
-        """Yield (name, what is wrong) of tensors that a shard lacks or has against the index."""
+        """Yield (name, why) of tensors that a shard lacks or has against the index."""
         for name in self.names.get(shard, ()):
             if name not in file:
                 yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
@@ -6317,13 +6286,13 @@ class ShardedFile(File):
                 yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def take_whole(self) -> None:
-        """Take each tensor from where it is whole; those that are nowhere are attrs["missing"]."""
+        """Take each tensor from where it is whole; attrs["missing"] names the others."""
         places, names = Map(), Map.fromkeys(self._tensors)
         for shard in self.attrs["shards"]:
             try:
                 file = self.shard(shard)
             except FormatError:
-                if self.source.file_id is None:  # where none can be looked for
+                if self.source.file_id is None:  # none can be looked for
                     raise
                 continue
             names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
@@ -6354,7 +6323,7 @@ class ShardedFile(File):
 
     @property
     def metadata(self) -> Facts:  # type: ignore[override]
-        """That of all files, which it opens; ValueError where they do not agree."""
+        """That of all shards, which it opens; ValueError where they do not agree."""
         values = metadata_values(self)
         for key in [key for key in values if len(values[key]) > 1]:
             raise ValueError(f"the files do not agree on metadata {short_repr(key)}; "
@@ -6362,14 +6331,11 @@ class ShardedFile(File):
         return Map([(key, same) for key, (same,) in values.items()])
 
 
-def metadata_values(file: File, names: Any = None) -> "Dict[Any, List[Any]]":
-    """Return the values of each key of the metadata: several where shards do not agree.
-
-    `names`: the tensors whose shards are asked.
-    """
+def metadata_values(file: File, names: Any = None) -> Any:
+    """Return the values of each metadata key: several where the shards of `names` do not agree."""
     if not isinstance(file, ShardedFile):
         return Map([(key, [value]) for key, value in file.metadata.items()])
-    values: "Dict[Any, List[Any]]" = Map()
+    values: Any = Map()
     for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
         for key, value in file.shard(shard).metadata.items():
             if value not in values.setdefault(key, []):
@@ -6378,7 +6344,7 @@ def metadata_values(file: File, names: Any = None) -> "Dict[Any, List[Any]]":
 
 
 def find_in_folder(folder: str) -> str:
-    """Return the path of what a folder holds: its one index, else its one tensor file."""
+    """Return the path of a folder's one index, else of its one tensor file."""
     names = sorted(os.listdir(folder))
     for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
         found = [name for name in names if name.lower().endswith(ends)]
@@ -6415,8 +6381,8 @@ GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
 # -- [9] load --------------------------------------------------------------------------------------
 
 
-def find_format(name: Any) -> "Format":
-    """Return the format with this name, or this suffix."""
+def find_format(name: Any) -> Format:
+    """Return the format with this name or suffix."""
     for fmt in FORMATS + GENERATIONS:
         if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
             return fmt
@@ -6424,17 +6390,16 @@ def find_format(name: Any) -> "Format":
     raise ValueError(f"no format {short_repr(name)}; there are {names}")
 
 
-def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
+def detect_format(source: Any, name: Any = None) -> Format:
     """Return the format by name, else by the leading bytes, never by the suffix.
 
-    Later generations are asked first, and those without a magic last: any bytes may be the size of
-    a safetensors header, and `00 01 00` in it is a version in other files.
+    Later generations come first, those without a magic last: any bytes may be the size of a
+    safetensors header, and `00 01 00` in it is a version in other files.
     """
     head = source.read(0, 64)
     for magic, lacks in ABSENT.items():
         if head.startswith(magic):
-            what = f"this copy was made without {lacks}"
-            raise Unsupported(what, 0, "magic", None, source.path)
+            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
     wanted = None if name is None else find_format(name)
     known = GENERATIONS + tuple(reversed(FORMATS))
     marked = [fmt for fmt in known for magic in fmt.MAGICS if head[:len(magic)] == magic]
@@ -6443,19 +6408,11 @@ def detect_format(source: Any, name: "Optional[str]" = None) -> "Format":
             return fmt
     if wanted is not None:
         return wanted
-    raise unknown_format(source)
-
-
-def unknown_format(source: Any) -> FormatError:
-    """Return the error of a source of no known format, with what it looks like."""
-    head = source.read(0, min(512, source.nbytes))
-    looks = "" if "tools" in WITHOUT else looks_like(head)
+    looks = "" if "tools" in WITHOUT else looks_like(source.read(0, 512))
     first = " ".join(["%02x" % byte for byte in head[:8]])
-    what = "not a tensor file known here"
-    what += f"; {looks}" if looks else f" (it begins with {first})"
+    what = f"not a tensor file known here; {looks or 'it begins with ' + first}"
     error_class = Unsupported if ".open(path)" in looks else FormatError  # it may be right inside
-    return error_class(what if head else "the file is empty", 0, "magic", None, source.path,
-                       "magic")
+    raise error_class(what if head else "the file is empty", 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6474,15 +6431,14 @@ def detect(source: Source) -> "Optional[str]":
 
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, partial: bool = False) -> "File":
+         verify: bool = False, partial: bool = False) -> File:
     """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
     `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
-    `format`: what to read it as, if its bytes do not tell. mmap=False reads a tensor's bytes when
-    asked for: for files that may be truncated meanwhile (mapped, the system kills the reader).
-    `verify`: raise the first error that verify() finds. `partial`: take what is whole of a file
-    that was cut short; the names of the other tensors are attrs["missing"]. Raises FormatError (or
-    its subclass Unsupported) for the bytes, OSError for the file.
+    `format`: what to read it as, if its bytes do not tell. mmap=False reads bytes when asked for:
+    for files that may be cut meanwhile (mapped, the system kills the reader). `verify`: raise the
+    first error that verify() finds. `partial`: take what is whole of a file that was cut short;
+    attrs["missing"] names the rest. Raises FormatError (or its Unsupported), or OSError.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
@@ -6491,7 +6447,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     opened = open_source(source, mmap)
     try:
         fmt = detect_format(opened, format)
-        file: "File" = read_file(opened, fmt, partial)
+        file: File = read_file(opened, fmt, partial)
         for error in check_file(opened, fmt, deep=True).errors if verify else ():
             raise error
         return file
@@ -6504,11 +6460,10 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 @without_gc
-def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
+def read_file(source: Any, fmt: Format, partial: bool = False) -> File:
     """Return the File that a format reads; of a broken one, raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
-        what = f"{fmt.TITLE} has no index in front of its data: cut short, it is lost"
-        raise Unsupported("partial=True: " + what)
+        raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
     reading: Any = Reading(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -6527,11 +6482,10 @@ def read_file(source: Any, fmt: "Format", partial: bool = False) -> "File":
     return File(fmt, source, attrs, metadata, reading.tensors)
 
 
-def load_again(format: str, file_id: Any, partial: bool) -> File:
+def load_again(format: str, file_id: Any, partial: bool) -> Any:
     """Return the File of a pickle, unless the file has changed."""
     source = PickledFile(*file_id).open()
-    file: File = read_file(source, detect_format(source, format), partial)
-    return file
+    return read_file(source, detect_format(source, format), partial)
 
 
 # -- [9a] casts ------------------------------------------------------------------------------------
