@@ -119,8 +119,7 @@ from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Sequence,
-                        Tuple, Type, Union, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -5351,7 +5350,7 @@ DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 def is_store(store: Any) -> bool:
     """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
     if type(store) is Map:
-        return list(store) in (["PackedNative"], ["PackedU32"]) and is_uint64(*store.values())
+        return list(store) in (["PackedNative"], ["PackedU32"]) and UINT64.fits(*store.values())
     return store in ("Native", "U32")
 
 
