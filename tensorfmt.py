@@ -8014,9 +8014,7 @@ def iter_groups(item: Tensor) -> Blocks:
 
 
 # -- [12a] page ------------------------------------------------------------------------------------
-# What `explain` shows, and the page of `explain --html`: a strip of the file, its tensors, then a
-# row for each field, whose bytes stand in the columns of their offsets. No script: links lead, the
-# browser searches. What the file says is monospace, what we say is not.
+# What `explain` shows. The page of `explain --html` has no script.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
 PAGE_PARTS = 400  # of the strip, about
@@ -8072,27 +8070,23 @@ $tensors</table></section></details>
 
 
 class Explained:
-    """What `explain` shows of a file: the rows that are asked for, the sums of all kinds."""
+    """What `explain` shows of a file: the rows that are asked for, and the bytes of each kind."""
 
     def __init__(self, source: Any, tensor: "Optional[str]" = None, start: int = 0) -> None:
         self.source, self.fmt = source, detect_format(source)
-        reading = Reading(source, [])
-        found, _, self.error = read_fields(self.fmt, reading)
-        self.fields = fields = list(found)
-        self.names = Map.fromkeys([field.tensor for field in fields if field.tensor is not None])
-        self.sums: Any = Map([(kind, 0) for kind in FIELD_KINDS])
-        reach = 0
-        for field in fields:
+        found, _, self.error = read_fields(self.fmt, Reading(source, []))
+        self.fields, self.sums, reach = list(found), Map.fromkeys(FIELD_KINDS, 0), 0
+        for field in self.fields:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
         name = tensor and truncate(tensor, PATH_WIDTH)
-        self.rows = list(rows_of([field for field in fields if field.kind == "fault" or (
+        self.rows = list(rows_of([field for field in self.fields if field.kind == "fault" or (
             name in (None, field.tensor) and field.offset + field.nbytes > start)]))
 
 
 def rows_of(fields: "List[Field]") -> Blocks:
-    """Yield (field, name, value, meaning), as texts; the name without that of the field around."""
+    """Yield (field, name, value, meaning): texts, the name without that of the field around."""
     around: Any = {}  # names by depth
     for field, after in zip(fields, fields[1:] + fields[-1:]):
         before, name = around.get(field.depth - 1, ""), field.name
@@ -8115,66 +8109,64 @@ def rows_of(fields: "List[Field]") -> Blocks:
 
 
 def doc_of(fmt: "Format") -> str:
-    """Return the docstring of a format, which draws its layout, without indentation."""
+    """Return the docstring of a format, which draws its layout."""
     from inspect import cleandoc
     return cleandoc(fmt.__doc__ or "Its layout is drawn in its docstring, which python -OO drops.")
 
 
 def hex_of(data: bytes) -> str:
-    """Return bytes as digits with blanks between: 00 1f ff."""
+    """Return bytes as digits: 00 1f ff."""
     return " ".join(["%02x" % byte for byte in data])
 
 
 def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
     from string import Template
-    rows, title, total = found.rows, found.fmt.TITLE, found.source.nbytes
+    rows, total = found.rows, found.source.nbytes
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
-    summary, facts = plural(len(picked), "field"), f"{title}, {total:,} bytes"
-    if len(picked) < len(rows):
-        summary += f", {len(rows) - len(picked)} left out"
-        facts += (f"; {len(rows) - len(picked)} fields in the middle are left out: for a page of "
-                  f"them, --from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
-    name = html_escape(safe_str(os.path.basename(found.source.path or "the data")))
+    left = len(rows) - len(picked)
+    summary, facts = plural(len(picked), "field"), f"{found.fmt.TITLE}, {total:,} bytes"
+    if left:
+        summary += f", {left} left out"
+        facts += (f"; {left} fields in the middle are left out: for a page of them, "
+                  f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
     key = "".join([f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
                    f"{count:,} bytes ({100 * count / total:.1f} %)</span>"
                    for kind, count in found.sums.items() if count])
     data = [row[0] for row in rows if row[0].kind == "data"]
-    count = plural(len(data), "range") + " of tensors" + (
-        f", {PAGE_ROWS} shown" if len(data) > PAGE_ROWS else "")
-    parts = {"title": name, "facts": html_escape(facts, MAX_LINE), "key": key, "format": title,
-             "banner": page_banner(found), "strip": page_strip([row[0] for row in rows]),
-             "layout": page_layout(found), "count": count,
-             "tensors": page_tensors(data[:PAGE_ROWS]), "rows": page_rows(found.source, picked)}
-    page = Template(PAGE).substitute(parts)
+    count = f"{plural(len(data), 'range')} of tensors"
+    count += f", {PAGE_ROWS} shown" * (len(data) > PAGE_ROWS)
+    page = Template(PAGE).substitute(
+        title=html_escape(safe_str(os.path.basename(found.source.path or "the data"))),
+        facts=html_escape(facts, MAX_LINE), key=key, format=found.fmt.TITLE,
+        banner=page_banner(found),
+        strip=page_strip([row[0] for row in rows]), layout=page_layout(found), count=count,
+        tensors=page_tensors(data[:PAGE_ROWS]), rows=page_rows(found.source, picked))
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
-
-
-def page_banner(found: Explained) -> str:
-    """Return what is wrong with a broken file."""
-    if found.error is None:
-        return ""
-    fault = [row[0] for row in found.rows if row[0].kind == "fault"][0]
-    return (f'<p class="banner fault"><b>This file is broken: '
-            f"{html_escape(found.error.what, MAX_LINE)}.</b> The fault is at {link(fault.offset)}, "
-            f"{html_escape(fault.name)}; {found.sums['unreached']:,} bytes were not read.</p>")
 
 
 def link(offset: int) -> str:
     return f'<a href="#0x{offset:x}">0x{offset:x}</a>'
 
 
+def page_banner(found: Explained) -> str:
+    """Return what is wrong with a broken file."""
+    return "".join([
+        f'<p class="banner fault"><b>This file is broken: {html_escape(field.doc, MAX_LINE)}.</b> '
+        f"The fault is at {link(field.offset)}, {html_escape(field.name)}; "
+        f"{found.sums['unreached']:,} bytes were not read.</p>"
+        for field in found.fields if field.kind == "fault"])
+
+
 def page_layout(found: Explained) -> str:
     """Return the drawn layout; in front of each row where it is in this file, if it is there.
 
-    A row begins with the offset, `end-N`, the name or the kind of a field: the first one is there;
-    that of an offset says where.
+    A row begins with an offset, `end-N`, or the name or the kind of a field.
     """
     import re
-    lines: "List[str]" = []
+    lines, nbytes = [], found.source.nbytes
     places: Facts = {}
-    nbytes = found.source.nbytes
-    for field in reversed(found.fields):
+    for field in reversed(found.fields):  # the first one wins
         at = field.offset
         places.update({field.kind: at, str(at): at, f"end-{nbytes - at}": at,
                        field.name: field.value if "offset" in field.name else at})
@@ -8187,7 +8179,7 @@ def page_layout(found: Explained) -> str:
 
 
 def page_tensors(data: "List[Field]") -> str:
-    """Return a table of the data of tensors."""
+    """Return a row for the data of each tensor."""
     return "".join([
         f'<tr class="data"><td>{html_escape(safe_str(field.name[5:]))}</td>'
         f'<td>{html_escape(field.value)}</td><td class="n">{field.nbytes:,}</td>'
@@ -8196,14 +8188,13 @@ def page_tensors(data: "List[Field]") -> str:
 
 
 def page_strip(fields: "List[Field]") -> str:
-    """Return the parts of the file: a tensor each, or neighbours of one kind, or about as large."""
+    """Return parts of the file: a tensor, or neighbours of one kind; if too many, equal spans."""
     from itertools import groupby
+    strip, span = "", 1 + fields[-1].offset // PAGE_PARTS
     parts = [list(group) for _, group in groupby(fields, lambda one: (
         "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
     if len(parts) > PAGE_PARTS:
-        least = 1 + fields[-1].offset // PAGE_PARTS
-        parts = [list(group) for _, group in groupby(fields, lambda one: one.offset // least)]
-    strip = ""
+        parts = [list(group) for _, group in groupby(fields, lambda one: one.offset // span)]
     for part in parts:
         largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
         size = part[-1].offset + part[-1].nbytes - start
@@ -8216,34 +8207,33 @@ def page_strip(fields: "List[Field]") -> str:
 
 
 def page_rows(source: Any, picked: Any) -> str:
-    """Return a row per field, its bytes in the columns of their offsets."""
+    """Return a row for each field, its bytes in the columns of their offsets."""
     import re
-    out, before = [], -1
+    text, before = "", -1
     for field, name, value, meaning in picked:
-        at, lead = field.offset, 3 * field.lead
-        blanks, most = at % 16, PAGE_BYTES.get(field.kind, 64)
-        data = bytes(source.read(at, min(field.nbytes, most - blanks)))
-        digits = re.sub("(.{47}) ", r"\1\n", "   " * blanks + hex_of(data))[3 * blanks:]
+        at, lead, blanks = field.offset, 3 * field.lead, "   " * (field.offset % 16)
+        most = PAGE_BYTES.get(field.kind, 64) - at % 16
+        data = bytes(source.read(at, min(field.nbytes, most)))
+        digits = re.sub("(.{47}) ", r"\1\n", blanks + hex_of(data))[len(blanks):]
         left = field.nbytes - len(data)
         tail = f"\n\u2026 {left:,} more bytes" if left else ""
         doc = re.sub(r"-&gt; (0x[0-9a-f]+)$", r'<a href="#\1">&rarr;&nbsp;\1</a>',
                      html_escape(meaning, MAX_LINE))
         place = f' id="0x{at:x}"' * (at > before)  # the first of this offset
-        out.append(f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
-"   " * blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}</td><td class="name"
+        text += f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
+blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}</td><td class="name"
 style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><td>{doc}</td>
-</tr>""")
+</tr>"""
         before = at
-    return "".join(out)
+    return text
 
 
 # -- [12b] vendor ----------------------------------------------------------------------------------
 #
-# A copy is this file's text without other formats and parts: the sections of a part, or names in
-# them. Of the rest it has what is reached by name from what its users call. Where that names a
-# function, a class or a Schema of a part that was left out, one line stands for it, which raises.
+# A copy has what is reached by name from what its users call. For a function, a class or a Schema
+# of a part that it lacks stands a line which raises.
 
-COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.name, or .class.name
+COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.name or .class.name
     "load": "",
     "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
     "save": r"(values: tensor\(\)|save|work)\..*|CBOR\.cbor_float",
@@ -8266,49 +8256,44 @@ CALLS = {  # what users call of a part
 
 
 class Piece:
-    """A statement of the module or of a class: its lines, the names it defines and those it uses.
+    """A statement of the module or of a class, and its `members`, what it defines and uses.
 
-    A class uses what its bases do; what stands in it are `members`, pieces of their own. A copy has
-    it if it has one of `parts`, or if there are none. `doc`: the lines of a function's docstring.
+    `doc`: lines of a function's docstring. A copy has one of `parts`, or there are none.
     """
 
     def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
         import ast
         import re
-        self.indent, self.defines = "    " if inner else "", defined_names(node)
-        self.last: int = node.end_lineno
+        self.defines, self.last = defined_names(node), int(node.end_lineno)
         self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
                       if re.fullmatch(pattern, f"{title}.{name}")]
         if isinstance(node, ast.AnnAssign) and node.value is None or (
                 lines[self.last - 1] == "        raise NotImplementedError"):
             self.defines, self.parts = [], ["tools"]  # it tells type checkers what there is
-        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        value: Any = getattr(node, "value", None)
-        self.has_stub = self.is_code or (  # a Schema only explains
-            isinstance(value, ast.Call) and getattr(value.func, "id", "") == "Schema")
-        outer = list(getattr(node, "decorator_list", ()))
-        self.first = min([one.lineno for one in outer + [node]])
+        is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        call: Any = getattr(getattr(node, "value", None), "func", None)  # a Schema only explains
+        self.has_stub = is_code or not self.defines or getattr(call, "id", "") == "Schema"
+        self.first = min([one.lineno for one in getattr(node, "decorator_list", []) + [node]])
         while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
             self.first -= 1  # comments in front of it
         self.doc = range(0)
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
             self.doc = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
         self.members: "List[Piece]" = []
+        body: Any = [node]
         if isinstance(node, ast.ClassDef) and not inner:
+            body = node.bases
             self.members = [Piece(one, lines, f"{title}.{node.name}", True) for one in node.body]
-        self.names: Any = set()
-        self.attributes: Any = set()
-        for one in getattr(node, "bases", ()) if self.members else [node]:
-            find_names(one, self.names, self.attributes)
-
-    def lacks(self, absent: "List[str]") -> str:
-        """Return one of its parts, if all of them are absent, else ""."""
-        return self.parts[0] if self.parts and set(self.parts).issubset(absent) else ""
+        self.names, self.attributes = find_names(body)
+        if inner and not is_code:  # in a class: `__bytes__ = tobytes`
+            self.attributes |= self.names
+        if self.defines in (["FORMATS"], ["GENERATIONS"]):  # make_copy() knows which
+            self.names.clear()
 
     def is_called(self, names: Any) -> bool:
-        """Return whether it defines one of these names, or one that Python calls."""
-        return bool([name for name in self.defines
-                     if name in names or name[:2] == name[-2:] == "__"])
+        """Return whether it defines one of these names, or one that Python calls, or none."""
+        return not self.defines or bool([
+            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
 
 
 def bound_name(node: Any) -> "Optional[str]":
@@ -8333,19 +8318,15 @@ def defined_names(node: Any) -> "List[str]":
     return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
 
 
-def find_names(node: Any, names: Any, attributes: Any, local: Any = frozenset()) -> None:
-    """Add the names of the module that a statement uses, and the attributes of any object."""
+def find_names(nodes: "List[Any]") -> "Tuple[Any, Any]":
+    """Return the names of the module that statements use, and the attributes of any object."""
     import ast
-    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-        local = local.union([bound_name(one) for one in ast.walk(node) if one is not node])
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in local:
-        names.add(node.id)
-    elif isinstance(node, ast.Attribute):
-        attributes.add(node.attr)
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("getattr", "hasattr"):
-        attributes.add(getattr(node.args[1], "value", None))
-    for child in ast.iter_child_nodes(node):
-        find_names(child, names, attributes, local)
+    inner: Any = [one for node in nodes for one in ast.walk(node)]
+    names = {one.id for one in inner if isinstance(one, ast.Name)}
+    attributes: Any = {one.attr for one in inner if isinstance(one, ast.Attribute)}
+    attributes.update([getattr(one.args[1], "value", None) for one in inner if isinstance(
+        one, ast.Call) and getattr(one.func, "id", "") in ("getattr", "hasattr")])
+    return names.difference(map(bound_name, inner)), attributes
 
 
 def split_source(text: str) -> "List[Piece]":
@@ -8358,96 +8339,77 @@ def split_source(text: str) -> "List[Piece]":
             for node in ast.parse(text).body]
 
 
-def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any, others: Any) -> Any:
-    """Return the pieces that are reached from the names that are wanted, with what they lack.
-
-    `others`: the classes of formats that FORMATS and GENERATIONS do not name in a copy.
-    """
+def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any) -> Any:
+    """Return the pieces that are reached from names; with each the part that it lacks, or ""."""
     kept: "Dict[Piece, str]" = {}
     names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces]
     found = waiting
     while found:
-        found = [(piece, known) for piece, known in waiting if piece.is_called(known)
-                 or not piece.defines and not piece.lacks(absent)]
+        found = [(piece, known) for piece, known in waiting if piece.is_called(known)]
         waiting = [pair for pair in waiting if pair not in found]
         for piece, _ in found:
-            kept[piece] = piece.lacks(absent)
-            if kept[piece] and piece.has_stub:
-                continue
-            is_table = piece.defines in (["FORMATS"], ["GENERATIONS"])
-            names.update(piece.names.difference(others if is_table else ()))
-            attributes.update(piece.attributes)
-            if piece.indent and not piece.is_code:  # in a class: `__bytes__ = tobytes`
-                attributes.update(piece.names)
-            waiting += [(member, attributes) for member in piece.members]
+            lacks = piece.has_stub and set(piece.parts).issubset(absent)
+            kept[piece] = piece.parts[0] if piece.parts and lacks else ""
+            if not kept[piece]:
+                names.update(piece.names)
+                attributes.update(piece.attributes)
+                waiting += [(member, attributes) for member in piece.members]
     return kept
 
 
 def cut_text(text: str, pieces: "List[Piece]", kept: Any, documented: Any) -> str:
-    """Return the lines of what is kept; for what is left out and named, lines that stand for it.
-
-    `documented`: the names whose docstrings stay, of functions; None: all do.
-    """
+    """Return what is kept of a text, lines for what it lacks, docstrings of `documented` alone."""
     import re
     lines: Any = dict(enumerate(text.split("\n"), 1))
-    home, = [piece.last for piece in pieces if piece.defines == ["left_out"]]
-    lines[home] += "\n\n"
+    home, = [piece.last + 1 for piece in pieces if piece.defines == ["left_out"]]
     for group in [pieces] + [piece.members for piece in pieces]:
-        stubs: "Dict[str, List[Piece]]" = {}  # by the part that they are of
+        stubs: "Dict[str, List[str]]" = {}  # names by the part that they are of
+        place, indent = (home, "") if group is pieces else (0, "    ")
         for piece in group:
-            lacks, gone = kept.get(piece, ""), range(0)
-            if lacks and piece.has_stub:
-                stubs.setdefault(lacks, []).append(piece)
-            if piece not in kept or lacks and piece.has_stub:
-                gone = range(piece.first, piece.last + 1)
-            elif documented is not None and not piece.is_called(documented):
-                gone = piece.doc
+            part, gone = kept.get(piece), range(piece.first, piece.last + 1)
+            if part:
+                stubs.setdefault(part, []).extend(piece.defines)
+                place = place or piece.first
+            elif piece in kept:
+                gone = range(0) if piece.is_called(documented) else piece.doc
             for at in gone:
                 lines.pop(at, None)
-        for part, found in stubs.items():
-            at = home if group is pieces else found[0].first
-            lines[at] = (lines.get(at, "") + stub_lines(part, found)).lstrip("\n")
+        rows = [f"{indent}{' = '.join(names[i:i + 4])} = left_out(\"{part}\")\n"
+                for part, names in stubs.items() for i in range(0, len(names), 4)]
+        if rows:
+            lines[place] = "\n\n" + "".join(rows)
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
     return "".join([section for section in re.split(r"(?m)^(?=# -- \[)", text)
                     if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
 
 
-def stub_lines(part: str, pieces: "List[Piece]") -> str:
-    """Return what stands for the names of a part that is left out, four in a line."""
-    names = [name for piece in pieces for name in piece.defines]
-    rows = [" = ".join(names[i:i + 4]) for i in range(0, len(names), 4)]
-    return "".join([f'\n{pieces[0].indent}{row} = left_out("{part}")' for row in rows])
-
-
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
               parts: "List[str]") -> str:
     """Return the text of a copy with some formats and parts."""
-    others = [fmt for fmt in FORMATS + GENERATIONS if fmt not in formats and (
-        fmt.NAME not in parts or find_format(fmt.FAMILY) not in formats)]
+    import re
+    from textwrap import fill
+    known = FORMATS + GENERATIONS
+    chosen = [fmt for fmt in known if fmt in formats or (
+        fmt.NAME in parts and find_format(fmt.FAMILY) in formats)]
+    others = [fmt for fmt in known if fmt not in chosen]
     parts = parts + ["fast"] * ("save" in parts)  # what saves much data, sums it
     absent = [part for part in COPY_PARTS if part not in parts]
     wanted = [name for part in parts for name in CALLS.get(part, "").split()]
-    classes = [type(fmt).__name__ for fmt in others]
-    kept = find_kept(pieces, wanted, absent, classes)
-    text = cut_text(text, pieces, kept, None if "tools" in parts else wanted)
-    for name in classes:
-        text = text.replace(f"    {name}(),\n", "", 1)
-    known = [name for piece in kept for name in piece.defines]
+    wanted += [type(fmt).__name__ for fmt in chosen]
+    kept = find_kept(pieces, wanted, absent)
+    text = cut_text(text, pieces, kept, wanted)
+    for fmt in others:
+        text = text.replace(f"    {type(fmt).__name__}(),\n", "", 1)
+    defined = [name for piece in kept for name in piece.defines]
     for name, value in (
-            ("__all__", [name for name in __all__ if name in known]),
+            ("__all__", [name for name in __all__ if name in defined]),
             ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS[:2]}),
             ("WITHOUT", [part for part in absent if f'"{part}" in WITHOUT' in text])):
-        text = set_value(text, name, value)
+        row: Any = re.search(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", text)
+        new = fill(row.group(1) + str(value), 100, subsequent_indent="    ")
+        text = text.replace(row.group(), new, 1)
     return describe_copy(text, formats, parts)
-
-
-def set_value(text: str, name: str, value: Any) -> str:
-    """Return the text with another value of a constant."""
-    import re
-    from textwrap import fill
-    return re.sub(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", lambda found: fill(
-        found.group(1) + str(value), 100, subsequent_indent="    "), text)
 
 
 def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
@@ -8455,22 +8417,18 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
     import re
     titles = ", ".join([fmt.TITLE for fmt in formats])
     about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
-             f'    with load("model{formats[0].SUFFIXES[0]}") as file:\n'
-             '        print(list(file.values()))\n"""')
+             f'load("model{formats[0].SUFFIXES[0]}") maps names to Tensors.\n"""')
     text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
-    if "tools" not in parts:  # for type checkers
+    if not {"save", "tools"}.issubset(parts):  # which examples ask for; no types
+        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
         text = re.sub(r"(?m)^( *)if TYPE_CHECKING:.*\n(?:\1    .*\n|\n)+(?:else:.*\n    (.*\n))?|"
                       r"^# (mypy|pyright): .*\n", r"\2", text)
-    if not {"save", "tools"}.issubset(parts):  # examples ask for both
-        text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
     return text.rstrip("\n") + "\n"
 
 
 # -- [13] command line -----------------------------------------------------------------------------
-
-MAX_TREE = 30  # lines of `ls --tree`
 
 
 def describe(error: BaseException, path: str = "") -> str:
@@ -8479,14 +8437,14 @@ def describe(error: BaseException, path: str = "") -> str:
     if isinstance(error, OSError):
         path = str(error.filename or path)
         hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
-        return (safe_str(path) + ": " if path else "") + (error.strerror or str(error)) + hint
+        return f"{safe_str(path)}: " * bool(path) + (error.strerror or str(error)) + hint
     text = error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
     text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)  # what convert() says
     return re.sub("(?m): ([a-z]+)='(.+)'$", r": --\1 \2", text)
 
 
 def open_input(path: str) -> Any:
-    """Return the path; instead of "-" a stream of what standard input gives."""
+    """Return the path; for "-" a stream of the bytes of standard input."""
     from io import BytesIO
     return path if path != "-" else BytesIO(sys.stdin.buffer.read())
 
@@ -8511,7 +8469,7 @@ def write_text(path: str, text: str, summary: str) -> None:
 
 
 def table(rows: Any, colours: Any = ()) -> None:
-    """Print a head and rows of texts and numbers; `colours`: of the third cell of each."""
+    """Print a head and rows of texts and numbers. `colours` are those of the third cells."""
     texts = [["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
               for cell in row] for row in rows]
     widths = [min(24, max(map(len, cells))) for cells in zip(*texts)]
@@ -8525,7 +8483,7 @@ def table(rows: Any, colours: Any = ()) -> None:
 
 
 def rounded(number: int) -> str:
-    """Return a large number of bytes as people say it: 514.8 MB, 1.0 GB."""
+    """Return a large number of bytes for people: (514.8 MB)."""
     for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
         if number >= size:
             return f" ({number / size:.1f} {unit})"
@@ -8533,7 +8491,7 @@ def rounded(number: int) -> str:
 
 
 def progress(parts: Any, nbytes: int, size: Any = len) -> Blocks:
-    """Yield parts; tell a terminal, once a second, how much of so many bytes is done."""
+    """Yield parts; tell a terminal once a second how much is done."""
     from time import time
     done, last, wipe = 0, time(), ""
     try:
@@ -8550,7 +8508,7 @@ def progress(parts: Any, nbytes: int, size: Any = len) -> Blocks:
 
 
 def each_file(args: Any) -> int:
-    """Run the command for each file, also after a bad one; write what it returns, as JSON."""
+    """Run the command for each file, also after a bad one; print what it returns as JSON."""
     code, results = 0, []
     for path in args.files:
         try:
@@ -8568,6 +8526,7 @@ def each_file(args: Any) -> int:
     return code
 
 
+MAX_TREE = 30  # lines of `ls --tree`
 ORDERS: Any = {  # of the rows of ls, by (name, tensor)
     "bytes": lambda pair: -pair[1].stored_nbytes,
     "name": lambda pair: pair[0],
@@ -8582,41 +8541,35 @@ def show_ls(args: Any, path: str) -> Facts:
         values = metadata_values(file, [name for name, _ in items])
         nbytes = file.nbytes if not isinstance(file, ShardedFile) else sum(
             [item.stored_nbytes for _, item in items])  # other shards may be missing
-        facts = {"file": path, "format": file.format, "version": file.attrs.get("version"),
-                 "bytes": nbytes, "attrs": file.attrs,
-                 "metadata": Map([(key, found[0]) for key, found in values.items()
-                                  if len(found) == 1]),
-                 "differ": [f"metadata {short_repr(key)}" for key, found in values.items()
-                            if len(found) > 1]}
+        facts = {
+            "file": path, "format": file.format, "version": file.attrs.get("version"),
+            "bytes": nbytes, "attrs": file.attrs,
+            "metadata": Map([(key, found[0]) for key, found in values.items() if not found[1:]]),
+            "differ": [f"metadata {short_repr(key)}" for key, found in values.items() if found[1:]]}
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
         else:
             facts["tensors"] = [
                 {"name": name, "dtype": dtype_words(item), "shape": item.shape, "size": item.size,
-                 "encoding": item.encoding, "offset": item.offset,
-                 "bytes": item.stored_nbytes,
-                 "attrs": dict(list(item.attrs.items()) + list(item.custom.items()))}
-                for name, item in items[:args.limit]]
+                 "encoding": item.encoding, "offset": item.offset, "bytes": item.stored_nbytes,
+                 "attrs": {**item.attrs, **item.custom}} for name, item in items[:args.limit]]
         if not args.json:
-            print(end="\n" if path is not args.files[0] else "")
+            print("\n" * (path is not args.files[0]), end="")
             print_file(facts, file.fmt.TITLE)
-            print()
             print_tensors(facts, items, args.limit)
         return facts
 
 
 def tree_of(items: Items, depth: int) -> "List[Facts]":
-    """Return sums of tensors whose names begin alike, up to so many dots; numbers are one: #.
-
-    Depth 0 is the deepest that has at most MAX_TREE lines.
-    """
+    """Return sums of tensors by the beginnings of names; depth 0: as deep as MAX_TREE allows."""
     rows: Any = None
     for parts in range(depth or 1, (depth or 16) + 1):
         sums: Any = Map()
-        for name, item in items:
-            steps = ["#" if step.isdigit() else step for step in name.split(".", parts)[:parts]]
-            row = sums.setdefault(".".join(steps), {
-                "name": ".".join(steps), "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
+        for path, item in items:
+            steps = path.split(".", parts)[:parts]
+            name = ".".join(["#" if step.isdigit() else step for step in steps])
+            row = sums.setdefault(name, {
+                "name": name, "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
             row["tensors"] += 1
             row["elements"] += item.size
             row["bytes"] += item.stored_nbytes
@@ -8629,7 +8582,7 @@ def tree_of(items: Items, depth: int) -> "List[Facts]":
 
 
 def print_file(facts: Facts, title: str) -> None:
-    """Print what is said of a file: its size, attributes and metadata."""
+    """Print the size, attributes and metadata of a file."""
     attrs = facts["attrs"]
     own = [f"{safe_str(key)} {safe_str(str(value))}" for key, value in attrs.items()
            if key != "version" and isinstance(value, (str, int))]
@@ -8642,6 +8595,7 @@ def print_file(facts: Facts, title: str) -> None:
             print(f"{len(pairs) - 20} more, see --json")
     if facts["differ"]:
         print("the files do not agree on " + join_names(facts["differ"], 20))
+    print()
 
 
 def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
@@ -8650,9 +8604,8 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
     size = sum([item.size for _, item in items])
     if "tree" in facts:
         head = ["bytes", "elements", "tensors", "dtype", "name"]
-        rows = [[row["bytes"], row["elements"], row["tensors"],
-                 join_names(list(row["dtypes"]), 3), safe_str(row["name"])]
-                for row in facts["tree"]]
+        rows = [[row["bytes"], row["elements"], row["tensors"], join_names(list(row["dtypes"]), 3),
+                 safe_str(row["name"])] for row in facts["tree"]]
         total = [nbytes, size, len(items), "", "total"]
         limit = MAX_TREE if limit is None else limit
     else:
@@ -8662,21 +8615,21 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
                  short_repr(row["shape"]), safe_str(row["name"])] for row in facts["tensors"]]
         total = [nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""]
     more = len(facts.get("tree", items)) - len(rows[:limit])
-    rest = [["", "", "", "", f"{more} more"]] if more else []
-    table([head] + rows[:limit] + rest + [total])
+    table([head] + rows[:limit] + [["", "", "", "", f"{more} more"]] * (more > 0) + [total])
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
 
 
 def show_get(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
-        items, one = pick(file, args.name, args.file)
+        items = pick(file, args.name, args.file)
+        one = [name for name, _ in items] == [args.name]
         if args.stats:
             show_stats(items, one, args.json)
         elif args.name is None or args.raw and not one:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
         elif args.raw:
-            item = items[0][1]
+            (_, item), = items
             blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
             parts = iter_parts(map(memoryview, blocks), 16 << 20)
             write_all(open_output("-")[0], progress(parts, item.nbytes))
@@ -8693,24 +8646,24 @@ def show_get(args: Any) -> None:
                     print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
 
 
-def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[Items, bool]":
-    """Return the tensors that NAME means, NAME[0:2] or a pattern; and whether it is one by name."""
+def pick(file: File, name: "Optional[str]", path: str) -> Items:
+    """Return the tensors of NAME, of a pattern, or all; NAME[0:2] is the name of a part."""
     from fnmatch import fnmatchcase
     if name is None:
-        return list(file.items()), False
+        return list(file.items())
     if name in file:
-        return [(name, file[name])], True
+        return [(name, file[name])]
     owner, _, keys = name.rpartition("[")
     if owner in file and keys.endswith("]"):
         try:
-            return [(name, file[owner][index(keys[:-1])])], True
+            return [(name, file[owner][index(keys[:-1])])]
         except (ValueError, IndexError) as error:
             raise ValueError(f"{safe_str(path)}: {error}")
-    found = [one for one in file if fnmatchcase(one, name)]
+    found = [(one, file[one]) for one in file if fnmatchcase(one, name)]
     if not found:
         whole = owner if keys.endswith("]") else name
         raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
-    return [(one, file[one]) for one in found], False  # shards of others are not opened
+    return found
 
 
 def index(text: str) -> Any:
@@ -8725,30 +8678,29 @@ def index(text: str) -> Any:
 
 
 def show_stats(items: Items, one: bool, json: bool) -> None:
-    """Print statistics of tensors, a row each; a damaged one does not stop the others."""
+    """Print statistics of tensors; raise the first error of one after all others."""
     check_work(items)
     rows: "List[Facts]" = []
-    errors: "List[FormatError]" = []
+    damage: Any = None
     for name, item in items:
         rows.append({"name": name, "dtype": dtype_words(item), "shape": item.shape})
         try:
             rows[-1].update(stats_of(item))
         except FormatError as error:
             rows[-1]["error"] = error.what
-            errors += [] if isinstance(error, Unsupported) else [error]
+            damage = damage or not isinstance(error, Unsupported) and error
     if json:
         print(to_json(rows[0] if one else rows))
     else:
-        keys = "min", "max", "mean", "nan", "infinite"
-        table([list(keys) + ["name"]] + [
-            [row.get(key) for key in keys] + [safe_str(row["name"]) + (
-                f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows])
-    if errors:
-        raise errors[0]
+        keys = ["min", "max", "mean", "nan", "infinite"]
+        table([keys + ["name"]] + [[row.get(key) for key in keys] + [safe_str(row["name"]) + (
+            f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows])
+    if damage:
+        raise damage
 
 
 def stats_of(item: Tensor) -> Facts:
-    """Return min, max and mean of the finite elements (or None), and how many others there are."""
+    """Return min, max and mean of the finite elements (or None), and the counts of others."""
     count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
     item.check_readable()
     for part in progress(iter_parts(item.iter_bytes(), PART), item.nbytes):
@@ -8763,12 +8715,12 @@ def stats_of(item: Tensor) -> Facts:
 
 
 def show_explain(args: Any) -> None:
-    source = open_source(open_input(args.file), args.options.get("mmap", True))
+    source = open_source(open_input(args.file), args.mmap)
     try:
         found = Explained(source, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            raise ValueError(f"{safe_str(args.file)}: no tensor {safe_repr(args.tensor)}"
-                             + did_you_mean(args.tensor, found.names))
+            near = did_you_mean(args.tensor, [field.tensor or "" for field in found.fields])
+            raise ValueError(f"{safe_str(args.file)}: no tensor {safe_repr(args.tensor)}{near}")
         if args.html:
             write_text(args.html, *make_page(found))
         elif args.json:
@@ -8787,9 +8739,8 @@ def print_fields(found: Explained, coloured: bool) -> None:
     lines = [["offset", "bytes", "field", "value", "meaning"]]
     for field, name, value, meaning in found.rows:
         left = max(0, field.nbytes - field.lead)
-        digits = hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
-        if field.lead:  # the key of the value
-            digits = ".. " + digits
+        digits = ".. " * (field.lead > 0)  # the key of the value
+        digits += hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
         if left > 8 or len(digits) > 23:
             digits = digits[:20] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
@@ -8823,12 +8774,9 @@ def show_convert(args: Any) -> None:
                               watch=progress, **dict(args.set))
         except ValueError as error:
             raise ValueError(f"{describe(error)}\nnothing written")
-    if args.json:
-        report.write(summary.to_json() + "\n")
-        return
-    lines = [f"  {line}\n" for line in str(summary).split("\n")[:-1]]
-    report.write("".join(lines) + f"wrote {safe_str(args.target)}, "
-                 f"{plural(summary.nbytes, 'byte')}\n")
+    lines = [f"  {line}" for line in str(summary).split("\n")[:-1]]
+    lines.append(f"wrote {safe_str(args.target)}, {plural(summary.nbytes, 'byte')}")
+    print(summary.to_json() if args.json else "\n".join(lines), file=report)
 
 
 def show_diff(args: Any) -> bool:
@@ -8860,7 +8808,7 @@ def show_formats(args: Any) -> None:
 
 
 def show_demo(args: Any) -> None:
-    """Write a file of each format, show the gist of what is said of it, read it back."""
+    """Write a file of each format, read it back, show its first fields."""
     from tempfile import TemporaryDirectory
     wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
               "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
@@ -8868,22 +8816,23 @@ def show_demo(args: Any) -> None:
         folder = args.folder or temporary
         os.makedirs(folder, exist_ok=True)
         for fmt in FORMATS:
-            path = os.path.join(folder, "demo" + fmt.SUFFIXES[0])
-            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})
-                     ][:fmt.MAX_TENSORS]
+            name = "demo" + fmt.SUFFIXES[0]
+            path = os.path.join(folder, name)
+            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
+            items = items[:fmt.MAX_TENSORS]
             if fmt.READ_ONLY or not items:  # it has other names, say
                 continue
             save(path, items, format=fmt.NAME)
-            left = ", ".join([name for name in wanted if name not in dict(items)])
-            print(f"== {fmt.TITLE}: save({safe_repr('demo' + fmt.SUFFIXES[0])}, {{...}})"
+            left = ", ".join([word for word in wanted if word not in dict(items)])
+            print(f"== {fmt.TITLE}: save({name!r}, {{...}})"
                   + f", without {left}, which it cannot hold" * bool(left))
             with load(path, verify=True) as file:
-                if [name for name, item in file.items() if item != wanted[name]]:
+                if [pair for pair in file.items() if pair[1] != wanted[pair[0]]]:
                     raise FormatError(f"{safe_str(path)} does not come back as it was saved")
                 found = Explained(file.source)
                 found.rows = found.rows[:3]
                 print_fields(found, False)
-            print(str(verify(path)).split("\n")[-1].replace(path, os.path.basename(path)) + "\n")
+            print(str(verify(path)).split("\n")[-1].replace(path, name) + "\n")
     print("all formats written, read back, explained and verified; "
           + (f"the files are in {safe_str(folder)}" if args.folder else "`demo FOLDER` keeps them"))
 
@@ -8895,9 +8844,8 @@ def show_vendor(args: Any) -> None:
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
     formats, parts = args.formats, getattr(args, "with")
-    for word in parts:
-        if word not in COPY_PARTS:
-            raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
+    for word in set(parts).difference(COPY_PARTS):
+        raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
     text = source.decode()
     if formats or parts:
         if sys.version_info < (3, 8):
@@ -8906,11 +8854,11 @@ def show_vendor(args: Any) -> None:
         text = make_copy(text, split_source(text),
                          [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],
                          ["load"] + parts if parts else list(COPY_PARTS))
-    options = "".join([f" --{key} {','.join(words)}" for key, words in (
-        ("formats", formats), ("with", parts)) if words])
+    options = [f" --{key} {','.join(words)}" for key, words in (
+        ("formats", formats), ("with", parts)) if words]
     made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
             f"# {sha256(source).hexdigest()}\n"
-            f"# made by: tensorfmt vendor OUT.py{options}\n")
+            f"# made by: tensorfmt vendor OUT.py{''.join(options)}\n")
     text = text.replace("\n", made, 1)
     write_text(args.out, text, plural(text.count("\n"), "line"))
 
@@ -8940,53 +8888,53 @@ def number(text: str) -> int:
     return int(text, 0)
 
 
-OPTIONS: Any = {  # what add_argument() takes, for each argument
-    "file": {"metavar": "FILE", "help": "`-` is standard input"},
-    "files": {"metavar": "FILE", "nargs": "+", "help": "`-` is standard input"},
-    "name": {"metavar": "NAME", "nargs": "?"},
-    "a": {"metavar": "A"},
-    "b": {"metavar": "B", "help": "`-` is standard input"},
-    "source": {"metavar": "FROM", "help": "`-` is standard input"},
-    "target": {"metavar": "TO", "help": "its suffix is the format; `-` is standard output"},
-    "out": {"metavar": "OUT.py"},
+PATTERNS = {"action": "append", "help": "name or shell pattern"}
+PAIRS = {"action": "append", "default": [], "type": pair}
+WORDS = {"type": lambda text: text.split(","), "default": []}
+STDIN = "`-` is standard input"
+OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_argument() takes
+    "file FILE": STDIN,
+    "files FILE": {"nargs": "+", "help": STDIN},
+    "name NAME": {"nargs": "?"},
+    "a A": {},
+    "b B": STDIN,
+    "source FROM": STDIN,
+    "target TO": "its suffix is the format; `-` is standard output",
+    "out OUT.py": {},
     "folder": {"nargs": "?", "help": "keeps the files"},
-    "--raw": {"help": "row-major little-endian bytes to stdout"},
-    "--json": {"help": "for programs"},
-    "--stats": {"help": "min, max and mean, how many NaN and infinities; of all without NAME"},
+    "--raw": "row-major little-endian bytes to stdout",
+    "--json": "for programs",
+    "--stats": "min, max and mean, how many NaN and infinities; of all without NAME",
     "--color": {"choices": ["auto", "always", "never"], "default": "auto"},
-    "--only": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
-    "--exclude": {"metavar": "NAME", "action": "append", "help": "name or shell pattern"},
+    "--only NAME": PATTERNS,
+    "--exclude NAME": PATTERNS,
     "--sort": {"choices": sorted(ORDERS), "help": "order of the rows, the largest first"},
-    "--limit": {"metavar": "N", "type": number, "help": "that many rows at most"},
-    "--tree": {"metavar": "DEPTH", "type": number, "nargs": "?", "const": 0,
-               "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
-    "--tensor": {"metavar": "NAME", "help": "only the rows of this tensor"},
-    "--from": {"metavar": "OFFSET", "type": number, "default": 0,
-               "help": "only the rows from this byte on (0x1f40, 8000)"},
-    "--html": {"metavar": "OUT", "help": "write a page to look at instead"},
-    "--quiet": {"help": "only what is bad"},
-    "--deep": {"help": "XXH3 of large files, too (slow)"},
-    "--partial": {"help": "the tensors that are whole in a file that was cut short"},
-    "--no-mmap": {"help": "read files, do not map them: of network disks, or that may shrink"},
-    "--rtol": {"metavar": "X", "type": float, "default": 0.0,
-               "help": "values are the same up to atol + rtol * |b|"},
-    "--atol": {"metavar": "X", "type": float, "default": 0.0},
-    "--set": {"metavar": "KEY=VALUE", "type": setting, "action": "append", "default": [],
-              "help": "option of the format that is written, see `formats NAME`"},
-    "--format": {"metavar": "NAME", "help": "format of TO, instead of its suffix"},
-    "--cast": {"metavar": "DTYPE or OLD=NEW,...",
-               "help": "for what the target cannot hold, or of each dtype"},
-    "--rename": {"metavar": "OLD=NEW", "type": pair, "action": "append", "default": [],
-                 "help": "names, or patterns with one `*`: 'model.*=*'"},
-    "--meta": {"metavar": "KEY=TEXT", "type": pair, "action": "append", "default": [],
-               "help": "metadata to set; KEY= removes"},
+    "--limit N": {"type": number, "help": "that many rows at most"},
+    "--tree DEPTH": {"type": number, "nargs": "?", "const": 0,
+                     "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
+    "--tensor NAME": "only the rows of this tensor",
+    "--from OFFSET": {"type": number, "default": 0,
+                      "help": "only the rows from this byte on (0x1f40, 8000)"},
+    "--html OUT": "write a page to look at instead",
+    "--quiet": "only what is bad",
+    "--deep": "XXH3 of large files, too (slow)",
+    "--partial": "the tensors that are whole in a file that was cut short",
+    "--no-mmap": {"dest": "mmap", "action": "store_false",
+                  "help": "read files, do not map them: of network disks, or that may shrink"},
+    "--rtol X": {"type": float, "default": 0.0,
+                 "help": "values are the same up to atol + rtol * |b|"},
+    "--atol X": {"type": float, "default": 0.0},
+    "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of the format that is written, "
+                                                      "see `formats NAME`"),
+    "--format NAME": "format of TO, instead of its suffix",
+    "--cast DTYPE or OLD=NEW,...": "for what the target cannot hold, or of each dtype",
+    "--rename OLD=NEW": dict(PAIRS, help="names, or patterns with one `*`: 'model.*=*'"),
+    "--meta KEY=TEXT": dict(PAIRS, help="metadata to set; KEY= removes"),
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
-    "--dense": {"help": "write sparse tensors with their zeros"},
-    "--drop": {"help": "leave out what has no place"},
-    "--formats": {"metavar": "NAME,...", "type": lambda text: text.split(","), "default": [],
-                  "help": "only these"},
-    "--with": {"metavar": "PART,...", "type": lambda text: text.split(","), "default": [],
-               "help": "only these parts: " + " ".join(COPY_PARTS)}}
+    "--dense": "write sparse tensors with their zeros",
+    "--drop": "leave out what has no place",
+    "--formats NAME,...": dict(WORDS, help="only these"),
+    "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(COPY_PARTS))}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
@@ -9020,15 +8968,16 @@ def make_parser() -> Any:
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
     commands = parser.add_subparsers(metavar="COMMAND")
+    found = {key.split()[0]: (key.partition(" ")[2], rest) for key, rest in OPTIONS.items()}
     for call, does, arguments in COMMANDS:
         one = commands.add_parser(call.__name__[5:], help=does, description=does,
                                   allow_abbrev=False)
         one.set_defaults(call=call)
         for key in arguments.split():
-            settings = dict(OPTIONS[key])
-            if set(settings) == {"help"}:
-                settings["action"] = "store_true"
-            one.add_argument(key, **settings)
+            metavar, settings = found[key]
+            if isinstance(settings, str):
+                settings = {"help": settings, **({} if metavar else {"action": "store_true"})}
+            one.add_argument(key, **settings, **({"metavar": metavar} if metavar else {}))
     return parser
 
 
@@ -9044,8 +8993,8 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         if not hasattr(args, "call"):
             parser.print_help()
             return 0
-        given = ("partial", "partial", True), ("no_mmap", "mmap", False)
-        args.options = {key: value for name, key, value in given if getattr(args, name, False)}
+        args.options = {key: value for key, value in vars(args).items()
+                        if key in ("mmap", "partial")}
         code = int(each_file(args) if hasattr(args, "files") else args.call(args) or 0)
         sys.stdout.flush()
         return code
