@@ -119,7 +119,8 @@ from struct import calcsize, pack, unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Tuple, Type, Union, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Tuple,
+                        Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
