@@ -11,9 +11,9 @@ import struct
 
 import tensorfmt
 from test_tensorfmt import (
-    burnpack, dumps, F32, flat_file, mag300, make_burnpack, Map, odd_record, of_chosen, one2,
-    one_burnpack, part2, primitiv, QUANTIZED, record, safetensors, spans, zt2, zt2_objects,
-    zt2_of_all_kinds, zt2_parts, ztensor)
+    burnpack, CSR, dumps, F32, flat_file, mag300, make_burnpack, Map, odd_record, of_chosen,
+    one2, one_burnpack, part2, primitiv, QUANTIZED, record, safetensors, spans, tensor, zt2,
+    zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor)
 
 # -- [1] generations ----------------------------------------------------------------------------
 
@@ -43,8 +43,9 @@ def object_files():
     data = zt2_objects({"w": one2("u8", 1, 8192, 8192)}, blobs[:1])
     files.append(("overlap", data[:-40] + bytes(8152) + data[-40:]))  # with the manifest
     for size, name in ((4143, "x-1"), (4144, "x-1"), (4144, "y"), (4144, "x" * 65), (4144, ".x")):
-        files.append(("shard", zt2_objects({"w": one2("u8", 1, 8, 8, shard=name)}, blobs, shards={
-            name.replace("y", "z"): {"size": size, "digest": "a:0"}})))
+        files.append(("shard", zt2_objects(
+            {"w": one2("u8", 1, 8, 8, shard=name), "v": one2("f64", 1, 8)}, blobs,
+            shards={name.replace("y", "z"): {"size": size, "digest": "a:0"}})))
     for code, nbytes, shape, kind in (
             ("u8", 1, [3], "f4_e2m1"), ("u8", 8, [9], "f8_e5m2"), ("f64", 8, [], "complex128"),
             ("f32", 16, [], "complex128"), ("u8", 8, [8], "bool"), ("i8", 8, [8], "bool"),
@@ -162,6 +163,8 @@ def odd_files():
         ("odd.mpk", odd_record()), ("sparse_entries.zt", ztensor(*sparse_entries())),
         ("sums.zt", ztensor(*sums)), ("dtypes.bpk", make_burnpack(*bits)),
         ("names.zt", dumps({"n\n" + "x" * 90: F32, " ": F32, "": F32}, format="ztensor")),
+        ("sparse.zt", dumps({"s": tensor(dtype="float16", shape=(3, 5), components=CSR)},
+                            format="ztensor", checksum="crc32c", data_endianness="big")),
         ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
                                 + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
         ("lenient.safetensors", safetensors(
