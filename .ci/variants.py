@@ -20,8 +20,7 @@ from test_tensorfmt import (
 
 def object_files():
     """Return rows (name, bytes) of files of zTensor 2 that are not usual, good or bad."""
-    (blobs, _, sparse, coo), csr = zt2_parts(), "zt.sparse_csr/1"
-    files = [("fine", zt2_of_all_kinds())]
+    (blobs, _, sparse, coo), files = zt2_parts(), [("fine", zt2_of_all_kinds())]
 
     def two(name, data=blobs, **objects):
         files.append((name, zt2_objects(objects, data)))
@@ -51,20 +50,7 @@ def object_files():
             ("f32", 16, [], "complex128"), ("u8", 8, [8], "bool"), ("i8", 8, [8], "bool"),
             ("u8", 8, [8], "f8_e8m0"), ("u8", 3, [8], "ex.type")):
         one("type", code, 1, nbytes, *shape, type=kind)
-    for layout, shape, parts in [(csr, shape, dict(sparse, **changes)) for shape, changes in (
-            ([2, 9], {}), ([2], {}), ([3, 9], {}), ([2, 9], {"indptr": part2("u32", 5, 12)}),
-            ([2, 9], {"x": coo["coords"]}), ([2, 9], {"indices": part2("u64", 7, 24)}),
-            ([2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
-            ([2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}))] + [
-            ("zt.sparse_coo/1", shape, dict(coo, **changes)) for shape, changes in (
-                ([4], {}), ([], {}), ([4, 3], {"values": part2("f32", 1, 4)}),
-                ([4, 3], {"coords": part2("u64", 6, 16)}),
-                ([4, 3], {"coords": part2("u32", 6, 15)}))] + [
-            ("zt.sparse_coo/1", [4, 3], {"values": part2("f32", 1, 8)}), ("dense", [2], coo),
-            ("dense", [2], {}), ("ex", [2], {}), ("ex", [2], {"a": part2(
-                "u8", 1, 8, encoding="y", decoded_length=5)})] + [
-            ("ex", shape, {"data": part2("u8", 1, 1)}) for shape in (
-                [1] * 64, [1] * 65, [(1 << 64) - 1], [1 << 32, 1 << 32, 0])]:
+    for layout, shape, parts in layouts(sparse, coo):
         two("layout", w={"shape": shape, "layout": layout, "parts": parts})
     one("coded", "f32", 1, 8, 2, encoding="raw", decoded_length=8)
     one("coded", "f32", 1, 8, 2, encoding="ex/1", decoded_length=7)
@@ -72,6 +58,24 @@ def object_files():
         one("coded zstd", "u8", 1, 1, most, encoding="zt.zstd-seekable/1", decoded_length=most)
     two("no objects", ())
     return files + [("a data shard", zt2(nbytes=0, start=0, hash=0))]
+
+
+def layouts(sparse, coo):
+    """Return rows (layout, shape, parts) of zTensor 2, of which few agree."""
+    rows = [("csr", shape, dict(sparse, **changes)) for shape, changes in (
+        ([2, 9], {}), ([2], {}), ([3, 9], {}), ([2, 9], {"indptr": part2("u32", 5, 12)}),
+        ([2, 9], {"x": coo["coords"]}), ([2, 9], {"indices": part2("u64", 7, 24)}),
+        ([2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
+        ([2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}))]
+    rows += [("coo", shape, dict(coo, **changes)) for shape, changes in (
+        ([4], {}), ([], {}), ([4, 3], {"values": part2("f32", 1, 4)}),
+        ([4, 3], {"coords": part2("u64", 6, 16)}), ([4, 3], {"coords": part2("u32", 6, 15)}))]
+    rows += [("coo", [4, 3], {"values": part2("f32", 1, 8)})]
+    return [("zt.sparse_%s/1" % row[0],) + row[1:] for row in rows] + [
+        ("dense", [2], coo), ("dense", [2], {}), ("ex", [2], {}), ("ex", [2], {
+            "a": part2("u8", 1, 8, encoding="y", decoded_length=5)})] + [
+        ("ex", shape, {"data": part2("u8", 1, 1)}) for shape in (
+            [1] * 64, [1] * 65, [(1 << 64) - 1], [1 << 32, 1 << 32, 0])]
 
 
 def later_files():
