@@ -38,111 +38,85 @@ GONE = [  # what arrives instead of a model
     b"\xef\xbb\xbfversion https://git-lfs.github.com/spec/v1\n",
     b"version https://git-lfs.github.com/spec/v1\n", b"\n<html><body>",
     b"<?xml version='1.0'?><Error>", b"\x08\x07\x12\x07pytorch", b"\1\2\3"]
+DIFFERENT = [  # name, what one.safetensors and two.safetensors have
+    ("f", tensor([1.0, 100.0, NAN, 5.0, 0.0], "float32"),
+     tensor([1.5, 100.5, NAN, 5.0, -0.0], "float32")), ("z", [0.0], [-0.0]),
+    ("i", tensor([5, 1 << 60]), tensor([5, 2**60 + 1])), ("j", [(1 << 53) + 1], [2.0**53]),
+    ("e", tensor([1.0], "float8_e5m2"), tensor([0.0], "float8_e5m2")),
+    ("g", tensor([1.0, 2.0], "float32"), [1.5, 2.0])] + [
+    ("w%d" % i, [one, 4.0], [two, 4.0]) for i, (one, two) in enumerate((
+        (INF, -INF), (1.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, NAN), (INF, INF), (1.0, 2.0)))]
+BLOCK = tensor([float(i) for i in range(60)], "float32", (3, 4, 5))
+LATER = {"w": F32, "e": tensor([], "int64")}
+SAVED = [  # path, tensors, options
+    ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int64")}),
+    ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": [NAN, INF]}),
+    ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}),
+    ("net.zt", dict(many_tensors(12), **{"head": [1.0, 2.0], "model.layers.1.more": [True]})),
+    ("wide.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
+    ("sparse.zt", {"s": tensor(shape=(3, 5), components={
+        "values": tensor([1.0, 2.0], "float16"), "indices": [0, 4], "indptr": [0, 1, 1, 2]}),
+                   "w": F32}),
+    ("names.zt", {"n\n\x1b" + "x" * 90: F32, " ": F32, "": F32, "&<": F32}), ("cut.bpk", NET),
+    ("v300.mag", LATER, {"version": 300, "metadata": {"by": "me"}}),
+    ("v2.zt", LATER, {"version": 2, "metadata": {"by": "me"}}),
+    ("parts.zt", {"a[0].w": BLOCK[0], "a": BLOCK, "s": tensor(7)}),
+    ("odds.zt", [("w", tensor([1.5, -2.0, NAN, INF], "float32")), ("b", [True, False]),
+                 ("i", tensor([3, 1 << 62])), ("n", tensor([NAN, NAN], "float16")),
+                 ("e", tensor([], "int8")), ("o", [1e308, 1e308]), ("t", [0.1])]),
+    ("sort.zt", [("b", [1.0]), ("a", [1.0] * 3), ("c", [1.0] * 2)]),
+    ("tree.zt", [("model.layers.%d.%s" % (i, part), tensor([0.0] * size, dtype))
+                 for i in range(12) for part, size, dtype in (
+                     ("mlp.up", 6, "float32"), ("mlp.down", 4, "float16"), ("norm", 2, "float32"))]
+     + [("model.embed", tensor([1], "uint8"))]),
+    ("wood.zt", [("a.%c.%c" % (97 + i % 6, 97 + i // 6), F32) for i in range(36)]),
+    ("dots.zt", {"a": [1.0], "a.b": [2.0, 3.0], "": [1.0], ".": [2.0], "c.d": [1.0]}),
+    ("one.safetensors", [row[:2] for row in DIFFERENT]),
+    ("two.safetensors", [row[::2] for row in DIFFERENT]),
+    ("pt.safetensors", {"w": F32}, {"metadata": {"format": "pt"}}),
+    ("old.bpk", {"w": F32}, {"scalars": {"s": {"Int": 0}}}),
+    ("new.bpk", {"w": F32}, {"scalars": {"s": {"Int": 1}}}),
+    ("many.zt", dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(7)],
+                     half=tensor([1.0], "float16")), {"version": "0.1"}),
+    ("float8.zt", {"w": tensor([1.0], "float8_e5m2")}, {"version": 2}),
+    ("big.zt", {"w": tensor([0x4241, 0x4443], "uint16")}, {"data_endianness": "big"}),
+    ("n.mag", {"w": F32}, {"metadata": {"n": NAN, "i": -INF, "k": 1}}),
+    ("rot.zt", {"a": F32, "b": F32, "c": F32}, {"checksum": "crc32c"}),
+    ("m.bpk", {"model.a": F32, "model.b": F32, "b.bias": F32}, {"metadata": {"x": "1", "y": "2"}}),
+    ("letters.bpk", [(name, F32) for name in (
+        "\u65e5\u672c.\u91cd\u307f", "gr\xf6\xdfe", "a\u202eb", " \xe9 ", "\u2028\xe9")],
+     {"metadata": {"\u984c": "\u65e5\u672c\x9b"}}),
+    ("m/0.safetensors", {"a": F32}, {"metadata": {"k": "1"}}),
+    ("m/1.safetensors", {"b": F32}, {"metadata": {"k": "2"}})]
 
 
 def write_files():
     """Write the files that commands name into the folder where we are."""
-    csr = {"values": tensor([1.0, 2.0], "float16"), "indices": [0, 4], "indptr": [0, 1, 1, 2]}
+    os.mkdir("m")
+    for path, rows, *options in SAVED:
+        tensorfmt.save(path, rows, **(options[0] if options else {}))
     for _, title, data, _ in FILES:
         write_file(title, data)
-    entries = dict([(name, {"dtype": name, "shape": [n], "data_offsets": place})
-                    for name, n, place in (("F8_E4M3", 2, [0, 2]), ("F4", 4, [2, 4]))])
-    entries["w"] = {"data_offsets": [4, 12]}
-    write_file("types.safetensors", safetensors(entries, bytes(range(65, 77))))
-    write_file("broken.zt", ztensor(shape=[5]))
-    write_file("odd.zt", ztensor(encoding="lz4", name="w"))
-    for path, rows in (
-            ("a.zt", {"w": tensor([1.0, 2.0], "float32"), "v": tensor([1, 2], "int64")}),
-            ("b.zt", {"w": tensor([1.0, 2.5], "float32"), "v": [1, 2], "x": [NAN, INF]}),
-            ("c.mag", {"w": tensor([[1.0, 2.5]], "float32")}), ("net.zt", dict(
-                many_tensors(12), **{"head": [1.0, 2.0], "model.layers.1.more": [True]})),
-            ("wide.zt", {"w": [list(range(3000)), list(range(3000))], "s": 0.5}),
-            ("sparse.zt", {"s": tensor(shape=(3, 5), components=csr), "w": F32}),
-            ("names.zt", {"n\n\x1b" + "x" * 90: F32, " ": F32, "": F32, "&<": F32}),
-            ("cut.bpk", NET)):
-        tensorfmt.save(path, rows)
-    write_file("cut.bpk", read_file("cut.bpk")[:-24])
-    shards = dict([(key, "m-%d.safetensors" % i) for i, key in enumerate("ab")])
-    for key, name in shards.items():
-        tensorfmt.save(name, {key: F32})
-    for path, more in ("m.safetensors.index.json", {}), ("lost.json", {"c": "m-2.safetensors"}):
-        places = {"metadata": {"total_size": 8}, "weight_map": dict(shards, **more)}
-        write_file(path, json.dumps(places).encode())
-    for path, version, kind in ("v300.mag", 300, "mag"), ("v2.zt", 2, "ztensor"):
-        tensorfmt.save(path, {"w": F32, "e": tensor([], "int64")}, format=kind, version=version,
-                       metadata={"by": "me"})
-
-
-def write_more_files():
-    """Write files for what get, ls --tree, diff and convert tell apart."""
-    block = tensor([float(i) for i in range(60)], "float32", (3, 4, 5))
-    layers = [("model.layers.%d.%s" % (i, part), tensor([0.0] * size, dtype)) for i in range(12)
-              for part, size, dtype in (("mlp.up", 6, "float32"), ("mlp.down", 4, "float16"),
-                                        ("norm", 2, "float32"))]
-    pairs = ((INF, -INF), (1.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, NAN), (INF, INF), (1.0, 2.0))
-    one, two = [dict([("w%d" % i, [pair[side], 4.0]) for i, pair in enumerate(pairs)])
-                for side in (0, 1)]
-    one.update(f=tensor([1.0, 100.0, NAN, 5.0, 0.0], "float32"), i=tensor([5, 1 << 60]),
-               g=tensor([1.0, 2.0], "float32"), j=[(1 << 53) + 1], e=tensor([1.0], "float8_e5m2"),
-               z=[0.0])
-    two.update(f=tensor([1.5, 100.5, NAN, 5.0, -0.0], "float32"), i=tensor([5, 2**60 + 1]),
-               g=[1.5, 2.0], j=[2.0**53], e=tensor([0.0], "float8_e5m2"), z=[-0.0])
-    many = dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(7)],
-                half=tensor([1.0], "float16"))
-    for path, rows, options in (
-            ("parts.zt", {"a[0].w": block[0], "a": block, "s": tensor(7)}, {}),
-            ("odds.zt", [("w", tensor([1.5, -2.0, NAN, INF], "float32")), ("b", [True, False]),
-                         ("i", tensor([3, 1 << 62])), ("n", tensor([NAN, NAN], "float16")),
-                         ("e", tensor([], "int8")), ("o", [1e308, 1e308]), ("t", [0.1])], {}),
-            ("sort.zt", [("b", [1.0]), ("a", [1.0] * 3), ("c", [1.0] * 2)], {}),
-            ("tree.zt", layers + [("model.embed", tensor([1], "uint8"))], {}),
-            ("wood.zt", [("a.%c.%c" % (97 + i % 6, 97 + i // 6), F32) for i in range(36)], {}),
-            ("dots.zt", {"a": [1.0], "a.b": [2.0, 3.0], "": [1.0], ".": [2.0], "c.d": [1.0]}, {}),
-            ("one.safetensors", one, {}), ("two.safetensors", two, {}),
-            ("pt.safetensors", {"w": F32}, {"metadata": {"format": "pt"}}),
-            ("old.bpk", {"w": F32}, {"scalars": {"s": {"Int": 0}}}),
-            ("new.bpk", {"w": F32}, {"scalars": {"s": {"Int": 1}}}),
-            ("many.zt", many, {"version": "0.1"}), ("float8.zt", {"w": one["e"]}, {"version": 2}),
-            ("big.zt", {"w": tensor([0x4241, 0x4443], "uint16")}, {"data_endianness": "big"}),
-            ("n.mag", {"w": F32}, {"metadata": {"n": NAN, "i": -INF, "k": 1}}),
-            ("rot.zt", {"a": F32, "b": F32, "c": F32}, {"checksum": "crc32c"}),
-            ("m.bpk", {"model.a": F32, "model.b": F32, "b.bias": F32},
-             {"metadata": {"x": "1", "y": "2"}}),
-            ("letters.bpk", [(name, F32) for name in (
-                "\u65e5\u672c.\u91cd\u307f", "gr\xf6\xdfe", "a\u202eb", " \xe9 ", "\u2028\xe9")],
-             {"metadata": {"\u984c": "\u65e5\u672c\x9b"}})):
-        tensorfmt.save(path, rows, **options)
-    data = read_file("rot.zt")
-    write_file("rot.zt", data[:64] + b"\xff" + data[65:128] + b"\xff" + data[129:])
     for i, data in enumerate(GONE):
         write_file("gone%02d" % i, data)
     for name in ("-h", "--json"):
         write_file(name, read_file("seed_basic.mag"))
-
-
-def write_odd_files():
-    """Write files with what is not known here, and files that do not agree."""
-    for i, name in enumerate(("Q8S", "E4M3")):
-        write_file("q%d.bpk" % i, one_burnpack(dtype=scheme(name), shape=[4]))
-    for i in range(2):
-        six = "F6_E%dM%d" % (2 + i, 3 - i)
-        entries = dict([(name, {"dtype": name, "shape": [8 // size], "data_offsets": [at, at + 8]})
-                        for at, name, size in ((0, "float32", 4), (8, "C64", 8), (16, "f32", 4),
-                                               (24, "FLOAT", 4))])
-        entries["w"] = {"dtype": six, "shape": [8], "data_offsets": [32, 38]}
-        write_file("foreign%d.safetensors" % i, safetensors(entries, bytes(38)))
+    write_file("cut.bpk", read_file("cut.bpk")[:-24])
+    data = read_file("rot.zt")
+    write_file("rot.zt", data[:64] + b"\xff" + data[65:128] + b"\xff" + data[129:])
+    write_file("types.safetensors", safetensors({
+        "F8_E4M3": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]},
+        "F4": {"dtype": "F4", "shape": [4], "data_offsets": [2, 4]},
+        "w": {"data_offsets": [4, 12]}}, bytes(range(65, 77))))
     write_file("deep.safetensors", safetensors({
         "w": {"dtype": "U8", "shape": [9] + [1] * 64, "data_offsets": [0, 9]}}, b"ABCDEFGHI"))
-    row = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
-    sparse = dict(row, shape=[2, 4], layout="sparse", sparse_format="csr", indptr=[0, 1, 4])
-    write_file("partly.zt", ztensor(dict(sparse, name="r", indices=[0, 0, 1, 4]),
-                                    dict(row, name="fine"), dict(row, name="x", encoding="lz4")))
-    for folder, texts in ("s12", "12"), ("s34", "34"), ("t12", "12"):
-        os.mkdir(folder)
-        for key, text in zip("ab", texts):
-            tensorfmt.save("%s/%s.safetensors" % (folder, key), {key: F32}, metadata={"k": text})
-        write_file(folder + "/model.safetensors.index.json",
-                   b'{"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}')
+    write_file("broken.zt", ztensor(shape=[5]))
+    write_file("odd.zt", ztensor(encoding="lz4", name="w"))
+    for i, name in enumerate(("Q8S", "E4M3")):
+        write_file("q%d.bpk" % i, one_burnpack(dtype=scheme(name), shape=[4]))
+    for path, more in ("m/m.safetensors.index.json", {}), ("m/lost.json", {"c": "2.safetensors"}):
+        places = dict({"a": "0.safetensors", "b": "1.safetensors"}, **more)
+        write_file(path, json.dumps({"metadata": {"total_size": 8}, "weight_map": places}).encode())
 
 
 def known_files(test):
@@ -197,27 +171,24 @@ def printed(line):
     return "$ %s\n%s%s%s" % (line, out, err, "(exit code %s)\n" % code if code else "")
 
 
-def path_of(name):
-    return os.path.join(HERE, ".ci", "accepted", name)
-
-
-def seen(name):
-    """Return a text that somebody has looked at."""
-    with io.open(path_of(name), encoding="utf-8", newline="\n") as stream:
-        return stream.read()
+def looked_at(name):
+    """Return the path of a text that somebody has looked at, and the text."""
+    path = os.path.join(HERE, ".ci", "accepted", name)
+    return path, read_file(path).decode()
 
 
 @documented
 class TextsTest(TestCase):
     def accepted(self, name, text):
         """Assert that a text is that of .ci/accepted, or write it anew."""
+        path, seen = looked_at(name)
         if test_tensorfmt.ACCEPT:
-            write_file(path_of(name), text.encode())
-        if text != seen(name):
-            lines = list(unified_diff(seen(name).split("\n"), text.split("\n"), "accepted", "made",
+            write_file(path, text.encode())
+        elif text != seen:
+            lines = list(unified_diff(seen.split("\n"), text.split("\n"), "accepted", "made",
                                       n=1, lineterm=""))
             self.fail("not as in %s (`--accept` if it is right):\n%s" % (
-                path_of(name), "\n".join([line[:200] for line in lines[:60]])))
+                path, "\n".join([line[:200] for line in lines[:60]])))
 
     @usual_words
     def test_errors(self):
@@ -253,9 +224,7 @@ class TextsTest(TestCase):
         """Run the commands that stand in a text, in its order; return the text, made anew."""
         go_to(self, folder_for(self))
         write_files()
-        write_more_files()
-        write_odd_files()
-        lines = re.findall(r"(?m)^\$ (.+)", seen(name))
+        lines = re.findall(r"(?m)^\$ (.+)", looked_at(name)[1])
         self.assertGreater(len(lines), 10)
         texts = [printed(line) for line in lines]
         for text in [text for line, text in zip(lines, texts) if "--json" in line.split()]:
