@@ -2,7 +2,7 @@
 """Tests of what people see: `python3 test_tensorfmt.py` runs them, too.
 
     [1] commands           in this process, and through a real one
-    [2] terminals          their colours
+    [2] terminals          colours, progress
     [3] pages              of explain --html
 """
 import io
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import struct
 import sys
 import unittest
 
@@ -38,20 +37,21 @@ EACH = """if 1:
 """
 
 
-def program(lines, without=()):
-    """Return the arguments of a process that runs commands, each with \\0 behind it."""
-    return PYTHON3 + ["-c", EACH, ascii([list(words) for words in lines])] + list(without)
-
-
 def outputs(lines, without=(), encoding="utf-8"):
     """Return what each of some commands, run by one process, writes: rows (stdout, stderr)."""
     from subprocess import PIPE, Popen
-    process = Popen(program(lines, without), stdout=PIPE, stderr=PIPE,
+    words = ["-c", EACH, ascii([list(words) for words in lines])] + list(without)
+    process = Popen(PYTHON3 + words, stdout=PIPE, stderr=PIPE,
                     env=environment(PYTHONIOENCODING=encoding))
     rows = list(zip(*[part.decode(encoding).split("\0")[:-1] for part in process.communicate()]))
     if len(rows) < len(lines):
         raise AssertionError("only %d of %d commands: %s" % (len(rows), len(lines), rows))
     return rows
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 class Commands(TestCase):
@@ -197,20 +197,7 @@ class CommandTest(Commands):
             self.assertEqual(words.replace(" ", ""), "".join(keys))
         self.assertEqual(found, tensorfmt.json_ready(tensorfmt.diff(*line.split()[1:]).facts()))
 
-    def test_all_reasons_of_a_refusal_are_in_words_of_who_asked(self):
-        import pickle
-        rows = dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(96)],
-                    half=tensor([1.0], "float16"))
-        data = dumps(rows, format="ztensor", version="0.1")
-        error = error_of(ValueError, tensorfmt.convert, data, io.BytesIO(), format="primitiv")
-        for words, known in ("cast='float32'", True), ("drop=True", True), ("--", False):
-            self.assertEqual(words in str(error), known)
-        self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
-
-    def test_misuse(self):
-        self.expect(("frobnicate", 2, "'frobnicate'", " -h`)"), ("convert x", 2, "TO", " -h`)"),
-                    ("ls --limit -1 x", 2, "'-1' is not a number"), ("ls --lim 1 x", 2, " -h`)"),
-                    ("--help", 0, "usage: tensorfmt.py"))
+    def test_misuse_and_faults(self):
         if sys.version_info < (3, 8):
             self.expect(("vendor x.py --with load", 1, "takes Python 3.8"))
         for error, text in ((OSError(28, "No space"), "x.zt: No space"), (ValueError("v"), "v"),
@@ -300,12 +287,27 @@ class CommandTest(Commands):
                      lambda path, **mmap: tensorfmt.diff(path, path, **mmap)):
             self.assertEqual(ways_of(call, "p.zt", mmap=False)[1], {False})
 
+
+# -- [2] terminals ------------------------------------------------------------------------------
+
+
+class TerminalTest(Commands):
+    def test_colours_only_where_they_are_wanted(self):
+        tensorfmt.save("net.bpk", NET)
+        plain = self.prints("explain", "net.bpk")
+        for never, args, wanted in (("", (), True), ("", ("--color", "never"), False),
+                                    ("1", (), False), ("1", ("--color", "always"), True)):
+            out, env = Terminal(), dict(os.environ, NO_COLOR=never)
+            with Changed(sys, "stdout", out), Changed(os, "environ", env):
+                self.assertEqual(tensorfmt.main(("explain", "net.bpk") + args), 0)
+            self.assertEqual("\033[32m" in out.getvalue(), wanted, (never, args))
+            self.assertEqual(re.sub("\033\\[[0-9;]*m", "", out.getvalue()), plain)
+        self.assertNotIn("\033", plain)
+        write_file("cut", read_file("net.bpk")[:-1])
+        self.assertIn("\033[1;31m", run("explain", "--color", "always", "cut")[1])
+
     def test_progress(self):
         import time
-
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
         tensorfmt.save("p.zt", {"w": F32}, checksum="crc32c")
         for line in ("verify p.zt", "get p.zt w --stats", "get p.zt w --raw", "diff p.zt p.zt",
                      "convert p.zt q.zt"):
@@ -324,55 +326,6 @@ class CommandTest(Commands):
             parts = tensorfmt.progress((16 << 20, 16 << 20, 1 << 20), 160 << 20, int)
             self.assertEqual(len(list(parts)), 3)
         self.assertEqual(err.getvalue(), "32 of 160 MB, 20%".join(["\r" + " " * 40 + "\r"] * 2))
-
-
-# -- [2] terminals ------------------------------------------------------------------------------
-
-
-def in_terminal(lines, **env):
-    """Return what each of some commands, run by one process, writes to a terminal."""
-    import fcntl
-    import pty
-    import termios
-    from subprocess import Popen
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))  # rows, columns
-    usual = dict([(key, text) for key, text in environment().items()
-                  if key not in ("COLUMNS", "NO_COLOR")], **env)
-    process = Popen(program(lines), stdin=slave, stdout=slave, stderr=slave, env=usual)
-    os.close(slave)
-    parts = []
-    try:
-        while not parts or parts[-1]:
-            parts.append(os.read(master, 65536))
-    except OSError:  # Linux: nobody has the other end
-        pass
-    os.close(master)
-    process.wait()
-    text = b"".join(parts).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-    texts = text.split("\0\0")[:len(lines)]  # of stdout and stderr
-    if len(texts) < len(lines):
-        raise AssertionError("only %d of %d commands: %s" % (len(texts) - 1, len(lines), text))
-    return texts
-
-
-@little
-@unittest.skipUnless(sys.platform == "linux", "a terminal")
-class TerminalTest(Commands):
-    def test_colours_only_where_they_are_wanted(self):
-        tensorfmt.save("net.bpk", NET)
-        plain = self.prints("explain", "net.bpk")
-        for env, rows in (({}, (((), True), (("--color", "never"), False))),
-                          ({"NO_COLOR": "1"}, (((), False), (("--color", "always"), True)))):
-            lines = [("explain", "net.bpk") + more for more, _ in rows]
-            for (more, wanted), text in zip(rows, in_terminal(lines, **env)):
-                self.assertEqual("\033[32m" in text, wanted, (more, env))
-                if wanted:
-                    self.assertIn(re.sub("\033\\[[0-9;]*m", "", text).split("\nexit code")[0],
-                                  plain)
-        self.assertNotIn("\033", plain)
-        write_file("cut", read_file("net.bpk")[:-1])
-        self.assertIn("\033[1;31m", run("explain", "--color", "always", "cut")[1])
 
 
 # -- [3] pages ----------------------------------------------------------------------------------
