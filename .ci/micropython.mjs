@@ -29,6 +29,6 @@ import board
 board.main(${JSON.stringify(copies)})
 `);
 } catch (error) {
-  console.error(error.message);
+  console.error(error.message.trim());
   process.exitCode = 1;
 }
