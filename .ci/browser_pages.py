@@ -39,8 +39,9 @@ def main(folder):
     tensorfmt.save("part.bpk", net)
     page("part.bpk", "--tensor", "3.weight")
     for path, start, stop, middle in (
-            ("net.bpk", 1200, None, b""), ("net.bpk", -8, None, b""),  # where the last tensor begins
-            ("net.bpk", 98, 99, b"\xf4"), ("model.primitiv", -30, None, b"")):
+            ("net.bpk", 1200, None, b""), ("net.bpk", 98, 99, b"\xf4"),
+            ("net.bpk", -8, None, b""),  # where the last tensor begins
+            ("model.primitiv", -30, None, b"")):
         data = read_file(path)
         target = "broken%d_%s" % (start, path)
         write_file(target, data[:start] + middle + (data[stop:] if stop else b""))

@@ -19,6 +19,7 @@ import struct
 import sys
 import tempfile
 import traceback
+from functools import partial
 from random import Random
 from time import process_time, time
 
@@ -207,7 +208,7 @@ EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 
                                for i in (-1, 0, 1)]
 CODED = {  # how the values of an index are written; where it begins; the bytes behind it
     "burnpack": (cbor_dumps, 10, 0), "ztensor": (cbor_dumps, 8, 8),
-    "ztensor2": (cbor_dumps, 4096, 40), "primitiv": (msgpack_dumps, 0, 0),
+    "ztensor2": (cbor_dumps, 4096, 40), "primitiv": (partial(msgpack_dumps, typed=True), 0, 0),
     "burnrecord": (msgpack_dumps, 0, 0), "safetensors": (json_dumps, 8, 0),
     "mag300": (json_dumps, 44, 0)}
 SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
@@ -228,37 +229,29 @@ def mutants(seed, number=SIZE):
 
 
 class Mutants:
-    """Changes of a good file: its `fields` and `records` are (begin, end).
-
-    `tokens`: (at, end, value); `end`: of the structure; `count`: the byte that counts the records.
-    """
+    """Changes of a good file: its `parts` are (begin, end) of all tensors, fields and values."""
 
     def __init__(self, data):
         file, fields = load(data), list(tensorfmt.explain(data))
         self.data, self.kind = data, file.fmt.NAME
         self.is_spec = file.attrs.get("layout") == "spec"
         self.places = [field.offset for field in fields] + [len(data)]
-        fields = [field for field in fields if field.kind == "structure"]
-        self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
-        self.tokens = [(start + field.lead, stop, field.value)
-                       for field, (start, stop) in zip(fields, self.fields)
-                       for _ in range(3 if isinstance(field.value, (int, list)) else 1)]
-        self.end = self.fields[-1][1]
+        self.fields = [field for field in fields if field.kind == "structure"]
+        self.end = self.fields[-1].offset + self.fields[-1].nbytes  # of the structure
         groups = [list(group) for _, group in itertools.groupby(
-            zip(fields, self.fields), lambda pair: pair[0].tensor)]
-        self.records = [(group[0][1][0], group[-1][1][1]) for group in groups
-                        if group[0][0].tensor is not None]
-        counts = [stop - 1 if self.kind == "primitiv" else start + field.lead
-                  for field, (start, stop) in zip(fields, self.fields) if field.value == len(file)
-                  and field.name in ("num_tensors", "index", "tensors", "N")]
-        self.count = counts[0] if counts else None
+            self.fields, lambda field: field.tensor)]
+        tensors = [(group[0].offset, group[-1].offset + group[-1].nbytes)
+                   for group in groups if group[0].tensor is not None]
+        whole, values = [[(field.offset + lead * field.lead, field.offset + field.nbytes)
+                          for field in self.fields] for lead in (0, 1)]
+        self.parts = [tensors or whole, whole, values]
 
     def make(self, draw, others):
         """Return a mutant; `others` of this kind give it parts."""
         out = bytearray(self.data)
         for _ in range(draw.choice((1, 1, 1, 1, 1, 2, 2, 4))):
-            draw.choice((self.flip, self.number, self.number, self.number, self.move, self.move,
-                         self.splice))(out, draw, draw.choice(others))
+            how = draw.choice((self.flip, self.move, self.change, self.change, self.change))
+            how(out, draw, draw.choice(others))
         if draw.random() < 0.85:
             self.mend(out, len(out) - len(self.data))
         if draw.random() < 0.05:
@@ -266,25 +259,22 @@ class Mutants:
         return bytes(out)
 
     def flip(self, out, draw, other):
-        at = draw.choice((draw.choice(self.tokens)[0], draw.choice(self.places)))
+        at = draw.choice((draw.choice(self.parts[2])[0], draw.choice(self.places)))
         at += draw.choice((0, 0, 0, 1, 2, 3))
         out[at:at + draw.choice((0, 1, 1, 1, 1, 2, 8))] = draw.choice((
             b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"", bytes([draw.randrange(256)]),
             bytes([byte ^ 1 << draw.randrange(8) for byte in out[at:at + 1]])))
 
-    def number(self, out, draw, other):
-        """Put another value where the file has one: a number nearby, a value of another field."""
-        at, stop, value = draw.choice(self.tokens)
+    def change(self, out, draw, other):
+        """Put another value where the file has one, in the same encoding or width."""
+        field = draw.choice(self.fields)
+        at, stop = field.offset + field.lead, field.offset + field.nbytes
         dumps, start, left = CODED.get(self.kind, (None, 0, 0))
         if dumps and start <= at < self.end - left:
-            if type(value) is list and value and draw.random() < 0.8:
-                i = draw.randrange(len(value))
-                value = value[:i] + [self.another(draw, value[i], at, other)] + value[i + 1:]
-            else:
-                value = self.another(draw, value, at, other)
             try:
-                out[at:stop] = dumps(value)
-            except (TypeError, ValueError):
+                stop = min(stop, at + len(dumps(field.value)))  # a comma may be behind it
+                out[at:stop] = dumps(self.another(draw, field.value, at, other))
+            except (TypeError, ValueError):  # the format has no such value
                 pass
         else:
             width = stop - at if stop - at in (1, 2, 4, 8) else 1 << draw.randrange(4)
@@ -293,9 +283,13 @@ class Mutants:
             out[at:at + width] = low_bytes(self.near(draw, old, at), width, "little")
 
     def another(self, draw, old, at, other):
+        """Return a value: of a list one item is another; a number, or what any field may hold."""
+        if type(old) is list and old and draw.random() < 0.8:
+            i = draw.randrange(len(old))
+            return old[:i] + [self.another(draw, old[i], at, other)] + old[i + 1:]
         if type(old) is int and draw.random() < 0.9:
             return abs(self.near(draw, old, at)) % (1 << 64)
-        return draw.choice((draw.choice(ODD), draw.choice(other.tokens)[2]))
+        return draw.choice((draw.choice(ODD), draw.choice(other.fields).value))
 
     def near(self, draw, old, at):
         """Return a number: about the old one; an extreme, a small one, about a place."""
@@ -305,22 +299,14 @@ class Mutants:
             self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
 
     def move(self, out, draw, other):
-        """Double, delete, swap or replace records, fields or tokens."""
-        group = draw.choice([self.records or self.fields, self.fields,
-                             [token[:2] for token in self.tokens]])
-        (a, b), (c, d) = sorted([draw.choice(group), draw.choice(group)])
-        part, how, at = out[a:b], draw.randrange(4), self.count
-        if how == 2 and b <= c:
-            out[a:d] = out[c:d] + out[b:c] + part
-        else:
-            out[c:(c, d, d, d)[how]] = b"" if how == 1 else part
-        if how < 2 and group is self.records and at is not None and draw.random() < 0.7:
-            out[at:at + 1] = bytes([(byte + 1 - 2 * how) % 256 for byte in out[at:at + 1]])
-
-    def splice(self, out, draw, other):
-        (a, b), (c, d) = draw.choice(self.fields), draw.choice(other.fields)
-        whole = draw.random() < 0.4
-        out[a:len(out) if whole else b] = other.data[c:len(other.data) if whole else d]
+        """Double, delete, swap or replace tensors, fields or values."""
+        ours, theirs = draw.choice(list(zip(self.parts, other.parts)))
+        (a, b), (c, d) = sorted([draw.choice(ours), draw.choice(ours)])
+        e, f = draw.choice(theirs)
+        at, stop, part = draw.choice((
+            (c, c, out[a:b]), (a, b, b""), (a, max(b, d), out[c:d] + out[b:c] + out[a:b]),
+            (a, b, other.data[e:f])))
+        out[at:stop] = part
 
     def mend(self, out, more):
         """Make sizes and the checksum agree with a longer or shorter index."""
