@@ -16,7 +16,6 @@ the TEXT in their line. The formats take turns. Each pair is named before; memor
 limited, and an exception ends it. Exit code 1: there are findings. test_tensorfmt.py has a quick
 form.
 """
-import io
 import json
 import os
 import pickle
@@ -26,8 +25,9 @@ import sys
 import tempfile
 import time
 
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+import fuzz
 import tensorfmt
 import test_tensorfmt as tests
 from tensorfmt import cbor_dumps, dumps, load, msgpack_dumps
@@ -214,8 +214,8 @@ def make(name, long, many, items, nbytes, seed):
 ALWAYS = ("verify FILE", "verify --json FILE", "explain FILE", "explain --json FILE",
           "explain --html - FILE", "load", "fields")  # also if it is refused
 COMMANDS = ALWAYS[:5] + ("ls FILE", "ls --json FILE", "ls --tree FILE", "ls --tree --json FILE",
-                         "get FILE --stats", "diff FILE FILE", "diff --json FILE other",
-                         "diff --json other FILE")
+                         "get FILE *", "get FILE --stats", "diff FILE FILE",
+                         "diff --json FILE other", "diff --json other FILE")
 
 
 def command(line):
@@ -224,48 +224,23 @@ def command(line):
 
 
 def use(what):
-    """Return an operation that does something with a File, and returns a text or None."""
+    """Return an operation that does something with a File."""
     def operation(path):
         with load(path) as file:
-            return what(file)
+            what(file)
     return operation
 
 
-def show(file):
-    return "".join([repr(file), file._repr_html_(), str(tests.error_of(
-        KeyError, file.__getitem__, "another"))] + [repr(item) for item in file.values()])
-
-
-def get(file):
-    return "".join([text for name in sorted(file, key=len)[-2:]
-                    for text in tests.run("get", file.path, name)[1:]])
-
-
 def convert(file):
-    texts = []
-    for name in tests.WRITABLE:
-        for version in {None, tests.row_of(name).newest}:
-            texts.append(str(attempt(tensorfmt.convert, file, io.BytesIO(), format=name, drop=True,
-                                     cast="float32", dense=True, metadata="text",
-                                     **{"version": version} if version else {})))
-    return "".join(texts)
-
-
-def pickled(file):
-    data = pickle.dumps([file] + list(file.values()))
-    pickle.loads(data)
-    return data
-
-
-def values(file):
-    for item in file.values():
-        attempt(item.tolist)
+    for i in range(len(tests.WRITABLE)):
+        fuzz.check_converted(file, None, i << 4 | 1 << 12)  # to the newest version
 
 
 OPERATIONS = {
-    "load": lambda path: load(path).close(), "get": use(get), "convert": use(convert),
-    "fields": lambda path: sum(1 for _ in tensorfmt.explain(path)),
-    "show": use(show), "pickle": use(pickled), "values": use(values)}
+    "load": use(len), "fields": lambda path: sum(1 for _ in tensorfmt.explain(path)),
+    "values": use(fuzz.check_values), "texts": use(fuzz.check_texts), "convert": use(convert),
+    "save": use(lambda file: fuzz.check_saved(file, None, 1)),
+    "pickle": use(lambda file: pickle.loads(pickle.dumps([file] + list(file.values()))))}
 OPERATIONS.update([(line, command(line)) for line in COMMANDS])
 
 
