@@ -34,7 +34,6 @@ from tensorfmt import cbor_dumps, dumps, load, msgpack_dumps
 
 SIZES = [1 << n for n in (12, 13, 15, 18)]  # bytes of the files of a pair
 QUICK = 0.005  # seconds
-MEMORY, SECONDS = 3 << 30, 120  # bytes, and of CPU time for a pair: then the process is ended
 DEPTH = 25
 
 # -- files -----------------------------------------------------------------------------------------
@@ -298,15 +297,13 @@ def compare(operation):
 
 
 def main(seconds="1e9", seed="1", only=""):
-    import resource  # of POSIX
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     rows, end, count, findings = drawn(seed, only), time.time() + float(seconds), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for *pair, line in rows:
             if time.time() > end:
                 break
-            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + SECONDS, -1))
+            fuzz.limit()
             print(line, flush=True)  # the last one, if it ends us
             found = list(look(*pair, seed))
             count, findings = count + 1, findings + bool(found)
