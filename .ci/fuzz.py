@@ -280,7 +280,7 @@ class Mutants:
             width = stop - at if stop - at in (1, 2, 4, 8) else 1 << draw.randrange(4)
             at += draw.randrange(max(1, (stop - at) // width)) * width
             old = int.from_bytes(out[at:at + width], "little")
-            out[at:at + width] = low_bytes(self.near(draw, old, at), width, "little")
+            out[at:at + width] = low_bytes(self.near(draw, old, at), width)
 
     def another(self, draw, old, at, other):
         """Return a value: of a list one item is another; a number, or what any field may hold."""
@@ -314,21 +314,21 @@ class Mutants:
         at = size + len(out) * (size < 0)
         if more and 0 <= at <= len(out) - width:
             old = int.from_bytes(self.data[size:][:width], "little")
-            out[at:at + width] = low_bytes((old + more) % (1 << 32), width, "little")
+            out[at:at + width] = low_bytes((old + more) % (1 << 32), width)
         if self.kind in ("burnpack", "mag", "mag300"):  # data stay where they are
             out[stop:stop + max(0, more)] = bytes(max(0, -more))
         if self.kind == "mag":
             out[8:12] = bytes(4)
             crc = tensorfmt.crc32(out[:stop]) if self.is_spec else tensorfmt.crc32c(out[12:stop])
-            out[8:12] = low_bytes(crc, 4, "little")
+            out[8:12] = low_bytes(crc, 4)
         if self.kind == "ztensor2" and len(out) > 48:
             start, size = struct.unpack("<QQ", out[-40:-24])
             digest = tensorfmt.xxh3_64([bytes(out[start:start + size])])
-            out[-24:-16] = low_bytes(digest, 8, "little")
+            out[-24:-16] = low_bytes(digest, 8)
 
 
-def low_bytes(value, nbytes, order):
-    return (value & (1 << 8 * nbytes) - 1).to_bytes(nbytes, order)
+def low_bytes(value, nbytes):
+    return (value & (1 << 8 * nbytes) - 1).to_bytes(nbytes, "little")
 
 
 # -- running ---------------------------------------------------------------------------------------
