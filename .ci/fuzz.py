@@ -19,12 +19,17 @@ import struct
 import sys
 import tempfile
 import traceback
+from functools import partial
 from random import Random
 from time import process_time, time
 
+try:
+    import resource
+except ImportError:  # it is of POSIX
+    resource = None
 import tensorfmt
 import test_tensorfmt as tests
-from tensorfmt import FormatError, load
+from tensorfmt import cbor_dumps, FormatError, json_dumps, load, msgpack_dumps
 from test_tensorfmt import dumps, error_of
 
 TEST = tests.TestCase()
@@ -201,16 +206,15 @@ def check_converted(file, facts, crc):
 
 EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64)
                                for i in (-1, 0, 1)]
-MSGPACK = dict([(code, size) for first, sizes in (  # first bytes -> bytes of the number after them
-    (0xCA, (4, 8, 1, 2, 4, 8, 1, 2, 4, 8)), (0xC4, (1, 2, 4)), (0xC7, (1, 2, 4)),
-    (0xD9, (1, 2, 4, 2, 4, 2, 4))) for code, size in enumerate(sizes, first)])
-CBOR = dict([(byte, 1 << byte % 8) for byte in range(256) if 24 <= byte & 31 < 28])
-HEADS = {"primitiv": MSGPACK, "burnrecord": MSGPACK, "ztensor": CBOR, "ztensor2": CBOR,
-         "burnpack": CBOR}
+CODED = {  # how the values of an index are written; where it begins; the bytes behind it
+    "burnpack": (cbor_dumps, 10, 0), "ztensor": (cbor_dumps, 8, 8),
+    "ztensor2": (cbor_dumps, 4096, 40), "primitiv": (partial(msgpack_dumps, typed=True), 0, 0),
+    "burnrecord": (msgpack_dumps, 0, 0), "safetensors": (json_dumps, 8, 0),
+    "mag300": (json_dumps, 44, 0)}
 SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
     "ztensor": (-8, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
     "burnpack": (6, 4), "safetensors": (0, 8), "mag300": (20, 8)}
-JSON = [text.encode() for text in 'null true -1 1.0 1e2 "" "F64" "uint8" [] {} [0] {"a":0}'.split()]
+ODD = (None, True, -1, 1.0, 1e300, "", "F64", "uint8", [], {}, [0], {"a": 0})
 
 
 def mutants(seed, number=SIZE):
@@ -225,47 +229,29 @@ def mutants(seed, number=SIZE):
 
 
 class Mutants:
-    """Changes of a good file: its `fields` and `records` are (begin, end), `tokens` (at, nbytes).
-
-    `coded`: where the heads of CBOR or MessagePack are; `text`: where JSON begins; `end`: where the
-    structure ends; `count`: the byte that counts the records.
-    """
+    """Changes of a good file: its `parts` are (begin, end) of all tensors, fields and values."""
 
     def __init__(self, data):
         file, fields = load(data), list(tensorfmt.explain(data))
         self.data, self.kind = data, file.fmt.NAME
         self.is_spec = file.attrs.get("layout") == "spec"
         self.places = [field.offset for field in fields] + [len(data)]
-        fields = [field for field in fields if field.kind == "structure"]
-        self.fields = [(field.offset, field.offset + field.nbytes) for field in fields]
-        self.end = self.fields[-1][1]
-        self.coded = {"burnpack": (10, self.end), "ztensor2": (4096, len(data) - 40),
-                      "ztensor": (8, len(data) - 8)}.get(
-            self.kind, (0, len(data) if self.kind in HEADS else 0))
-        self.text = {"safetensors": 8, "mag300": 44}.get(self.kind, len(data))
-        self.tokens = [(field.offset + field.lead, field.nbytes - field.lead) for field in fields
-                       for _ in range(3 if isinstance(field.value, (int, list)) else 1)]
-        self.find_records(fields, len(file))
-
-    def find_records(self, fields, count):
-        """Find the fields of each tensor, and the byte that counts them."""
-        self.records, self.count, owner = [], None, None
-        for field, (start, stop) in zip(fields, self.fields):
-            if field.tensor is not None and field.tensor == owner:
-                self.records[-1][1] = stop
-            elif field.tensor is not None:
-                self.records.append([start, stop])
-            elif type(field.value) is int and field.value == count and self.count is None and (
-                    field.name in ("num_tensors", "index", "tensors", "N")):
-                self.count = stop - 1 if self.kind == "primitiv" else start + field.lead
-            owner = field.tensor
+        self.fields = [field for field in fields if field.kind == "structure"]
+        self.end = self.fields[-1].offset + self.fields[-1].nbytes  # of the structure
+        groups = [list(group) for _, group in itertools.groupby(
+            self.fields, lambda field: field.tensor)]
+        tensors = [(group[0].offset, group[-1].offset + group[-1].nbytes)
+                   for group in groups if group[0].tensor is not None]
+        whole, values = [[(field.offset + lead * field.lead, field.offset + field.nbytes)
+                          for field in self.fields] for lead in (0, 1)]
+        self.parts = [tensors or whole, whole, values]
 
     def make(self, draw, others):
         """Return a mutant; `others` of this kind give it parts."""
         out = bytearray(self.data)
         for _ in range(draw.choice((1, 1, 1, 1, 1, 2, 2, 4))):
-            draw.choice((self.flip, self.number, self.number, self.number, self.move, self.move,
-                         self.splice))(out, draw, draw.choice(others))
+            how = draw.choice((self.flip, self.move, self.change, self.change, self.change))
+            how(out, draw, draw.choice(others))
         if draw.random() < 0.85:
             self.mend(out, len(out) - len(self.data))
         if draw.random() < 0.05:
@@ -273,62 +259,54 @@ class Mutants:
         return bytes(out)
 
     def flip(self, out, draw, other):
-        at = draw.choice((draw.choice(self.tokens)[0], draw.choice(self.places)))
+        at = draw.choice((draw.choice(self.parts[2])[0], draw.choice(self.places)))
         at += draw.choice((0, 0, 0, 1, 2, 3))
         out[at:at + draw.choice((0, 1, 1, 1, 1, 2, 8))] = draw.choice((
             b"\0", b"\1", b"\x7f", b"\x80", b"\xff", b"", bytes([draw.randrange(256)]),
             bytes([byte ^ 1 << draw.randrange(8) for byte in out[at:at + 1]])))
 
-    def number(self, out, draw, other):
-        """Put an extreme, a place or a number nearby where the file has one, in any width."""
-        at, nbytes = draw.choice(self.tokens)
-        if at >= self.text:
-            words = list(re.finditer(rb'"[^"]*"|[\w.+-]+', out[at:at + nbytes]))
-            start, stop = draw.choice(words).span() if words else (0, nbytes)
-            start, stop = at + start, at + stop
-            text = bytes(out[start:stop])
-            is_number = text.isdigit() and len(text) < 20 and draw.random() < 0.9
-            out[start:stop] = (b"%d" % self.near(draw, int(text), at) if is_number else
-                               draw.choice(JSON))
-        elif self.coded[0] <= at < self.coded[1]:
-            head, sizes = (out[at:at + 1] or b"\xc0")[0], HEADS[self.kind]
-            stop = at + 1 + sizes.get(head, 0)
-            old = int.from_bytes(out[at + 1:stop], "big") if head in sizes else head & 31
-            alike = [byte for byte in sizes if byte >> 5 == head >> 5] or list(sizes)
-            same = head if head in sizes else head & 0xE0 | draw.randrange(32)
-            new = draw.choice([same, draw.choice(list(sizes))] + draw.choices(alike, k=6))
-            value = self.near(draw, old, at, 0.8 if head >> 5 in (2, 3, 5) else 0.4)  # of a text
-            out[at:stop] = bytes([new]) + low_bytes(value, sizes.get(new, 0), "big")
+    def change(self, out, draw, other):
+        """Put another value where the file has one, in the same encoding or width."""
+        field = draw.choice(self.fields)
+        at, stop = field.offset + field.lead, field.offset + field.nbytes
+        dumps, start, left = CODED.get(self.kind, (None, 0, 0))
+        if dumps and start <= at < self.end - left:
+            try:
+                stop = min(stop, at + len(dumps(field.value)))  # a comma may be behind it
+                out[at:stop] = dumps(self.another(draw, field.value, at, other))
+            except (TypeError, ValueError):  # the format has no such value
+                pass
         else:
-            width = nbytes if nbytes in (1, 2, 4, 8) else 1 << draw.randrange(4)
-            at += draw.randrange(max(1, nbytes // width)) * width
+            width = stop - at if stop - at in (1, 2, 4, 8) else 1 << draw.randrange(4)
+            at += draw.randrange(max(1, (stop - at) // width)) * width
             old = int.from_bytes(out[at:at + width], "little")
-            out[at:at + width] = low_bytes(self.near(draw, old, at), width, "little")
+            out[at:at + width] = low_bytes(self.near(draw, old, at), width)
 
-    def near(self, draw, old, at, kept=0.4):
-        """Return a number: about the old one, so often; an extreme, a small one, about a place."""
-        if draw.random() < kept:
+    def another(self, draw, old, at, other):
+        """Return a value: of a list one item is another; a number, or what any field may hold."""
+        if type(old) is list and old and draw.random() < 0.8:
+            i = draw.randrange(len(old))
+            return old[:i] + [self.another(draw, old[i], at, other)] + old[i + 1:]
+        if type(old) is int and draw.random() < 0.9:
+            return abs(self.near(draw, old, at)) % (1 << 64)
+        return draw.choice((draw.choice(ODD), draw.choice(other.fields).value))
+
+    def near(self, draw, old, at):
+        """Return a number: about the old one; an extreme, a small one, about a place."""
+        if draw.random() < 0.4:
             return old + draw.choice((0, 0, 0, 1, -1, 8, 64))
         return draw.choice((draw.choice(EXTREMES), draw.randrange(20), draw.choice(
             self.places) + draw.choice((0, 0, 1, -1, 8, -64, -at, -self.end))))
 
     def move(self, out, draw, other):
-        """Double, delete, swap or replace records, fields or tokens."""
-        group = draw.choice([self.records or self.fields, self.fields, [
-            (at, at + nbytes) for at, nbytes in self.tokens]])
-        (a, b), (c, d) = sorted([draw.choice(group), draw.choice(group)])
-        part, how, at = out[a:b], draw.randrange(4), self.count
-        if how == 2 and b <= c:
-            out[a:d] = out[c:d] + out[b:c] + part
-        else:
-            out[c:(c, d, d, d)[how]] = b"" if how == 1 else part
-        if how < 2 and group is self.records and at is not None and draw.random() < 0.7:
-            out[at:at + 1] = bytes([(byte + 1 - 2 * how) % 256 for byte in out[at:at + 1]])
-
-    def splice(self, out, draw, other):
-        (a, b), (c, d) = draw.choice(self.fields), draw.choice(other.fields)
-        whole = draw.random() < 0.4
-        out[a:len(out) if whole else b] = other.data[c:len(other.data) if whole else d]
+        """Double, delete, swap or replace tensors, fields or values."""
+        ours, theirs = draw.choice(list(zip(self.parts, other.parts)))
+        (a, b), (c, d) = sorted([draw.choice(ours), draw.choice(ours)])
+        e, f = draw.choice(theirs)
+        at, stop, part = draw.choice((
+            (c, c, out[a:b]), (a, b, b""), (a, max(b, d), out[c:d] + out[b:c] + out[a:b]),
+            (a, b, other.data[e:f])))
+        out[at:stop] = part
 
     def mend(self, out, more):
         """Make sizes and the checksum agree with a longer or shorter index."""
@@ -336,21 +314,21 @@ class Mutants:
         at = size + len(out) * (size < 0)
         if more and 0 <= at <= len(out) - width:
             old = int.from_bytes(self.data[size:][:width], "little")
-            out[at:at + width] = low_bytes((old + more) % (1 << 32), width, "little")
+            out[at:at + width] = low_bytes((old + more) % (1 << 32), width)
         if self.kind in ("burnpack", "mag", "mag300"):  # data stay where they are
             out[stop:stop + max(0, more)] = bytes(max(0, -more))
         if self.kind == "mag":
             out[8:12] = bytes(4)
             crc = tensorfmt.crc32(out[:stop]) if self.is_spec else tensorfmt.crc32c(out[12:stop])
-            out[8:12] = low_bytes(crc, 4, "little")
+            out[8:12] = low_bytes(crc, 4)
         if self.kind == "ztensor2" and len(out) > 48:
             start, size = struct.unpack("<QQ", out[-40:-24])
             digest = tensorfmt.xxh3_64([bytes(out[start:start + size])])
-            out[-24:-16] = low_bytes(digest, 8, "little")
+            out[-24:-16] = low_bytes(digest, 8)
 
 
-def low_bytes(value, nbytes, order):
-    return (value & (1 << 8 * nbytes) - 1).to_bytes(nbytes, order)
+def low_bytes(value, nbytes):
+    return (value & (1 << 8 * nbytes) - 1).to_bytes(nbytes, "little")
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -358,23 +336,18 @@ def low_bytes(value, nbytes, order):
 
 def peak():
     """Return the most bytes of memory that this process ever used, or 0."""
-    try:
-        import resource
-    except ImportError:  # not of POSIX
-        return 0
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource else 0
     return used * (1 if sys.platform == "darwin" else 1024)
 
 
 def limit():
     """Limit memory and time of the next mutants, where the system can do it."""
-    try:
-        import resource
-        for kind, most in (resource.RLIMIT_CPU, int(process_time()) + HANG), (
-                resource.RLIMIT_AS, MEMORY):
+    for name, most in ("RLIMIT_CPU", int(process_time()) + HANG), ("RLIMIT_AS", MEMORY):
+        try:
+            kind = getattr(resource, name)
             resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
-    except (ImportError, ValueError, OSError):
-        pass
+        except (AttributeError, ValueError, OSError):  # there is no such limit here
+            pass
 
 
 def check(data):

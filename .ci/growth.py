@@ -6,15 +6,16 @@
 documents() has a small file of each format as a tree that shows all rows of its Schemas. In a pair,
 half of the bytes of a file are one text, key or list of the tree, half are copies of an item of one
 of its maps or lists, perhaps DEPTH maps deeper. Such files, good and refused ones, go through each
-of OPERATIONS: 4 times as many bytes take at most 8 times as much CPU time and output. The smaller
-size grows, to a quarter of the largest, until it takes SHORT seconds; a doubtful time is taken
-again. Memory: as README, "Security" says, without what small files may take besides.
+of OPERATIONS. 4 times as many bytes print at most 8 times as much. What takes QUICK seconds, and
+more than 4 times those of a quarter, is tried with 8 times as many bytes: they take at most 16
+times as much CPU time. Memory: as README, "Security" says, without what small files may take
+besides.
 
-SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at; only those whose
-line has the TEXT. Each is named before; memory and time are limited, and an exception ends it. Exit
-code 1: there are findings. test_tensorfmt.py has a quick form.
+SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at; only those with
+the TEXT in their line. The formats take turns. Each pair is named before; memory and time are
+limited, and an exception ends it. Exit code 1: there are findings. test_tensorfmt.py has a quick
+form.
 """
-import io
 import json
 import os
 import pickle
@@ -24,14 +25,15 @@ import sys
 import tempfile
 import time
 
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+import fuzz
 import tensorfmt
 import test_tensorfmt as tests
 from tensorfmt import cbor_dumps, dumps, load, msgpack_dumps
 
-SHORT, SIZES = 0.05, [1 << n for n in (14, 16, 18)]  # seconds; bytes of files
-MEMORY, SECONDS = 3 << 30, 120  # bytes, and of CPU time for a pair: then the process is ended
+SIZES = [1 << n for n in (12, 13, 15, 18)]  # bytes of the files of a pair
+QUICK = 0.005  # seconds
 DEPTH = 25
 
 # -- files -----------------------------------------------------------------------------------------
@@ -82,32 +84,6 @@ def tensorbuffers(tree):
     return b"TBS1" + bytes(4) + data + struct.pack("<I", len(data)) + b"TBS1"
 
 
-def blocks(text):
-    """Return a zstd frame of 16 bytes behind empty blocks, about as long as a text."""
-    return b"\x28\xb5\x2f\xfd\0\x58" + bytes(len(text) // 3 * 3) + b"\x81\0\0" + bytes(16)
-
-
-def coded(tree):
-    """Return a zTensor whose entries have one blob of a codec; of sparse ones it is the indptr."""
-    blob, empty = blocks(tree["blob"]), b"\x28\xb5\x2f\xfd\0\x58\1\0\0"
-    place, rows = {"offset": 64, "size": len(blob), "encoding": "zstd"}, []
-    blob += bytes(-len(blob) % 64)
-    sparse = {"offset": 64 + len(blob), "size": len(empty), "indptr": place}
-    for i, row in enumerate(tree["index"]):
-        rows.append(dict(row, **place))
-        rows[-1].update({} if row["layout"] == "dense" else sparse, name=row["name"] + "%x" % i)
-    return tests.ztensor_raw(cbor_dumps(rows), None, blob + empty)
-
-
-def coded2(tree):
-    """Return a file of zTensor 2: as many names and digests of one blob of a codec."""
-    blob = blocks(tree["blob"])
-    blob += struct.pack("<IIIIIB4s", 0x184D2A5E, 17, len(blob), 16, 1, 0, b"\xb1\xea\x92\x8f")
-    return tests.zt2_objects({name: tests.one2(
-        "u8", 1, len(blob), 16, encoding="zt.zstd-seekable/1", decoded_length=16,
-        digest="sha256:%064x" % i) for i, name in enumerate(tree["names"])}, (blob,))
-
-
 def mag300(top):
     text = json.dumps(top).encode()
     base = tensorfmt.round_up(44 + len(text), 4096)
@@ -148,12 +124,7 @@ def documents():
     item = {"numbers": [1, 2, 3], "text": "a text", "list": [None, 1.5], "w": {"id": "abc", "param":
             {"bytes": bytes(4), "shape": [1], "dtype": "F32"}},
             "old": {"id": "x", "param": {"value": [1, 2], "shape": [2]}}}
-    row = {"dtype": "uint8", "layout": "dense", "shape": [16], "encoding": "zstd", "name": "w"}
-    rows = dict(row, layout="sparse", sparse_format="csr", shape=[1, 8], indices=[], name="s")
     return {
-        "coded": (coded, {"blob": "b", "index": [row]}),
-        "coded-csr": (coded, {"blob": "b", "index": [rows]}),
-        "coded2": (coded2, {"blob": "b", "names": {"a": "." * 130}}),
         "ztensor": (lambda tree: tests.ztensor_raw(cbor_dumps(tree)), [sparse, coo, entry]),
         "ztensor2": (lambda tree: tests.zt2_file(cbor_dumps(tree, sort="bytes")), top2),
         "burnpack": (lambda tree: tests.burnpack(tree, bytes(64)), bpk), "mag300": (mag300, mag3),
@@ -181,18 +152,17 @@ def boxes(tree, path=()):
 
 
 def drawn(seed, only=""):
-    """Return (document, long path, numerous path, of what, its line) of all pairs, shuffled."""
-    rows = []
+    """Return (document, long path, numerous path, of what, its line) of pairs, shuffled."""
+    rows, draw = [], random.Random(seed)
     for name, (_, tree) in documents().items():
         found = list(boxes(tree))
-        for long, many, items in [
-                (long, many, items) for long, _ in found for many, value in found
-                if value and not isinstance(value, str) for items in ("", "junk", "deep")]:
+        pairs = [(long, many, items) for long, _ in found for many, value in found
+                 if value and not isinstance(value, str) for items in ("", "junk", "deep")]
+        draw.shuffle(pairs)
+        for turn, (long, many, items) in enumerate(pairs):
             line = "%s: long %s, many %s %s" % (name, list(long), list(many), items)
-            if only in line:
-                rows.append((name, long, many, items, line))
-    random.Random(seed).shuffle(rows)
-    return rows
+            rows.append((turn, (name, long, many, items, line)))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0]) if only in row[4]]
 
 
 def rebuilt(tree, path, change):
@@ -243,8 +213,8 @@ def make(name, long, many, items, nbytes, seed):
 ALWAYS = ("verify FILE", "verify --json FILE", "explain FILE", "explain --json FILE",
           "explain --html - FILE", "load", "fields")  # also if it is refused
 COMMANDS = ALWAYS[:5] + ("ls FILE", "ls --json FILE", "ls --tree FILE", "ls --tree --json FILE",
-                         "get FILE --stats", "diff FILE FILE", "diff --json FILE other",
-                         "diff --json other FILE")
+                         "get FILE *", "get FILE --stats", "diff FILE FILE",
+                         "diff --json FILE other", "diff --json other FILE")
 
 
 def command(line):
@@ -253,48 +223,23 @@ def command(line):
 
 
 def use(what):
-    """Return an operation that does something with a File, and returns a text or None."""
+    """Return an operation that does something with a File."""
     def operation(path):
         with load(path) as file:
-            return what(file)
+            what(file)
     return operation
 
 
-def show(file):
-    return "".join([repr(file), file._repr_html_(), str(tests.error_of(
-        KeyError, file.__getitem__, "another"))] + [repr(item) for item in file.values()])
-
-
-def get(file):
-    return "".join([text for name in sorted(file, key=len)[-2:]
-                    for text in tests.run("get", file.path, name)[1:]])
-
-
 def convert(file):
-    texts = []
-    for name in tests.WRITABLE:
-        for version in {None, tests.row_of(name).newest}:
-            texts.append(str(attempt(tensorfmt.convert, file, io.BytesIO(), format=name, drop=True,
-                                     cast="float32", dense=True, metadata="text",
-                                     **{"version": version} if version else {})))
-    return "".join(texts)
+    for i in range(len(tests.WRITABLE)):
+        fuzz.check_converted(file, None, i << 4 | 1 << 12)  # to the newest version
 
 
-def pickled(file):
-    data = pickle.dumps([file] + list(file.values()))
-    pickle.loads(data)
-    return data
-
-
-def values(file):
-    for item in file.values():
-        attempt(item.tolist)
-
-
-OF_EACH = {  # they may decode each tensor, so not for "coded"
-    "show": use(show), "pickle": use(pickled), "values": use(values)}
-OPERATIONS = dict(OF_EACH, load=lambda path: load(path).close(), get=use(get), convert=use(convert),
-                  fields=lambda path: sum(1 for _ in tensorfmt.explain(path)))
+OPERATIONS = {
+    "load": use(len), "fields": lambda path: sum(1 for _ in tensorfmt.explain(path)),
+    "values": use(fuzz.check_values), "texts": use(fuzz.check_texts), "convert": use(convert),
+    "save": use(lambda file: fuzz.check_saved(file, None, 1)),
+    "pickle": use(lambda file: pickle.loads(pickle.dumps([file] + list(file.values()))))}
 OPERATIONS.update([(line, command(line)) for line in COMMANDS])
 
 
@@ -313,58 +258,54 @@ def cpu(operation, path):
     return time.process_time() - start, len(text) if isinstance(text, (str, bytes)) else 0
 
 
-def look(name, *pair):
+def look(*pair):
     """Yield what is wrong of one pair."""
-    paths = ["other", "0", "1", "2"]
-    for path, nbytes in zip(paths, [SIZES[0] // 4] + SIZES):
-        data = make(name, *pair[:3], nbytes, pair[3])
+    for path, nbytes in zip(["other", "small", "middle", "large"], SIZES):
+        data = make(*pair[:4], nbytes, pair[4])
         if data is None:
             return
         tests.write_file(path, data)
-    good = attempt(OPERATIONS["load"], "0") is None
+    good = attempt(OPERATIONS["load"], "small") is None
     for key, operation in OPERATIONS.items():
-        if (good or key in ALWAYS) and not (key in OF_EACH and name.startswith("coded")):
-            attempt(operation, "0")  # imports
-            for text in compare(operation, paths[1:]):
+        if good or key in ALWAYS:
+            for text in compare(operation):
                 yield key + ": " + text
-    size = os.path.getsize("2")
-    for key, most in ("load", 100), ("verify FILE", 200), ("fields", 200):
-        with tests.Changed(tensorfmt, "MAX_NAMES", 0):
-            peak = tests.peak_of(attempt, OPERATIONS[key], "2")
-        if peak > most * size + (1 << 18):
+    size, peak = os.path.getsize("middle"), tests.INF
+    for key, most in ("verify FILE", 200 * size + (1 << 18)), ("load", 100 * size + (1 << 18)):
+        if peak > most:  # verify loads, too: it is often enough
+            with tests.Changed(tensorfmt, "MAX_NAMES", 0):
+                peak = tests.peak_of(attempt, OPERATIONS[key], "middle")
+        if peak > most:
             yield "%s: %d bytes take %.1f times as much memory" % (key, size, peak / size)
 
 
-def compare(operation, paths):
-    """Yield where 4 times as many bytes take more than 8 times the time or the output."""
-    last = cpu(operation, paths[0])
-    for small, path in zip(paths, paths[1:]):
-        more = cpu(operation, path)
-        if more[0] > max(SHORT, 8 * last[0]):  # is it so again?
-            last = max(last, cpu(operation, small))
-            more = min(more, cpu(operation, path))
-        size = os.path.getsize(path)
-        if last[0] > SHORT / 5 and more[0] > max(SHORT, 8 * last[0]):
-            yield "%d bytes take %.2f s, a quarter %.2f s" % (size, more[0], last[0])
-        if more[1] > 8 * last[1] + 100000:
-            yield "%d bytes print %d, a quarter %d" % (size, more[1], last[1])
-        if last[0] > SHORT:
-            return
-        last = more
+def compare(operation):
+    """Yield where the time or the output grow faster than the file."""
+    seconds, printed = cpu(operation, "middle")
+    if seconds < QUICK and printed < 100000:
+        return
+    less = cpu(operation, "small")
+    if printed > 8 * less[1] + 100000:
+        yield "%d bytes printed, of a quarter %d" % (printed, less[1])
+    if seconds > max(QUICK, 4 * less[0]):
+        more = cpu(operation, "large")[0]
+        if more > 16 * seconds:  # is it so again?
+            seconds = max(seconds, cpu(operation, "middle")[0])
+            more = min(more, cpu(operation, "large")[0])
+        if more > 16 * seconds:
+            yield "%.2f s, an eighth %.2f s" % (more, seconds)
 
 
 def main(seconds="1e9", seed="1", only=""):
-    import resource  # of POSIX
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     rows, end, count, findings = drawn(seed, only), time.time() + float(seconds), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for name, long, many, items, line in rows:
+        for *pair, line in rows:
             if time.time() > end:
                 break
-            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + SECONDS, -1))
+            fuzz.limit()
             print(line, flush=True)  # the last one, if it ends us
-            found = list(look(name, long, many, items, seed))
+            found = list(look(*pair, seed))
             count, findings = count + 1, findings + bool(found)
             print("".join(["  %s\n" % text for text in found]), end="")
         os.chdir("/")
