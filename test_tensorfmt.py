@@ -3727,12 +3727,7 @@ class ConvertTest(TestCase):
                 [ord(name[-1])] for name in names])
             self.assertEqual((summary.renamed, summary.copied), (
                 [pair for pair in zip(names, wanted) if pair[0] != pair[1]], names))
-        for rename, word in (({"*": "w"}, "'model.a' and 'model.b' would both be 'w'"),
-                             ({"head": "m.x.m"}, "both be 'm.x.m'"),
-                             ({"nobody": "x"}, "no tensor is called 'nobody'"),
-                             ({"m.m*": "x*"}, "called 'm.m*'"), ({"m.*.m.*": "*"}, "one `*`"),
-                             ({"model.*": "**"}, "one `*`"), ({"*.m*": "x"}, "one `*`"),
-                             ({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
+        for rename, word in (({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
             self.refuses([word], converted, data, "burnpack", rename=rename)
         for wrong in {"head": 5}, {"head": None}, len:
             error_of(TypeError, converted, data, "burnpack", rename=wrong)
@@ -3740,7 +3735,6 @@ class ConvertTest(TestCase):
                                 ({"only": "m*", "exclude": ["m.*", "model.b"]}, ["model.a"]),
                                 ({"only": []}, []), ({"exclude": []}, names)):
             self.assertEqual(converted(data, "burnpack", **options)[1].copied, wanted)
-        self.refuses(["exclude: no tensor is called 'x'"], converted, data, "burnpack", exclude="x")
         odd = dumps({"a/b:0": F32, "plain": F32}, format="ztensor")
         self.refuses(["'a/b:0'", "escape ':'"], converted, odd, "primitiv")
         self.assertEqual(sorted(converted(odd, "primitiv", rename={"a/b:0": "a/b\\:0"})[0]),
@@ -5053,15 +5047,13 @@ class CopyTest(TestCase):
         from hashlib import sha256
         path = os.path.join(folder_for(self), "copied.py")
         args = "--formats", "mag", "--with", "save,zstd"
-        code, out, err = run("vendor", path, *args)
-        self.assertEqual((code, err), (0, ""))
-        head, made, rest = read_file(path).decode("ascii").split("#\n", 1)[0].split("\n", 1) + [
-            read_file(path).decode("ascii").split("#\n", 1)[1]]
-        self.assertEqual((head, made.split("\n")), ("# SPDX-License-Identifier: MIT", [
-            "# A copy of tensorfmt %s, of the file with this SHA-256:" % tensorfmt.__version__,
-            "# " + sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(),
-            "# made by: tensorfmt vendor OUT.py " + " ".join(args), ""]))
-        self.assertEqual(head + "\n#\n" + rest, make_copy(["mag"], ["load", "save", "zstd"])[0])
+        self.assertEqual(run("vendor", path, *args)[::2], (0, ""))
+        about = ("# A copy of tensorfmt %s, of the file with this SHA-256:\n# %s\n"
+                 "# made by: tensorfmt vendor OUT.py %s" % (tensorfmt.__version__, sha256(
+                     read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(), " ".join(args)))
+        made = make_copy(["mag"], ["load", "save", "zstd"])[0]
+        self.assertEqual(read_file(path).decode("ascii"),
+                         made.replace("\n#\n", "\n%s\n#\n" % about, 1))
         self.assertEqual(run("vendor", path)[::2], (0, ""))  # all of it, which makes copies
         again = path[:-3] + "2.py"
         self.assertEqual(run("python3", path, "vendor", again, "--with", "load")[::2], (0, ""))
@@ -5069,16 +5061,8 @@ class CopyTest(TestCase):
         self.assertEqual(run("python3", "-S", "-I", "-c", code % os.path.dirname(path)), (
             0, "load detect File Tensor FormatError Unsupported FORMATS\n", ""))
 
-    def test_refusals_of_the_command(self):
-        path = os.path.join(folder_for(self), "copy.py")
-        for args, wanted, words in (
-                (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
-                (("--with", "onnx"), 2, "--with takes some of load, fast, save, "),
-                (("--board",), 2, "unrecognized arguments")):
-            code, out, err = run("vendor", path, *args)
-            self.assertEqual((code, out, words in err), (wanted, "", True), err)
-            self.assertFalse(os.path.exists(path))
-        source, link = path + "s.py", path + "l.py"
+    def test_no_copy_replaces_its_source(self):
+        source, link = [os.path.join(folder_for(self), name) for name in ("s.py", "l.py")]
         self.assertEqual(run("vendor", source)[0], 0)
         os.symlink(source, link)
         before = read_file(source)
@@ -5221,33 +5205,27 @@ class ReadmeTest(FolderCase):
             self.assertEqual(text.count(place), 1)
             text = text.replace(place, new + place)
         made = module_of(text)
-        fmt = made.find_format(".npy")
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
         data = b"\x93NUMPY\1\0v\0" + header.ljust(117) + b"\n" + struct.pack("<6f", *range(6))
         item = made.tensor([[0, 1, 2], [3, 4, 5]], "float32")
         self.assertEqual(made.dumps({"array": item}, format="npy"), data)
         columns = data.replace(b"False", b"True").replace(b"}", b"} ")
         for good, wanted in (data, item.tolist()), (columns, [[0, 2, 4], [1, 3, 5]]):
-            self.assertEqual(made.load(good)["array"].tolist(), wanted)
-            self.assertTrue(made.verify(good))
+            self.assertEqual(made.load(good, verify=True)["array"].tolist(), wanted)
             self.assertEqual({field.kind for field in made.explain(good)}, {"structure", "data"})
-            again = made.dumps(made.load(good), format="npy")
-            self.assertEqual(made.load(again)["array"].tolist(), wanted)
-        unknown = made.load(data.replace(b"f4", b"V4"))["array"]
-        self.assertEqual((unknown.dtype, bytes(unknown.raw)), (None, data[128:]))
-        for bad, field, offset in (
-                (data[:9], "header_size", 8), (data[:50], "header", 10), (data[:-1], "header", 10),
-                (data + b"x", "header", 10), (data.replace(b"'shape", b"'sharp"), "header", 10)):
-            error = error_of(made.FormatError, made.load, bad)
-            self.assertEqual((error.field, error.offset), (field, offset))
-        self.assertEqual(made.load(data[:-1], partial=True).attrs["missing"], ["array"])
-        error_of(made.Unsupported, made.load, data.replace(b"\1", b"\2", 1))
-        short = made.tensor([1.0], "bfloat16")
-        for tensors, words in (({"w": item}, "a name has no place"), ({}, "cannot hold 0 tensors"),
-                               ({"array": short}, "bfloat16 (.npy holds ")):
-            self.assertIn(words, str(error_of(ValueError, made.dumps, tensors, format="npy")))
+        for old, new, error_class, field in (
+                (data[9:], b"", made.FormatError, "header_size"),
+                (data[50:], b"", made.FormatError, "header"),
+                (data[-1:], b"", made.FormatError, "header"),
+                (b"'shape", b"'sharp", made.FormatError, "header"),
+                (b"\1\0v", b"\2\0v", made.Unsupported, "version")):
+            error = error_of(error_class, made.load, data.replace(old, new))
+            self.assertEqual(error.field, field)
+        for tensors in {"w": item}, {}, {"array": made.tensor([1.0], "bfloat16")}:
+            error_of(ValueError, made.dumps, tensors, format="npy")
         if PYTHON >= (3, 8):
-            copy = module_of(made.make_copy(text, made.split_source(text), [fmt], ["load"]))
+            copy = module_of(made.make_copy(
+                text, made.split_source(text), [made.find_format(".npy")], ["load"]))
             self.assertEqual(copy.load(data)["array"].tolist(), item.tolist())
 
 
