@@ -1873,14 +1873,9 @@ class TensorTest(TestCase):
             if len(shape) == 1 or shape[0] > 1:  # what runs backwards is no storage order
                 self.assertEqual(list(part[::-1].data), list(part[::-1].flat))
 
-    def test_indexing_by_hand(self):
+    def test_indices_that_are_wrong(self):
         item = tensor([[1, 2, 3], [4, 5, 6]], "int16", note="x")
         self.assertEqual((len(item), len(tensor([], "int16", (0, 1 << 63)))), (2, 0))
-        for key, wanted in (((1, 2), 6), ((-1, -3), 4), (0, [1, 2, 3]), ((..., 1), [2, 5]),
-                            (KEYS[:, 0], [1, 4]), (KEYS[::-1, 1:], [[5, 6], [2, 3]]),
-                            ((..., ), [[1, 2, 3], [4, 5, 6]])):
-            got = item[key]
-            self.assertEqual(got if isinstance(wanted, int) else got.tolist(), wanted, str(key))
         for kind, keys in ((IndexError, (2, -3, (0, 3), (0, 0, 0), (..., ...), (0, ..., 0, 0))),
                            (TypeError, ("a", 1.0, None, True, [0]))):
             for key in keys:
@@ -2274,9 +2269,6 @@ class Float8Test(TestCase):
             item = load(data)["w"]
             self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
             self.assertEqual(dumps(load(data), format=kind), data)
-            for new in ("mag", "primitiv"):
-                self.assertEqual(converted(data, new, cast="float32")[1].cast,
-                                 [("w", "float8_e4m3fn", "float32", True)])
 
     @about("ztensor")
     def test_sparse_tensors_need_a_zero(self):
@@ -2379,27 +2371,17 @@ class SparseTest(TestCase):
                 self.assertEqual(made.todense().tobytes(), tensor(dense, dtype).tobytes())
 
     def test_saved_and_loaded(self):
+        """What holds for each option is in fuzz_files(), and goes through check_mutant()."""
+        import pickle
         for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
-            for options in [{}, {"data_endianness": "big"}, {"checksum": "crc32c"},
-                            {"checksum": "sha256"}] + ([{"encoding": "zstd"}] if ZSTD else []):
-                with self.subTest(parts=sorted(parts), options=options):
-                    data = dumps({"d": [1.0], "s": self.make(parts), "e": tensor([7], "uint8")},
-                                 format="ztensor", **options)
-                    file = load(data)
-                    found = [file["s"]]
-                    import pickle
-                    found.append(pickle.loads(pickle.dumps(file["s"])))
-                    if "coords" not in parts or "encoding" not in options:  # without nnz
-                        found.append(load(data.replace(b"\x63nnz", b"\x63nnx"))["s"])
-                    for item in found:
-                        self.assertEqual(item.tolist(), dense)
-                        for key, wanted in parts.items():
-                            self.assertEqual(item.components[key].tolist(), wanted)
-                    self.assertEqual(file["s"].attrs["sparse_format"],
-                                     "coo" if "coords" in parts else "csr")
-                    self.assertEqual(dumps(file, format="ztensor"), data)
-                    self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
-                    self.assertTiles(tensorfmt.explain(data), len(data))
+            for options in [{"data_endianness": "big"}] + [{"encoding": "zstd"}] * ZSTD:
+                item = self.again(self.make(parts), **options)
+                for found in item, pickle.loads(pickle.dumps(item)):
+                    self.assertEqual(found.tolist(), dense)
+                    for key, wanted in parts.items():
+                        self.assertEqual(found.components[key].tolist(), wanted)
+            data = dumps({"s": item}, format="ztensor", encoding="raw")
+            self.assertEqual(load(data.replace(b"\x63nnz", b"\x63nnx"))["s"].tolist(), dense)
 
     def test_rows_are_sorted_when_written(self):
         made = self.make(dict(CSR, indices=[2, 4, 0, 3]))
@@ -2684,6 +2666,11 @@ REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py 
     ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}),
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
      {})]
+REFUSED += [("primitiv", {}, {"kind": "shape", "dims": dims, "batch": batch}) for dims, batch in (
+    ([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1), ([[2]], 1), ([2], 0),
+    ([2], True), ([2], 2.0))]
+REFUSED += [("primitiv", {name: tensor([[1.0, 2.0]], "float32", batch=batch)}, {})
+            for name, batch in (("a", True), ("a", 1.0), ("a", "2"), ("a\\:b", 2), ("a:b", 2))]
 REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
     ("mag", "metadata", [{"a": "text", "b": 1, "c": None}, {"big": 1 << 64}, {"": 1, "n\0": 1},
      {"k" * 65536: 1}, {"low": -(1 << 63) - 1}]), ("ztensor", "metadata", [{"a": 1}]),
@@ -2847,14 +2834,8 @@ class SaveTest(TestCase):
         self.assertIn(str(most), error_of(Unsupported, load, parts).what)
 
     @about("primitiv")
-    def test_primitiv_shapes_and_batches_are_checked(self):
-        for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
-                            ([[2]], 1), ([2], 0), ([2], True), ([2], 2.0), ([1 << 32], 1)):
-            error_of(ValueError, dumps, {}, format="primitiv", kind="shape", dims=dims, batch=batch)
-        for name, batch in (("a", True), ("a", 1.0), ("a", "2"), ("a\\:b", 2), ("a:b", 2)):
-            wrong = tensor([[1.0, 2.0], [3.0, 4.0]], "float32", batch=batch)
-            error_of(ValueError, dumps, {name: wrong}, format="primitiv")
-        stats = dumps({"a": F32, "a:b": tensor(wrong, batch=2)}, format="primitiv")
+    def test_a_statistic_has_a_batch(self):
+        stats = dumps({"a": F32, "a:b": tensor([1.0, 2.0], "float32", batch=2)}, format="primitiv")
         self.assertSame(load(stats)["a:b"].attrs, {"batch": 2})
 
     def test_metadata(self):
@@ -3181,15 +3162,11 @@ class ZTensor2Test(TestCase):
                            struct.pack("<2f", 1, 2))
 
     def test_unknown_dtypes(self):
-        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
-                     {"data_endianness": "big"}, {"custom": 5}):
+        for more in {}, {"encoding": "lz", "data_endianness": "big", "custom": 5}:
             data = self.entry("float8_e4m3", **more)
             item = load(data)["t"]
             self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
-            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
-            error_of(tensorfmt.Unsupported, item.tolist)
-            if "checksum" not in more:
-                self.assertEqual(dumps(load(data), format="ztensor"), data)
+            self.assertEqual(dumps(load(data), format="ztensor"), data)
         self.refuses(["copied as it is stored"], dumps, load(self.entry(encoding="lz")),
                      format="ztensor", data_endianness="big")
         item = load(self.entry("f8"))["t"]
@@ -3213,13 +3190,9 @@ class ZTensor2Test(TestCase):
             return bytes([(7 * i + 3) % 256 for i in range(n)])
         modules = dict(sys.modules)
         for given, digest in (
-                (b"", "2d06800538d394c2"), (b"a", "e6c632b61e964e1f"), (b"abc", "78af5f94892f3950"),
-                (b"123456789", "72dcb18b67a17dff"), (bytes(16), "d0a66a65c7528968"),
-                (data(4), "6d9253b16c8b1ed3"), (data(8), "60539db630471163"),
-                (data(9), "feff668361d723a8"), (data(16), "b8c859b0f030b585"),
-                (data(17), "714a04408e79b80f"), (data(32), "19ff4ee1d6ba1a55"),
-                (data(33), "3e44983ad21679c8"), (data(128), "67425a03650261bf"),
-                (data(129), "c664bf3311c6abc4"), (data(240), "64556dc6b462a6cf"),
+                (b"", "2d06800538d394c2"), (b"abc", "78af5f94892f3950"),
+                (data(8), "60539db630471163"), (data(16), "b8c859b0f030b585"),
+                (data(128), "67425a03650261bf"), (data(240), "64556dc6b462a6cf"),
                 (data(241), "8beadd3a8874fe17"), (data(1024), "9b81661c641c72b1"),
                 (data(1025), "806c2072ed713576"), (data(65537), "f7460af97425b2c4")):
             for make, numpy in (None, None), (None, modules.get("numpy")), (Xxhash, None):
@@ -3481,16 +3454,7 @@ class ShardTest(FolderCase):
                 self.assertEqual((sorted(summary.copied + summary.missing), summary.missing),
                                  (sorted(set("abcd").union(changes)), missing))
 
-    def test_an_index_that_is_broken(self):
-        for name in ("../m.safetensors", "/etc/passwd", "a\\b", "", "..", "C:x", "a\0", 3):
-            error = error_of(FormatError, load, self.write_model({"a": name}))
-            self.assertEqual((error.field, "a plain file name" in error.what),
-                             ("weight_map.a", True))
-        for text, field in ((b'{"weight_map":{"a":"x","a":"y"}}', "index"),
-                            (b'{"metadata":{"total_size":1}}', "index"),
-                            (b'{"weight_map":{},', "index"),
-                            (b'{"weight_map":[]}', "weight_map")):
-            self.assertEqual(error_of(FormatError, load, text).field, field, text)
+    def test_an_index_without_a_folder(self):
         data = read_file(self.write_model())
         file = load(data)  # it has no folder
         self.assertEqual(len(file), 4)
@@ -3541,11 +3505,8 @@ class ShardTest(FolderCase):
         for words in ["ls", path, "--only", "d"], ["get", path, "[cd]", "--stats"]:
             self.assertEqual(run(*words)[0], 0, words)
         self.assertIn("'a' is missing or cut short", run("get", path, "a", "--partial")[2])
-        self.assertIn("; partial=True (--partial) takes", run("ls", path)[2])
         for call in lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata:
-            error = error_of(Unsupported, self.ask, path, call)
-            for word in "is missing", "download it again", "; partial=True", "its own path":
-                self.assertIn(word, error.what)
+            self.assertIn("is missing", error_of(Unsupported, self.ask, path, call).what)
 
     def test_shards_that_do_not_agree_on_their_metadata(self):
         path = self.write_model(files={self.ONE: dumps(
@@ -4233,6 +4194,12 @@ def bad_files(*also):
         ("size of F4", {"dtype": "F4"}), ("one offset", {"data_offsets": [8]}),
         ("backwards", {"data_offsets": [8, 0]}),
         ("empty, far away", {"shape": [0], "data_offsets": [9, 9]}))]
+    bad += [("shards: " + name, b'{"weight_map":' + text) for name, text in (
+        ("twice", b'{"a":"x","a":"y"}}'), ("cut", b"{},"), ("no map", b"[]}"),
+        ("outside", b'{"a":"../m"}}'), ("from the root", b'{"a":"/etc/passwd"}}'),
+        ("a backslash", b'{"a":"a\\\\b"}}'), ("empty", b'{"a":""}}'), ("a folder", b'{"a":".."}}'),
+        ("a drive", b'{"a":"C:x"}}'), ("NUL", b'{"a":"a\\u0000"}}'), ("a number", b'{"a":3}}'))]
+    bad.append(("shards: no weight_map", b'{"metadata":{"total_size":1}}'))
     key, shape, dtype = "81a177", "a57368617065", "a56474797065a3463332"  # "w", "shape", F32
     data, one = "83a56279746573", golden("v021_one_tensor.mpk")
     bad += [("mpk: " + name, record(item)) for name, item in (
