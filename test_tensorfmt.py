@@ -880,7 +880,7 @@ class CodecTest(TestCase):
                     for end in range(min(len(data), 100)):
                         error_of(FormatError, loads, data[:end])
             for text, value in both:
-                self.assertEqual(tohex(pack(ordered(value))), text, (pack.__name__, text[:40]))
+                self.assertEqual(tohex(pack(value)), text, (pack.__name__, text[:40]))
             for number in list(range(-30, 30)) + [255, 256, -256, -257, 65535, 65536, -65537]:
                 for value in [number], {number: number}:
                     self.assertSame(loads(pack(value)), value)
@@ -947,11 +947,10 @@ class CodecTest(TestCase):
     @about("cbor", "msgpack")
     def test_options_and_refusals_of_encoders(self):
         for value, sort, text in (
-                ([("bb", 1), ("a", {"c": 2})], False, "a262626201" "6161a1616302"),
-                ([("bb", 1), ("a", {"c": 2})], True, "a26161a1616302" "62626201"),
+                ({"bb": 1, "a": {"c": 2}}, False, "a262626201" "6161a1616302"),
+                ({"bb": 1, "a": {"c": 2}}, True, "a26161a1616302" "62626201"),
                 ({1000: 0, "a": 0}, True, "a2616100" "1903e800"),
                 ({1000: 0, "a": 0}, "bytes", "a21903e800" "616100")):
-            value = ordered(value) if type(value) is list else value
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, sort=sort)), text)
         for value, text in UINT32S:
             self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), text, value)
@@ -1057,15 +1056,15 @@ class FlatBuffersTest(TestCase):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
         self.assertEqual(list(found.values()), [
-            -2, "hi", 131073, ["", "z"], [25185, 25699, 26213], ordered({"x": 1.5}),
-            [1, 2, 65535], 7, [ordered({"x": 1.5}), ordered({"x": 1.5})], "none"])
+            -2, "hi", 131073, ["", "z"], [25185, 25699, 26213], {"x": 1.5}, [1, 2, 65535], 7,
+            [{"x": 1.5}, {"x": 1.5}], "none"])
         for end in range(len(data)):
             error_of(FormatError, tensorfmt.flat_loads, data[:end], FLAT_ROWS)
         for kind in ("x", ""):
             self.refuses(["no value has the type"], tensorfmt.flat_loads, data,
                          (("a", kind, 0, ""),))
         skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
-        self.assertEqual(skipped, ordered({"a": 5, "b": "hi"}))
+        self.assertEqual(skipped, {"a": 5, "b": "hi"})
 
     def test_ends_of_tables(self):
         data = unhex("0c000000 0600 0800 0400 0000 08000000 02000000")  # the last field ends it
@@ -1080,8 +1079,7 @@ class FlatBuffersTest(TestCase):
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table(rows, a=1, c=many))
-        self.assertEqual(tensorfmt.flat_loads(data, rows),
-                         ordered({"a": 1, "b": None, "c": ["z"] * 50}))
+        self.assertEqual(tensorfmt.flat_loads(data, rows), {"a": 1, "b": None, "c": ["z"] * 50})
         self.assertEqual(len(data), 236)
         for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
             place = flat.numbers(code, values)  # equal, but other bytes
@@ -1138,15 +1136,6 @@ FLAT_ROWS = (("a", "h", 0, ""), ("b", "string", None, ""), ("c", "I", None, ""),
              ("d", ["string"], [], ""), ("e", ["H"], [], ""),
              ("f", (("x", "d", 9.0, ""),), None, ""), ("g", ["H"], [], ""), ("h", "I", 7, ""),
              ("i", [(("x", "d", 9.0, ""),)], [], ""))
-
-
-def ordered(value):
-    """Return a dict of pairs, or of a dict, that keeps its order also on MicroPython."""
-    if isinstance(value, dict) or (isinstance(value, list) and value and not [
-            1 for pair in value if not isinstance(pair, tuple)]):
-        pairs = sorted(value.items()) if isinstance(value, dict) else value
-        return Map([(key, ordered(item)) for key, item in pairs])
-    return [ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def flat_example():
@@ -3153,24 +3142,16 @@ class ZTensor2Test(TestCase):
     def dumps(self, value, **options):
         return dumps({"w": value}, format="ztensor", version="2", **options)
 
-    @staticmethod
-    def entry(dtype="float32", **more):
-        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
-        facts = dict({"name": "t", "offset": 64, "size": 8, "dtype": dtype, "layout": "dense",
-                      "shape": [2], "encoding": "raw"}, **more)
-        return ztensor_raw(b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff", None,
-                           struct.pack("<2f", 1, 2))
-
     def test_unknown_dtypes(self):
-        for more in {}, {"encoding": "lz", "data_endianness": "big", "custom": 5}:
-            data = self.entry("float8_e4m3", **more)
-            item = load(data)["t"]
-            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
-            self.assertEqual(dumps(load(data), format="ztensor"), data)
-        self.refuses(["copied as it is stored"], dumps, load(self.entry(encoding="lz")),
+        data = ztensor(dtype="f8", layout="dense", encoding="lz", data_endianness="big", custom=5)
+        item = load(data)["a"]
+        self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 16))
+        again = load(dumps({"a": item}, format="ztensor"))["a"]
+        self.assertSame([again.attrs, again.custom], [item.attrs, item.custom])
+        self.assertEqual(bytes(again.raw), bytes(item.raw))
+        self.refuses(["copied as it is stored"], dumps, load(ztensor(encoding="lz")),
                      format="ztensor", data_endianness="big")
-        item = load(self.entry("f8"))["t"]
-        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
+        self.assertFalse("dtype" in load(ztensor())["a"].attrs)
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
                       tensor([1], "int8").copy(custom={"dtype": "f8"})):
             error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
@@ -3787,23 +3768,16 @@ class ConvertTest(TestCase):
     def test_types_without_a_place_here(self):
         data = safetensors({"w": {"dtype": "F4", "shape": [16]}, "v": {
             "shape": [1], "dtype": "C64", "data_offsets": [8, 16]}}, bytes(range(16)))
-        usual = dumps(load(data), format="safetensors")
-        self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
-        for name, code, shape, words in (
-                ("w", "F4", (16,), ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
-                ("v", "C64", (1,), ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
-            raw = bytes(load(data)[name].raw)
-            for item in load(data)[name], load(usual)[name], tensor(load(data)[name]):
-                self.assertEqual((item.shape, item.dtype, item.attrs, bytes(item.raw)),
-                                 (shape, None, {"st_dtype": code}, raw))
-                self.assertIn(" '%s' %s of" % (code, list(shape)), repr(item))
+        for name, code, shape in ("w", "F4", (16,)), ("v", "C64", (1,)):
+            item = tensor(load(data)[name])
+            self.assertEqual((item.shape, item.dtype, item.attrs, bytes(item.raw)), (
+                shape, None, {"st_dtype": code}, bytes(load(data)[name].raw)))
+            self.assertIn(" '%s' %s of" % (code, list(shape)), repr(item))
             for kind in [row.name for row in WRITES if row.name != "safetensors"]:
-                self.refuses(words + ["exclude='NAME'"], converted, data, kind, only=name,
-                             cast="float32")
+                self.refuses(["numpy.frombuffer(t.raw, ", "exclude='NAME'"], converted, data, kind,
+                             only=name, cast="float32")
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": item}, format="mag")
-            error = error_of(Unsupported, item.tolist)
-            self.assertEqual([word for word in words if word not in error.what], [])
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
                         {"empty_metadata": True})
 
@@ -5316,22 +5290,18 @@ class TrustTest(FolderCase):
             self.assertEqual(dumps(load(data), format="burnpack")[:4], data[:4])
             self.refuses(["again and again"], converted, data, "mag", cast="float32")
 
+    @unittest.skipUnless(os.name == "posix", "modes are of POSIX")
     def test_files_are_made_with_the_mode_of_the_target(self):
-        if os.name != "posix":
-            self.skipTest("modes are of POSIX")
-        write_file(self.path, b"old")
-        seen, usual = [], tensorfmt.write_all
-
-        def look(*given):
+        def blocks():  # while the temporary file is written
             seen.extend([os.stat(os.path.join(self.folder, name)).st_mode & 0o7777
                          for name in os.listdir(self.folder) if name.endswith(".tmp")])
-            return usual(*given)
+            yield b"new"
+        write_file(self.path, b"old")
         for mode, wanted in ((0o600, 0o600), (0o666, 0o666), (0o6755, 0o755), (0o1644, 0o644)):
+            seen = []
             os.chmod(self.path, mode)
-            with Changed(tensorfmt, "write_all", look):
-                tensorfmt.save(self.path, {"w": F32})
-            self.assertEqual((seen.pop(), seen), (wanted, []))
-            self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
+            tensorfmt.write_out(self.path, blocks())
+            self.assertEqual((seen, os.stat(self.path).st_mode & 0o7777), ([wanted], wanted))
 
     def test_interrupts_leave_nothing_behind(self):
         """At opcodes of the module; at lines where opcodes are not traced (Python 3.12.1)."""
