@@ -1243,22 +1243,14 @@ class GoldenTest(FolderCase):
             os.remove(self.path)
 
     def test_saved_again_gives_the_same_bytes(self):
-        for _, title, data, wanted in WRITTEN:
-            file = load(data)
-            if title in AGAIN:
-                for source in (data, Short(data)):
-                    file, stream = load(source), Short()
-                    with self.subTest(file=title, source=type(source).__name__):
-                        self.assertEqual(dumps(file, format=file.format, **AGAIN[title]), data)
-                        tensorfmt.save(stream, file, format=file.format, **AGAIN[title])
-                        self.assertEqual(stream.getvalue(), data)
-            elif not [1 for item in file.values() if zstd_missing(item)]:
-                usual = dumps(file, format=file.format)  # another form becomes the usual one
-                again = load(usual)
-                with self.subTest(file=title):
-                    self.check(again, dict([(name, wanted[name]) for name in again]))
-                    self.assertSame(again.metadata, file.metadata)
-                    self.assertEqual(dumps(again, format=file.format), usual)
+        """Of the others, another form becomes the usual one: check_mutant() compares it."""
+        for title, data in [row[1:3] for row in WRITTEN if row[1] in AGAIN]:
+            for source in (data, Short(data)):
+                file, stream = load(source), Short()
+                with self.subTest(file=title, source=type(source).__name__):
+                    self.assertEqual(dumps(file, format=file.format, **AGAIN[title]), data)
+                    tensorfmt.save(stream, file, format=file.format, **AGAIN[title])
+                    self.assertEqual(stream.getvalue(), data)
 
     def test_detect(self):
         for head, kind in [(data, kind) for kind, _, data, _ in FILES] + [
@@ -2251,14 +2243,6 @@ class Float8Test(TestCase):
                          [("bool", dtype) for dtype in sorted(tensorfmt.FLOAT8)[:4]])
         self.assertFalse(tensorfmt.cast_is_exact("float8_e8m0fnu", "float16"))
 
-    def test_formats_that_hold_them(self):
-        made = {"w": tensor([[1.5, -2.0], [0.25, 448.0]], "float8_e4m3fn")}
-        for kind, version in (("safetensors", {}), ("ztensor", {"version": "2"})):
-            data = dumps(made, format=kind, **version)
-            item = load(data)["w"]
-            self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
-            self.assertEqual(dumps(load(data), format=kind), data)
-
     @about("ztensor")
     def test_sparse_tensors_need_a_zero(self):
         parts = {"values": tensor([2.0], "float8_e5m2"), "coords": [[1]]}
@@ -2523,8 +2507,7 @@ def make_burnpack(*rows):
 @about("burnpack", "burnrecord")
 class QuantizedTest(TestCase):
     def test_worked_examples(self):
-        data = make_burnpack(*QUANTIZED)
-        file = load(Short(data))
+        file = load(Short(make_burnpack(*QUANTIZED)))
         for name, shape, code, raw, values, scales, result in QUANTIZED:
             with self.subTest(name=name):
                 item = file[name]
@@ -2544,8 +2527,6 @@ class QuantizedTest(TestCase):
                         self.assertSame(list(same_one.dequantize().flat), result)
                 again = load(dumps({"q": made}, format="burnpack"))["q"]
                 self.assertEqual(again.tobytes(), unhex(raw))
-        self.assertEqual(sorted(load(dumps(file, format="burnpack"))), sorted(file))
-        self.assertTrue(tensorfmt.verify(data))
 
     def test_more_elements_than_are_read_at_once(self):
         for code, numbers in (("Q8F", list(range(128)) + list(range(-128, -8))),  # of 248 bytes
@@ -3421,12 +3402,11 @@ class ShardTest(FolderCase):
                 error = error_of(error_class, lambda: file[asked])  # noqa: B023
                 self.assertEqual((os.path.basename(error.path), error.tensor), (where, name))
                 self.assertIn(words, error.what)
-                for call in (lambda: list(file.items()), lambda: file.metadata,  # noqa: B023
-                             lambda: tensorfmt.diff(file, path),  # noqa: B023
-                             lambda: load(path, verify=True),  # noqa: B023
-                             lambda: tensorfmt.convert(  # noqa: B023
-                                 file, io.BytesIO(), format="safetensors")):  # noqa: B023
-                    self.assertRaises(FormatError, call)
+                for call, *args in (
+                        (dict, file), (getattr, file, "metadata"), (tensorfmt.diff, file, path),
+                        (lambda path: load(path, verify=True), path),
+                        (converted, file, "safetensors")):
+                    self.assertRaises(FormatError, call, *args)
                 self.assertIn(words.partition("; partial")[0], str(tensorfmt.verify(path)))
                 other = "d" if where in (one, "gone") else "b" if changes == {"c": None} else None
                 if other:  # of the other shard
@@ -4351,11 +4331,10 @@ class BadFileTest(TestCase):
 
     @about("ztensor", "burnpack", "tensorbuffers")
     def test_access_errors(self):
-        data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
-                        + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
         for made, word in [(ztensor(dtype="Float32"), "Float32"), (ztensor(encoding="RAW"), "RAW"),
-                (ztensor(layout="strided"), "strided"), (one_burnpack(dtype="F8"), "F8"),
-                (flat_file((91, "0b")), "11"), (data, "128 bits")] + [
+                (ztensor(layout="strided"), "strided"), (flat_file((91, "0b")), "11"),
+                (one_burnpack(dtype={"X": 1 << 999}, shape=[], data_offsets=[0, 0]), "128 bits"),
+                (one_burnpack(dtype="F8"), "F8")] + [
                 (ztensor(encoding="zstd", shape=[131072]), "zstd")] * ZSTD:
             kind = FormatError if word == "zstd" else Unsupported
             with self.subTest(word=word):
@@ -5243,14 +5222,13 @@ class TrustTest(FolderCase):
             check_text(text, True)
 
     def test_shapes_that_python_cannot_hold(self):
+        fuzz = script(self, "fuzz.py")
         self.assertEqual(len(tensor([], "int8", (sys.maxsize, 0))), sys.maxsize)
         for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
             item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
             self.assertLess(len(repr(item)), 200)
-            tensorfmt.save(self.path, {"w": item})
-            for words in ("ls %s", "ls %s --tree", "get %s w --stats", "verify %s", "explain %s"):
-                self.assertIn(run(*(words % self.path).split())[0], (0, 1))
+            fuzz["check_mutant"](dumps({"w": item}, format="ztensor"), fuzz["COMMANDS"])
 
     def test_streams_that_lie(self):
         good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
