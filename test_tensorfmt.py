@@ -38,16 +38,28 @@ truncations and mutants, codecs, conversions into it and out of it, what is said
 """
 # -- [1] platform --------------------------------------------------------------------------------
 
+import builtins
+import gc
+import gzip
 import io
+import json
 import os
+import pickle
+import re
+import runpy
 import struct
 import sys
 import unittest
+import warnings
+from array import array
 from base64 import b64decode
 from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
 from functools import lru_cache, reduce
+from hashlib import sha256
 from operator import mul
 from pathlib import Path
+from random import Random
 from shutil import rmtree
 from tempfile import mkdtemp
 from unittest import mock
@@ -212,7 +224,6 @@ def calls_of(owner, name, call, *args, **options):
 
 def ratio(a, b):
     """Return an exact quotient that "%d" can show (PyPy wants __int__ for that)."""
-    from fractions import Fraction
     return type("Ratio", (Fraction,), {"__int__": Fraction.__trunc__})(a, b)
 
 
@@ -907,7 +918,6 @@ class CodecTest(TestCase):
         self.assertEqual(again.replace(unhex("ca7fe00001"), unhex("ca7fa00001")), data)
 
     def test_every_first_byte(self):
-        import json
         for loads, pack, _, _, _ in CODECS:
             codec = loads.__name__.split("_")[0]
             for data in headed(codec) if chosen(codec) else ():
@@ -985,7 +995,6 @@ class CodecTest(TestCase):
 
     @about("json")
     def test_json(self):
-        import json
         for text in (" [1, -2.5e3,\t{\"a\\u0062\": null}]\r\n", "[[], {}, true, false, \"\"]", "0",
                      "[18446744073709551615, 1.7976931348623157e308]",
                      '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude42 \u20ac\U0001f642\x7f"',
@@ -1365,7 +1374,6 @@ class TinyTest(TestCase):
 class FileTest(FolderCase):
     @about(ONLY)
     def test_pickling(self):
-        import pickle
         for _, title, data, wanted in FILES:
             write_file(self.path, data)
             with self.subTest(file=title), load(self.path) as file:
@@ -1386,8 +1394,6 @@ class FileTest(FolderCase):
             self.assertEqual(again.attrs["missing"], ["w"])
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
-        import gc
-        import pickle
         tensorfmt.save(self.path, {"w": tensor(bytes(400000), "float32", (100, 1000))})
         with load(self.path) as file:
             part, whole = pickle.dumps(file["w"][3:5, ::10]), pickle.dumps(file)
@@ -1466,7 +1472,6 @@ class FileTest(FolderCase):
         self.refuses(["closed"], load, stream)
 
     def test_errors_pickle_and_are_one_line(self):
-        import pickle
         write_file(self.path, golden("v021_tiny.bpk")[:60])
         for error in (error_of(FormatError, load, self.path),
                       Unsupported("what", 5, "field", "a\nb", "path", "sizes")):
@@ -1480,8 +1485,6 @@ class FileTest(FolderCase):
     @unittest.skipUnless(not PYPY, "PyPy has no counts of references")
     def test_what_is_dropped_is_closed_without_the_collector(self):
         """Whatever was done with it, and whether that was an error."""
-        import gc
-        import warnings
 
         def use(path):
             file, other = load(path), load(path, mmap=False)
@@ -1510,7 +1513,6 @@ class FileTest(FolderCase):
                     self.assertEqual((descriptors_of(self.path), list(map(str, caught))), (0, []))
 
     def test_threads_share_a_file(self):
-        import pickle
         from time import sleep
         tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
         data = read_file(self.path)
@@ -1605,7 +1607,6 @@ class FileTest(FolderCase):
                     "ztensor", [item.tolist() for item in file.values()]))
 
     def test_missing_files_and_gzip_streams(self):
-        import gzip
         whole = gzip.compress(golden("seed_basic.mag"))
         GoldenTest.check(self, load(gzip.open(io.BytesIO(whole))), FILES[0][3])
         for call in (load, tensorfmt.verify, tensorfmt.detect):
@@ -1827,7 +1828,6 @@ class TensorTest(TestCase):
         return made
 
     def test_indexing_against_nested_lists(self):
-        from random import Random
         draw = Random(5)
         for _ in range(60):
             shape = tuple([draw.choice([0, 1, 2, 3, 4, 5]) for _ in range(draw.randrange(1, 5))])
@@ -1910,7 +1910,6 @@ class TensorTest(TestCase):
             self.refuses([dtype], tensor, [value], dtype)
 
     def test_from_buffers(self):
-        from array import array
         for dtype, code in [pair for pair in CODES.items() if pair[1] != "e"]:  # array lacks it
             with self.subTest(code=code):
                 item = tensor(array(code, [1, 2, 100]), None)
@@ -1957,7 +1956,6 @@ class TensorTest(TestCase):
         self.refuses(["there are mag, ztensor"], dumps, {}, format="pt")
 
     def test_what_is_no_tensor_says_so(self):
-        from array import array
         item = tensor([1.0, -2.5], "bfloat16")
         for dtype in ("bfloat16", "float16"):
             self.refuses(["bits", "values"], tensor, array("H", [1]), dtype)
@@ -2079,7 +2077,6 @@ HARD = (  # rounding that goes wrong in two steps, at ties, at the ends
 
 def nearest(number, dtype):
     """Return a number rounded to a float dtype, to nearest even, by exact arithmetic."""
-    from fractions import Fraction
     digits, lowest, top = FLOATS[dtype]
     exact = Fraction(number)
     if not exact:
@@ -2097,7 +2094,6 @@ def nearest(number, dtype):
 @about()
 class CastTest(TestCase):
     def test_rounding_is_exact(self):
-        from random import Random
         draw = Random(3)
         hard = list(HARD) + [-x for x in HARD if isinstance(x, float)]
         hard += [draw.choice([-1, 1]) * draw.getrandbits(draw.randrange(1, 64)) for _ in range(300)]
@@ -2345,7 +2341,6 @@ class SparseTest(TestCase):
 
     def test_saved_and_loaded(self):
         """What holds for each option is in fuzz_files(), and goes through check_mutant()."""
-        import pickle
         for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
             for options in [{"data_endianness": "big"}] + [{"encoding": "zstd"}] * ZSTD:
                 item = self.again(self.make(parts), **options)
@@ -2578,7 +2573,6 @@ class QuantizedTest(TestCase):
             self.refuses(["needs bytes, shape= and"], tensor, b"", "qfloat", shape, burn_dtype=code)
 
     def test_convert_wants_to_be_asked(self):
-        import pickle
         name, _, _, _, _, _, values = QUANTIZED[1]
         data = make_burnpack(QUANTIZED[1])
         item = pickle.loads(pickle.dumps(load(data)[name]))
@@ -2866,13 +2860,9 @@ class SaveTest(TestCase):
             self.assertEqual(mixed["big"].size, 3)  # the others can be read
             copied = dumps(mixed, format="ztensor")  # frames too, as they are
             self.assertEqual(bytes(load(copied)["z"].raw), bytes(mixed["z"].raw))
-        usual, sys.modules["hashlib"] = sys.modules.get("hashlib"), None
-        try:
+        with mock.patch.dict(sys.modules, hashlib=None):
             self.assertIn("hashlib", error_of(Unsupported, tensorfmt.save, stream, {"w": F32},
                                               format="ztensor", checksum="sha256").what)
-        finally:
-            sys.modules.pop("hashlib")
-            sys.modules.update({} if usual is None else {"hashlib": usual})
         self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
 
 
@@ -2887,7 +2877,6 @@ class SavePathTest(FolderCase):
         return error
 
     def test_a_fault_at_every_call_and_ctrl_c_at_every_step(self):
-        import warnings
         items, ctrl_c = {"v": F32, "w": F32}, KeyboardInterrupt("^C")
         new = dumps(items, format="ztensor")
         steps = ("line", "opcode") if (3, 11) <= PYTHON < (3, 14) else ("line",)
@@ -2914,7 +2903,6 @@ class SavePathTest(FolderCase):
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_killed_at_any_moment(self):
         """TENSORFMT_ROUNDS in the environment: how often; 20 if not given."""
-        import random
         import signal
         import time
         rows = [{"w": tensor(bytes([k]) * 150000, "uint8")} for k in range(2)]
@@ -2932,7 +2920,7 @@ class SavePathTest(FolderCase):
                     os._exit(1)
             os.close(tell)  # a child that ends by itself ends our read, too
             self.assertEqual(os.read(ready, 1), b"!", "the child did not save")
-            time.sleep(random.random() / 100)
+            time.sleep(Random().random() / 100)
             os.kill(child, signal.SIGKILL if i % 2 else signal.SIGTERM)
             os.waitpid(child, 0)
             os.close(ready)
@@ -2956,8 +2944,6 @@ class SavePathTest(FolderCase):
             self.assertEqual(read_file(self.path), old)
 
     def test_where_a_file_cannot_be_written_or_replaced(self):
-        import builtins
-
         def refuse(name, *rest, **options):
             if str(name).endswith(".tmp"):
                 raise PermissionError(13, "Access is denied", name)
@@ -3193,11 +3179,10 @@ class ZTensor2Test(TestCase):
         self.assertEqual(tensorfmt.json_ready({5: [b"a"]}), [[5, ["61"]]])
 
     def test_verify(self):
-        import hashlib
         bad = zt2((b"xxh3:4d", b"xxh3:5d"))
         self.assertEqual(tensorfmt.verify(bad).errors[0].check, "checksums")
         error_of(FormatError, dumps, load(bad), format="mag")
-        sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + hashlib.sha256(
+        sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + sha256(
             struct.pack("<2f", 1, 2)).hexdigest().encode()))
         self.assertTrue(tensorfmt.verify(sha))
         with Changed(tensorfmt, "fast_xxh3", lambda: None):
@@ -3336,7 +3321,6 @@ class ShardTest(FolderCase):
 
         `changes` of its weight_map and of the `files`: None takes away what stands there.
         """
-        import json
         places = changed_map({"c": self.TWO, "a": self.ONE, "b": self.ONE, "d": self.TWO}, changes)
         index = {"metadata": {"total_size": total} if total else {}, "weight_map": places}
         made = {self.ONE: int16s("ab"), self.TWO: int16s("cd"), "m" + INDEX: json.dumps(
@@ -3352,7 +3336,6 @@ class ShardTest(FolderCase):
             return call(file)
 
     def test_an_index_is_one_file(self):
-        import pickle
         path = self.write_model()
         with load(path) as file:
             self.assertEqual((list(file), len(file), "a" in file), (["c", "a", "b", "d"], 4, True))
@@ -3575,7 +3558,6 @@ class RecordTest(TestCase):
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
     def test_it_becomes_a_burnpack_and_is_never_written(self):
-        import gzip
         for title in ("v021_quant.mpk", "v021_one_tensor.mpk"):
             file = load(golden(title))
             there, summary = converted(file, "burnpack")
@@ -3857,11 +3839,10 @@ def one2(dtype, at, nbytes, *shape, **more):
 
 def zt2_parts():
     """Return blobs at 4096, 8192 ... and what lies there: a digest, a csr, a coo tensor."""
-    import hashlib
     small = struct.pack("<2f", 1, 2)
     blobs = (small, b"\0\1\2\1\0", bytes(8191) + b"\x1f", struct.pack("<3Q", 0, 1, 2),
              struct.pack("<4I", 0, 1, 2, 1), struct.pack("<2Q", 1, 4), b"\x21\x03")
-    sha = "sha256:" + hashlib.sha256(small).hexdigest()
+    sha = "sha256:" + sha256(small).hexdigest()
     sparse = {"indptr": part2("u64", 5, 24), "indices": part2("u64", 7, 16),
               "values": part2("f32", 1, 8)}
     coo = {"coords": part2("u32", 6, 16), "values": part2("f32", 1, 8)}
@@ -4518,49 +4499,39 @@ class HostileTest(TestCase):
 # .ci/fuzz.py makes mutants, some in a test, millions for a night; there is what must hold for each.
 
 
-def later_goods():
-    """Return more good files of the later generations."""
-    facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
-    return [zt2_of_all_kinds(),
-            dumps(facts, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
-            dumps(facts, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
-
-
 def fuzz_files():
     """Return good files of all kinds, to be changed."""
     mixed = {"csr": tensor(shape=(3, 5), components=CSR), "w": [[1.0, 2.0], [3.0, 4.0]],
              "coo": tensor(shape=(3, 5), components=COO, note="x"), "x": tensor([7], "uint8")}
+    plain = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
     index = tensorfmt.cbor_dumps({"tensors": dict([(name, {
         "dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]})
         for i, name in enumerate("abcdefgh")]), "metadata": {"version": "0.19.1"}})
     options = [{}, {"checksum": "sha256", "data_endianness": "big"}]
     options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
     more = [make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index
-            + bytes(64)] + [dumps(mixed, format="ztensor", **some) for some in options]
+            + bytes(64)] + [dumps(mixed, format="ztensor", **some) for some in options] + [
+        zt2_of_all_kinds(),
+        dumps(plain, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
+        dumps(plain, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
     return [data for _, _, data, _ in FILES] + rich_files(12) + [
-        row[0] for row in of_chosen([(data,) for data in more + later_goods()], 0)]
+        row[0] for row in of_chosen([(data,) for data in more], 0)]
 
 
 def script(test, name):
     """Return what a script in .ci defines; who took only the test file has none."""
-    import runpy
     path = os.path.join(HERE, ".ci", name)
     if not os.path.exists(path):
         test.skipTest("no .ci/" + name)
     return runpy.run_path(path)
 
 
-def later_files(test):
-    """Return rows (name, bytes) of later generations and records, or none if none are tested."""
-    files = script(test, "variants.py")["later_files"]
-    return files() if chosen("mag", "ztensor", "safetensors", "burnrecord") else []
-
-
 def broken_files(test):
     """Return rows (name, bytes) of all files that are no usual ones, good or bad."""
-    odd = script(test, "variants.py")["odd_files"]()
-    return [row[:2] for row in bad_files(None)] + later_files(test) + odd + [
-        (row[2] or "of hostile sizes", row[0]) for row in wrong_files()]
+    more = script(test, "variants.py")
+    later = chosen("mag", "ztensor", "safetensors", "burnrecord")
+    return [row[:2] for row in bad_files(None)] + (more["later_files"]() if later else []) + more[
+        "odd_files"]() + [(row[2] or "of hostile sizes", row[0]) for row in wrong_files()]
 
 
 class FuzzTest(TestCase):
@@ -4585,7 +4556,6 @@ class FuzzTest(TestCase):
 @about()
 class CorpusTest(TestCase):
     def test_manifest_is_what_load_says(self):
-        import json
         folder = folder_for(self)
         script(self, "corpus.py")["write_corpus"](sys.modules[__name__], folder)
         rows = json.loads(read_file(folder + "/manifest.json").decode())
@@ -4732,7 +4702,6 @@ class ModuleTest(TestCase):
         self.assertEqual(tuple([x.NAME for x in tensorfmt.FORMATS if not x.READ_ONLY]), FORMATS)
 
     def test_contents_are_the_banners(self):
-        import re
         for name in ("tensorfmt.py", "test_tensorfmt.py"):
             text = text_of(name)
             listed = re.findall(r"^    \[(\w+)\] (\S+(?: \S+)*)", text.split('"""')[1], re.M)
@@ -4782,7 +4751,6 @@ class LayersTest(TestCase):
 
     def uses(self, text):
         """Return "NAME in OWNER" of each name that a statement uses of a later layer."""
-        import re
         layers, defined, uses = [0], {}, []
         for line in text.split("\n"):
             title = re.match(r"# -- \[\w+\] (.+?) -+$", line)
@@ -4875,7 +4843,6 @@ class CopyTest(TestCase):
 
     def check_text(self, text, copy, name, parts):
         """Assert that all names are defined and used, and that a copy has what was asked for."""
-        import re
         from collections import Counter
         self.assertEqual([kind.NAME for kind in copy.FORMATS], [name])
         self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
@@ -4940,7 +4907,6 @@ class CopyTest(TestCase):
     @about("burnpack")
     def test_what_a_copy_lacks_is_named(self):
         import copy
-        import pickle
         _, made = make_copy(["burnpack"], ["load"])
         data = dumps({"b": tensor([1.5], "bfloat16"), "w": F32}, format="burnpack")
         file = made.load(data)
@@ -4961,7 +4927,6 @@ class CopyTest(TestCase):
         error_of(AttributeError, getattr, item, "__array_interface__")
 
     def test_command(self):
-        from hashlib import sha256
         path = os.path.join(folder_for(self), "copied.py")
         args = "--formats", "mag", "--with", "save,zstd"
         self.assertEqual(run("vendor", path, *args)[::2], (0, ""))
@@ -4991,7 +4956,6 @@ class CopyTest(TestCase):
 
 def undefined_names(text):
     """Return the names that a source text uses but nobody defines."""
-    import builtins
     import symtable
     tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
     known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
@@ -5010,7 +4974,6 @@ def undefined_names(text):
 
 def about_sizes(out, wanted):
     """Return a text with the sizes of a copy as wanted, where they differ by at most 10 %."""
-    import re
     pattern = r"(?m)^(wrote \S+), (\d+) bytes, (\d+) lines$"
     found, listed = re.findall(pattern, out), re.findall(pattern, wanted)
     for row, other in zip(found, listed):
@@ -5058,8 +5021,6 @@ class ReadmeTest(FolderCase):
 
     def run_python(self, text):
         """Return what it prints; None if a module is not here."""
-        import re
-        from contextlib import redirect_stdout
         from importlib.util import find_spec
         if None in map(find_spec, re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)):
             return None
@@ -5082,7 +5043,6 @@ class ReadmeTest(FolderCase):
         self.assertTrue(min(ran.values()) > 0, ran)
 
     def test_limits(self):
-        import re
         text = text_of(os.path.join(HERE, "README.md"))
         limits = re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", text)
         self.assertGreater(len(limits), 3)
@@ -5110,7 +5070,6 @@ class ReadmeTest(FolderCase):
         for part in parts:
             self.assertTrue("import" in part or part.strip("\n") in tiny, part)
             self.assertTrue(part.count("\n") < 36, part)
-
 
     def test_a_format_is_added(self):
         """What stands in `.docs/add-a-format.md`, at three places of the module, is a format."""
@@ -5158,7 +5117,6 @@ PAGE_TAGS = ("html head meta title style body h1 p nav details summary pre secti
 
 def check_page(test, text):
     """Nothing from elsewhere, no tag that could do harm, no script in an attribute."""
-    import re
     from html.parser import HTMLParser
     parser, found, odd = HTMLParser(), set(), []
 
@@ -5193,10 +5151,11 @@ class TrustTest(FolderCase):
     def test_texts_of_a_file_are_escaped_where_they_are_shown(self):
         """In all ways of check_mutant(); none is a line of its own, or a tag."""
         fuzz, parsers = script(self, "fuzz.py"), parsers_kept()
-        for evil, data in [(text, data) for text in EVIL for data in self.evil_files(text)]:
+        for i, (evil, data) in enumerate([
+                (text, data) for text in EVIL for data in self.evil_files(text)]):
             write_file(self.path, data)
             with self.subTest(evil=evil[:40], begins=data[:40]), parsers:
-                fuzz["check_mutant"](data, fuzz["COMMANDS"])
+                fuzz["check_mutant"](data, fuzz["COMMANDS"][i % 3::3])
                 for word in ("ls", "verify", "explain"):
                     self.assertNotIn("\nFORGED", "".join(run(word, self.path)[1:]))
                 html = run("explain", "--html", "-", self.path)[1]
@@ -5282,8 +5241,6 @@ class TrustTest(FolderCase):
         """At opcodes of the module; at lines where opcodes are not traced (Python 3.12.1)."""
         if PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"):
             self.skipTest("needs opcode traces, unraisablehook and /proc")
-        import gc
-        import warnings
         self.addCleanup(warnings.resetwarnings)
         warnings.simplefilter("ignore", ResourceWarning)  # an interrupted close()
         tensorfmt.save(self.path, {"w": F32})
@@ -5463,7 +5420,6 @@ class SmallWorkTest(TestCase):
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
-        import runpy
         runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
     else:
         os.fsync = os.fstat  # no test sees a disk; that it may fail or be missing is tested
