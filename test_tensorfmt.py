@@ -3633,17 +3633,6 @@ class ConvertTest(TestCase):
         file, summary = converted(data, "mag", metadata="text")  # they fit as they are
         self.assertSame((file.metadata, summary.as_text), (load(data).metadata, []))
 
-    @about("burnpack")
-    def test_a_summary_is_short(self):
-        model = dict([(f"w{i}", tensor([1.0 + 2.0 ** -20 * (i < 6)], "float32")) for i in range(9)],
-                     x=tensor([1.0], "float16"))
-        summary = converted(dumps(model, format="burnpack"), "burnpack", rename={"w*": "v*"}, cast={
-            "float32": "bfloat16", "float16": "float32"})[1]
-        self.assertEqual(str(summary).split("\n")[:10], [
-            "0 tensors copied, 10 cast", "cast: 6 tensors float32 -> bfloat16 (rounded)",
-            "cast: 3 tensors float32 -> bfloat16 (exact)", "cast: 'x' float16 -> float32 (exact)",
-            ] + [f"renamed: 'w{i}' -> 'v{i}'" for i in range(5)] + ["renamed: 4 more"])
-
     @about()
     def test_casts_and_what_they_lose(self):
         """Rows: values, dtypes; whether it is exact, how many become infinite, how many NaN."""
@@ -3698,14 +3687,8 @@ class ConvertTest(TestCase):
         data, plain = [dumps({"w": tensor([1.0], "float32", **attrs)}, format="ztensor",
                              checksum="crc32c") for attrs in ({"unit": "m", "step": 2},
                                                               {"unit": "cm"})]
-        text = self.refuses(["'unit' has no place", "'step' has no place there: drop=True"],
-                            converted, data, "burnpack")
-        self.assertNotIn("checksum", text)
-        file, summary = converted(data, "burnpack", drop=True)
-        self.assertEqual(summary.dropped, ["tensor 'w' (attribute 'step' has no place there)",
-                                           "tensor 'w' (attribute 'unit' has no place there)"])
-        self.assertEqual(summary.left_behind, ["checksum", "data_endianness", "encoding", "layout",
-                                               "version"])
+        self.assertEqual(converted(data, "burnpack", drop=True)[1].left_behind, [
+            "checksum", "data_endianness", "encoding", "layout", "version"])
         for options in {}, {"version": 2}:  # both keep what the user put there
             file, summary = converted(data, "ztensor", **options)
             self.assertEqual((dict(file["w"].custom), summary.dropped),
@@ -4536,7 +4519,6 @@ class ExplainTest(TestCase):
 class VerifyTest(TestCase):
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
-        plain = dumps({"a": tensor([1.0], "float32")}, format="mag")
         between = spans([(0, 4), (2, 6), (0, 4)], bytes(7))  # a byte at the end
         for data, row, count in (
                 (shared + b"x", ("note", "padding"), 1), (between, ("note", "padding"), 1),
@@ -4546,10 +4528,7 @@ class VerifyTest(TestCase):
                  ("note", "canonical"), 1),  # not shortest
                 (spans([(0, 8), (0, 8)], bytes(1024)), ("note", "bounds"), 0),  # twins
                 (spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
-                (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
-                (golden("custom_fields.zt"), ("-", "checksums"), 1),
                 (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1),
-                (golden("v028_plain.safetensors"), ("note", "canonical"), 1),
                 (safetensors("{}\n", b""), ("note", "padding"), 1)):
             with self.subTest(row=row, begins=data[:30]):
                 self.assertTrue(tensorfmt.verify(data))
