@@ -79,6 +79,7 @@ BESIDE = bool(os.environ.get("TENSORFMT_BESIDE"))  # a leg of .ci/run runs all b
 little = unittest.skipUnless(sys.byteorder == "little", "no byte order changes it; emulated, it "
                              "takes long")
 documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs docstrings")
+tells_ends = unittest.skipIf(PYTHON < (3, 8), "ast does not tell where statements end")
 INF = float("inf")
 NAN = float("nan")
 DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
@@ -3878,11 +3879,9 @@ def mag300_rows():
 
 def ztensor(*entries, **changes):
     """Return a zTensor file of 16 bytes of data; changes are to the one usual entry."""
-    usual = [("name", "a"), ("offset", 64), ("size", 16), ("dtype", "float32"), ("shape", [4]),
-             ("encoding", "raw")]
-    entry = Map(usual)
-    entry.update(changes)
-    return ztensor_raw(tensorfmt.cbor_dumps(list(entries) or [entry]))
+    usual = {"name": "a", "offset": 64, "size": 16, "dtype": "float32", "shape": [4],
+             "encoding": "raw"}
+    return ztensor_raw(tensorfmt.cbor_dumps(list(entries) or [dict(usual, **changes)]))
 
 
 def ztensor_raw(index, nbytes=None, data=b"\0\0\x80\x3f" * 4):
@@ -3899,9 +3898,8 @@ def burnpack(top, data=bytes(4)):
 
 
 def one_burnpack(**changes):
-    entry = Map([("dtype", "F32"), ("shape", [1]), ("data_offsets", [0, 4])])
-    entry.update(changes)
-    return burnpack({"tensors": {"a": entry}})
+    usual = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+    return burnpack({"tensors": {"a": dict(usual, **changes)}})
 
 
 def spans(pairs, data):
@@ -4697,9 +4695,8 @@ class LayersTest(TestCase):
                       if defined.get(name, 0) > layer)
 
     @documented
+    @tells_ends
     def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
-        if PYTHON < (3, 8):
-            self.skipTest("ast before Python 3.8 does not tell where statements end")
         self.assertEqual(self.uses(text_of("tensorfmt.py")), [
             "check_file in load",  # load(verify=True)
             "cut_record in Reading", "read_again in read_file"])  # errors
@@ -4753,12 +4750,9 @@ def known_answers():
 
 
 @about()
+@tells_ends
 class CopyTest(TestCase):
     """Copies with one format and each part are made, load, show, save, refuse."""
-
-    def setUp(self):
-        if PYTHON < (3, 8):
-            self.skipTest("vendor needs Python 3.8")
 
     def test_every_copy_loads_shows_saves_and_refuses(self):
         seen = set()  # a part that a format has no use for changes nothing
@@ -5169,10 +5163,10 @@ class TrustTest(FolderCase):
             tensorfmt.write_out(self.path, blocks())
             self.assertEqual((seen, os.stat(self.path).st_mode & 0o7777), ([wanted], wanted))
 
+    @unittest.skipIf(PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"),
+                     "needs opcode traces, unraisablehook and /proc")
     def test_interrupts_leave_nothing_behind(self):
         """At opcodes of the module; at lines where opcodes are not traced (Python 3.12.1)."""
-        if PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"):
-            self.skipTest("needs opcode traces, unraisablehook and /proc")
         self.addCleanup(warnings.resetwarnings)
         warnings.simplefilter("ignore", ResourceWarning)  # an interrupted close()
         tensorfmt.save(self.path, {"w": F32})
