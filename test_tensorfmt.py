@@ -4396,13 +4396,13 @@ class HostileTest(TestCase):
                 (tensorfmt.verify, 200))  # bytes of memory for each byte
         wide = 1 if PYTHON >= (3, 10) else 3  # before, small dicts take up to 240 bytes
         with Changed(tensorfmt, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_ERRORS", 9):
-            for number, (name, data) in enumerate(bombs(500)):
+            for number, (name, data) in enumerate(bombs(250)):
                 for i, (call, nbytes) in enumerate(rows):
                     if i == 1 and number % 3:
                         continue  # some: verify traces the same fields
                     peak = peak_of(attempt, call, data)
                     with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
-                        self.assertTrue(peak < wide * nbytes * len(data) + (1 << 17))
+                        self.assertTrue(peak < wide * nbytes * len(data) + (1 << 16))
         for number, (name, data) in enumerate(bombs(100)):
             for i, (call, _) in enumerate(rows):
                 if i == 1 and number % 3 != 1:
