@@ -38,15 +38,32 @@ truncations and mutants, codecs, conversions into it and out of it, what is said
 """
 # -- [1] platform --------------------------------------------------------------------------------
 
-import binascii
+import builtins
+import gc
+import gzip
 import io
+import json
 import os
+import pickle
+import re
+import runpy
 import struct
 import sys
 import unittest
+import warnings
+from array import array
+from base64 import b64decode
+from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
+from functools import lru_cache, reduce
+from hashlib import sha256
+from operator import mul
 from pathlib import Path
+from random import Random
 from shutil import rmtree
 from tempfile import mkdtemp
+from unittest import mock
+from zlib import decompress
 
 PYPY, PYTHON = sys.implementation.name == "pypy", sys.version_info[:2]
 USUAL = not PYPY and sys.byteorder == "little" and not [  # else some take long
@@ -62,6 +79,7 @@ BESIDE = bool(os.environ.get("TENSORFMT_BESIDE"))  # a leg of .ci/run runs all b
 little = unittest.skipUnless(sys.byteorder == "little", "no byte order changes it; emulated, it "
                              "takes long")
 documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs docstrings")
+tells_ends = unittest.skipIf(PYTHON < (3, 8), "ast does not tell where statements end")
 INF = float("inf")
 NAN = float("nan")
 DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
@@ -70,25 +88,15 @@ WIDER = tuple([dtype for dtype in DTYPES if dtype[:6] != "float8"])
 
 def unhex(text):
     """Return the bytes of hex digits; blanks and line ends between them do not count."""
-    return binascii.unhexlify("".join(text.split()).encode())
-
-
-def inflate(text):
-    """Return the bytes that zlib compressed and base64 wrote as text."""
-    data = binascii.a2b_base64(text)
-    import zlib
-    return zlib.decompress(data)
+    return bytes.fromhex("".join(text.split()))
 
 
 def count_of(shape):
-    count = 1
-    for n in shape:
-        count *= n
-    return count
+    return reduce(mul, shape, 1)
 
 
 def tohex(data):
-    return binascii.hexlify(bytes(data)).decode()
+    return bytes(data).hex()
 
 
 def same(a, b):
@@ -185,19 +193,15 @@ def environment(**more):
 def run(*args):
     """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
     if not args[0].startswith("python3"):
-        usual = sys.stdout, sys.stderr, sys.argv, sys.__stdout__
-        out, err, sys.argv = io.BytesIO(), io.StringIO(), ["tensorfmt.py"]
+        out, err = io.BytesIO(), io.StringIO()
         stream = io.TextIOWrapper(out, encoding="utf-8", newline="\n")
-        sys.stdout, sys.stderr = stream, err
-        sys.__stdout__ = stream  # not a terminal, whatever ours is
-        try:
-            code = tensorfmt.main(list(args))
-        except SystemExit as stop:
-            code = stop.code
-        finally:
-            sys.stdout.flush()
-            stream.detach()
-            sys.stdout, sys.stderr, sys.argv, sys.__stdout__ = usual
+        with redirect_stdout(stream), redirect_stderr(err), Changed(
+                sys, "__stdout__", stream), Changed(sys, "argv", ["tensorfmt.py"]):
+            try:  # __stdout__: not a terminal, whatever ours is
+                code = tensorfmt.main(list(args))
+            except SystemExit as stop:
+                code = stop.code
+        stream.flush()
         return code, out.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
     from subprocess import PIPE, Popen
     process = Popen(
@@ -209,35 +213,18 @@ def run(*args):
     return process.returncode, out.decode().replace("\r\n", "\n"), err.decode()
 
 
-class Changed:
-    """Gives an attribute another value for the time of a `with` block."""
-
-    def __init__(self, owner, name, value):
-        self.place, self.value = (owner, name), value
-
-    def __enter__(self):
-        self.usual = getattr(*self.place)
-        setattr(*self.place + (self.value,))
-
-    def __exit__(self, *error):
-        setattr(*self.place + (self.usual,))
+Changed = mock.patch.object  # `with Changed(owner, name, value):` for the time of the block
 
 
 def calls_of(owner, name, call, *args, **options):
     """Return how often a call calls a method or a function."""
-    seen, usual = [], getattr(owner, name)
-
-    def count(*args, **options):
-        seen.append(1)
-        return usual(*args, **options)
-    with Changed(owner, name, count):
+    with Changed(owner, name, wraps=getattr(owner, name)) as seen:
         call(*args, **options)
-    return len(seen)
+    return seen.call_count
 
 
 def ratio(a, b):
     """Return an exact quotient that "%d" can show (PyPy wants __int__ for that)."""
-    from fractions import Fraction
     return type("Ratio", (Fraction,), {"__int__": Fraction.__trunc__})(a, b)
 
 
@@ -446,12 +433,7 @@ def chosen(*topics):
 
 def parsers_kept():
     """Let many commands of a `with` block use one parser; it is slow to make."""
-    parsers, make = [], tensorfmt.make_parser
-
-    def made():
-        parsers.extend([] if parsers else [make()])
-        return parsers[0]
-    return Changed(tensorfmt, "make_parser", made)
+    return Changed(tensorfmt, "make_parser", lru_cache()(tensorfmt.make_parser))
 
 
 def of_chosen(rows, column=1, also=()):
@@ -478,11 +460,6 @@ GOLDENS = (
      "6GaEuhgUDn/+//9Pqn4Aqw4K9Q==",
      {"x": ("float32", (3,), "0000803f0000004000004040"),
      "y": ("int32", (2, 2), "010000000200000003000000fcffffff")}),
-    ("mag", "seed_order_unaligned.mag", "hand-made",
-     "eNrzdXRXZGRgYPi39ZIMC5AGsWGAEYnOAxGJTAwkAg4oncqIamwSM4kGMcE0JKGZlEyqScw8UEYYmkkppHqOERYcIYyo"
-     "EhbsUK9zglSBJBvsgYQDAO1YCIk=",
-     {"a": ("float32", (2,), "0000803f00000040"), "b": ("bool", (3,), "010100"),
-     "c": ("int32", (3,), "070000000800000009000000"), "d": ("float16", (), "0038")}, None),
     ("mag", "m012_mixed.mag", "magnetron 0.1.2 (PyPI wheel)",
      "eNrzdXRXZGRgYLh2tb6MCUiDMAMSzcDA5QBiF2SCVLFCxUDsPBDJDBU4AKWZkRRUMAM1sjAgiWAxHyRc+Z98wMDQYA80"
      "wgGIHMjRzwh1C8jhf8jQDwBmE6rf",
@@ -715,7 +692,7 @@ GOLDENS = (
      "r1": ("int32", (2,), "0000000001000000"),
      "r5": ("int32", (1, 2, 1, 2, 1), "00000000010000000200000003000000"),
      "e2": ("int8", (3, 0, 2), "")}))
-ALL_FILES = [row[:2] + (inflate(row[3]), row[4]) for row in GOLDENS if [
+ALL_FILES = [row[:2] + (decompress(b64decode(row[3])), row[4]) for row in GOLDENS if [
     1 for one in EVERY if one.name == row[0]]]
 FILES = [row for row in ALL_FILES if row[0] in READ]  # of the formats that are tested
 WRITTEN = [row for row in FILES if row[0] in FORMATS]
@@ -809,7 +786,12 @@ MSGPACK = (  # shortest forms, decoded and encoded
     ("8f" + "".join(["%02x00" % i for i in range(15)]), dict([(i, 0) for i in range(15)])),
     ("9190", [[]]), ("9180", [{}]), ("81a16180", {"a": {}}), ("81a16190", {"a": []}),
     ("9292010293c0a1789100", [[1, 2], [None, "x", [0]]]))
-MSGPACK_READ = (  # longer forms, which test_longer_forms makes, are not here: float32 and ext
+MSGPACK_READ = (  # longer forms, float32 and ext
+    ("cc01", 1), ("cd00ff", 255), ("ce0000ffff", 65535), ("cf00000000ffffffff", (1 << 32) - 1),
+    ("d001", 1), ("d1ff80", -128), ("d200007fff", 32767), ("d3ffffffffffffffff", -1),
+    ("d900", ""), ("da000161", "a"), ("db0000000161", "a"), ("c50000", b""),
+    ("c6000000010a", b"\n"), ("dc0000", []), ("dc000101", [1]), ("dd00000001c0", [None]),
+    ("de0000", {}), ("de0001a16101", {"a": 1}), ("df00000001a161c3", {"a": True}),
     ("ca00000000", 0.0), ("ca3f000000", 0.5), ("ca7f800000", INF), ("ca7fc00000", NAN),
     ("cabf800000", -1.0), ("cb7ff8000000000000", NAN), ("dd00000001dd00000000", [[]]),
     ("df00000001a161df00000000", {"a": {}}),
@@ -830,9 +812,6 @@ NANS = """f9fe00 f97e01 f97c01 fa7fc00001 faffe00001 fa7fa00001 fb7ff80000000000
 CODECS = (  # functions, what goes both ways, what is only decoded, what is not well-formed
     (tensorfmt.cbor_loads, tensorfmt.cbor_dumps, CBOR + CBOR_MORE, CBOR_READ, CBOR_BAD),
     (tensorfmt.msgpack_loads, tensorfmt.msgpack_dumps, MSGPACK, MSGPACK_READ, MSGPACK_BAD))
-FORMS = (  # type, its name, its first code, how struct packs a length or number after each code
-    (bytes, "bin", 0xC4, "BHI"), (str, "str", 0xD9, "BHI"), (list, "array", 0xDC, "HI"),
-    (dict, "map", 0xDE, "HI"), ((int, float), "", 0xCA, "fdBHIQbhiq"))
 
 JSON_ROWS = (  # text, where the error is (or the repr of the value); the same with nan=True
     ("-0", "-0.0", "0"), ("1" + "0" * 20, "1" + "0" * 20, "1" + "0" * 20), ("1e400", 0, "inf"),
@@ -869,11 +848,11 @@ def outcome(call, data, **options):
     return ascii(bytes(value) if isinstance(value, memoryview) else value)
 
 
-def flat_read(data, rows):
-    """Return a FlatBuffer as load() reads it the second time, to say which field is wrong."""
+def read_twice(name, data, *args, **rules):
+    """Return what a method of Reading does, called again to say which field is wrong."""
     reading = tensorfmt.Reading(tensorfmt.Buffer(data), [])
     try:
-        return reading.flatbuffer(0, len(data), rows)
+        return getattr(reading, name)(*args, **rules)
     except FormatError as error:
         tensorfmt.complete(reading, [error])
         raise
@@ -915,7 +894,7 @@ class CodecTest(TestCase):
                     for end in range(min(len(data), 100)):
                         error_of(FormatError, loads, data[:end])
             for text, value in both:
-                self.assertEqual(tohex(pack(ordered(value))), text, (pack.__name__, text[:40]))
+                self.assertEqual(tohex(pack(value)), text, (pack.__name__, text[:40]))
             for number in list(range(-30, 30)) + [255, 256, -256, -257, 65535, 65536, -65537]:
                 for value in [number], {number: number}:
                     self.assertSame(loads(pack(value)), value)
@@ -942,7 +921,6 @@ class CodecTest(TestCase):
         self.assertEqual(again.replace(unhex("ca7fe00001"), unhex("ca7fa00001")), data)
 
     def test_every_first_byte(self):
-        import json
         for loads, pack, _, _, _ in CODECS:
             codec = loads.__name__.split("_")[0]
             for data in headed(codec) if chosen(codec) else ():
@@ -982,11 +960,10 @@ class CodecTest(TestCase):
     @about("cbor", "msgpack")
     def test_options_and_refusals_of_encoders(self):
         for value, sort, text in (
-                ([("bb", 1), ("a", {"c": 2})], False, "a262626201" "6161a1616302"),
-                ([("bb", 1), ("a", {"c": 2})], True, "a26161a1616302" "62626201"),
+                ({"bb": 1, "a": {"c": 2}}, False, "a262626201" "6161a1616302"),
+                ({"bb": 1, "a": {"c": 2}}, True, "a26161a1616302" "62626201"),
                 ({1000: 0, "a": 0}, True, "a2616100" "1903e800"),
                 ({1000: 0, "a": 0}, "bytes", "a21903e800" "616100")):
-            value = ordered(value) if type(value) is list else value
             self.assertEqual(tohex(tensorfmt.cbor_dumps(value, sort=sort)), text)
         for value, text in UINT32S:
             self.assertEqual(tohex(tensorfmt.msgpack_dumps(value, typed=True)), text, value)
@@ -1001,27 +978,8 @@ class CodecTest(TestCase):
         one = tensorfmt.Simple((99,))
         self.assertTrue(one != tensorfmt.Simple((98,)) and one != 99 and len(set([one, 99])) == 2)
 
-    @about("msgpack")
-    def test_longer_forms(self):
-        """Every form of each value, as kawanet/msgpack-test-suite has it."""
-        for text, value in MSGPACK:
-            for _, name, base, codes in [row for row in FORMS if isinstance(value, row[0])]:
-                number, rest = value, b""
-                if name:
-                    number = len(value.encode() if name == "str" else value)
-                    rest = unhex(text)[len(tensorfmt.msgpack_head(name, number)):]
-                for i, code in enumerate(codes):
-                    try:
-                        head = struct.pack(">" + code, number)
-                    except Exception:  # struct.error, which boards do not have
-                        continue
-                    if struct.unpack(">" + code, head)[0] == number:
-                        found = tensorfmt.msgpack_loads(bytes([base + i]) + head + rest)
-                        self.assertTrue(found == value or same(found, value), text[:40])
-
     @about("json")
     def test_json(self):
-        import json
         for text in (" [1, -2.5e3,\t{\"a\\u0062\": null}]\r\n", "[[], {}, true, false, \"\"]", "0",
                      "[18446744073709551615, 1.7976931348623157e308]",
                      '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u20ac\\ud83d\\ude42 \u20ac\U0001f642\x7f"',
@@ -1047,23 +1005,17 @@ class CodecTest(TestCase):
         return tensorfmt.Json(data, **rules).parse()[0]
 
     def check_json(self, data, offset, **rules):
-        """Check where load() says that JSON is wrong, which it reads twice then."""
-        reading = tensorfmt.Reading(tensorfmt.Buffer(bytes(7) + data), [])
-        error = error_of(FormatError, reading.json, 7, len(data), tensorfmt.Schema(), "x", **rules)
-        tensorfmt.complete(reading, [error])
+        error = error_of(FormatError, read_twice, "json", bytes(7) + data, 7, len(data),
+                         tensorfmt.Schema(), "x", **rules)
         self.assertEqual((error.offset, error.field), (offset + 7, "x"), error.what)
 
     @about("crc32c")
     def test_crc32c(self):
-        for data, crc in CRC32C:
-            half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
-            self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
-                data[len(data) // 3:], half)], [crc, crc], len(data))
-
-    @about("crc32c")
-    def test_crc32c_of_boards(self):
-        with Changed(tensorfmt, "BOARD", True):
-            self.test_crc32c()
+        for (data, crc), board in [(row, board) for row in CRC32C for board in (False, True)]:
+            with Changed(tensorfmt, "BOARD", board):
+                half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
+                self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
+                    data[len(data) // 3:], half)], [crc, crc], len(data))
 
     @about("zstd")
     def test_frames_are_whole(self):
@@ -1098,24 +1050,21 @@ class FlatBuffersTest(TestCase):
         data = flat_example()
         found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
         self.assertEqual(list(found.values()), [
-            -2, "hi", 131073, ["", "z"], [25185, 25699, 26213], ordered({"x": 1.5}),
-            [1, 2, 65535], 7, [ordered({"x": 1.5}), ordered({"x": 1.5})], "none"])
+            -2, "hi", 131073, ["", "z"], [25185, 25699, 26213], {"x": 1.5}, [1, 2, 65535], 7,
+            [{"x": 1.5}, {"x": 1.5}], "none"])
         for end in range(len(data)):
             error_of(FormatError, tensorfmt.flat_loads, data[:end], FLAT_ROWS)
         for kind in ("x", ""):
             self.refuses(["no value has the type"], tensorfmt.flat_loads, data,
                          (("a", kind, 0, ""),))
         skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
-        self.assertEqual(skipped, ordered({"a": 5, "b": "hi"}))
+        self.assertEqual(skipped, {"a": 5, "b": "hi"})
 
     def test_ends_of_tables(self):
         data = unhex("0c000000 0600 0800 0400 0000 08000000 02000000")  # the last field ends it
         self.assertEqual(dict(tensorfmt.flat_loads(data, (("x", "I", 0, ""),))), {"x": 2})
         for short, kind in (data[:19], "I"), (data[:18], "I"), (data, "Q"):
             error_of(FormatError, tensorfmt.flat_loads, short, (("x", kind, 0, ""),))
-        rows = ("a", "h", 0, ""), ("h", "d", 0, ""), ("z", "I", tensorfmt.MISSING, "")
-        error = error_of(FormatError, tensorfmt.flat_loads, tensorfmt.FlatBuilder().finish(0), rows)
-        self.assertEqual(error.offset, 0)
         error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
         self.assertEqual((error.offset, error.field), (4, "root"))
 
@@ -1124,10 +1073,8 @@ class FlatBuffersTest(TestCase):
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table(rows, a=1, c=many))
-        self.assertEqual(tensorfmt.flat_loads(data, rows),
-                         ordered({"a": 1, "b": None, "c": ["z"] * 50}))
+        self.assertEqual(tensorfmt.flat_loads(data, rows), {"a": 1, "b": None, "c": ["z"] * 50})
         self.assertEqual(len(data), 236)
-        flat = tensorfmt.FlatBuilder()
         for code, values in (("H", (1, 2)), ("B", (1, 2)), ("d", (0.0,)), ("d", (-0.0,))):
             place = flat.numbers(code, values)  # equal, but other bytes
             row = ("x", [code], None, ""),
@@ -1145,8 +1092,9 @@ class FlatBuffersTest(TestCase):
         rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
         found = tensorfmt.flat_loads(data, rows)
         self.assertEqual(list(found.values()), [8, "ok", -5, 7])
-        error = error_of(FormatError, flat_read, data[:-1], rows)  # no room for NUL
-        self.assertEqual((error.what, error.field), ("FlatBuffers: string of 2 bytes, 2 left", "b"))
+        error = error_of(FormatError, read_twice, "flatbuffer", data[:-1], 0, len(data) - 1, rows)
+        self.assertEqual((error.what, error.field), (  # no room for NUL
+            "FlatBuffers: string of 2 bytes, 2 left", "b"))
         far = 4 + (1 << 18)  # what leads to the table is its vtable, too: two times 4
         data = struct.pack("<I", far) + bytes(far - 4) + struct.pack("<i", far)
         self.assertEqual(tensorfmt.flat_loads(data, rows[:1])["a"], 0)
@@ -1159,16 +1107,20 @@ class FlatBuffersTest(TestCase):
             data = struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables + struct.pack(
                 "<iII", root - 4, 4, count) + struct.pack("<I", 4 * count) * count
             data += struct.pack("<i", len(data) - 12) * count + bytes(4096)
-            return flat_read(data, (("x", [()], [], ""),))["x"]
+            return data, [()]
 
         def strings(count):  # of 4 KB, each 4 bytes behind the last
             data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
             data += struct.pack("<I", 4 * count) * count + b"\3\x10\0\0" * (count + 0x402)
-            return flat_read(data, (("x", ["string"], [], ""),))["x"]
-        self.assertEqual((len(tables(4)), len(strings(2))), (4, 2))
-        for call, count, field in ((tables, 1000, "x[9].table"), (tables, 10, "x[6].table"),
-                                   (strings, 4, "x[2]")):
-            error = error_of(Unsupported, call, count)
+            return data, ["string"]
+
+        def read(data, kind):
+            rows = (("x", kind, [], ""),)
+            return read_twice("flatbuffer", data, 0, len(data), rows)["x"]
+        self.assertEqual((len(read(*tables(4))), len(read(*strings(2)))), (4, 2))
+        for made, field in ((tables(1000), "x[9].table"), (tables(10), "x[6].table"),
+                            (strings(4), "x[2]")):
+            error = error_of(Unsupported, read, *made)
             self.assertIn("overlap", str(error))
             self.assertEqual(error.field, field)
 
@@ -1178,15 +1130,6 @@ FLAT_ROWS = (("a", "h", 0, ""), ("b", "string", None, ""), ("c", "I", None, ""),
              ("d", ["string"], [], ""), ("e", ["H"], [], ""),
              ("f", (("x", "d", 9.0, ""),), None, ""), ("g", ["H"], [], ""), ("h", "I", 7, ""),
              ("i", [(("x", "d", 9.0, ""),)], [], ""))
-
-
-def ordered(value):
-    """Return a dict of pairs, or of a dict, that keeps its order also on MicroPython."""
-    if isinstance(value, dict) or (isinstance(value, list) and value and not [
-            1 for pair in value if not isinstance(pair, tuple)]):
-        pairs = sorted(value.items()) if isinstance(value, dict) else value
-        return Map([(key, ordered(item)) for key, item in pairs])
-    return [ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def flat_example():
@@ -1294,22 +1237,14 @@ class GoldenTest(FolderCase):
             os.remove(self.path)
 
     def test_saved_again_gives_the_same_bytes(self):
-        for _, title, data, wanted in WRITTEN:
-            file = load(data)
-            if title in AGAIN:
-                for source in (data, Short(data)):
-                    file, stream = load(source), Short()
-                    with self.subTest(file=title, source=type(source).__name__):
-                        self.assertEqual(dumps(file, format=file.format, **AGAIN[title]), data)
-                        tensorfmt.save(stream, file, format=file.format, **AGAIN[title])
-                        self.assertEqual(stream.getvalue(), data)
-            elif not [1 for item in file.values() if zstd_missing(item)]:
-                usual = dumps(file, format=file.format)  # another form becomes the usual one
-                again = load(usual)
-                with self.subTest(file=title):
-                    self.check(again, dict([(name, wanted[name]) for name in again]))
-                    self.assertSame(again.metadata, file.metadata)
-                    self.assertEqual(dumps(again, format=file.format), usual)
+        """Of the others, another form becomes the usual one: check_mutant() compares it."""
+        for title, data in [row[1:3] for row in WRITTEN if row[1] in AGAIN]:
+            for source in (data, Short(data)):
+                file, stream = load(source), Short()
+                with self.subTest(file=title, source=type(source).__name__):
+                    self.assertEqual(dumps(file, format=file.format, **AGAIN[title]), data)
+                    tensorfmt.save(stream, file, format=file.format, **AGAIN[title])
+                    self.assertEqual(stream.getvalue(), data)
 
     def test_detect(self):
         for head, kind in [(data, kind) for kind, _, data, _ in FILES] + [
@@ -1424,7 +1359,6 @@ class TinyTest(TestCase):
 class FileTest(FolderCase):
     @about(ONLY)
     def test_pickling(self):
-        import pickle
         for _, title, data, wanted in FILES:
             write_file(self.path, data)
             with self.subTest(file=title), load(self.path) as file:
@@ -1445,8 +1379,6 @@ class FileTest(FolderCase):
             self.assertEqual(again.attrs["missing"], ["w"])
 
     def test_pickles_are_small_and_know_where_the_file_was(self):
-        import gc
-        import pickle
         tensorfmt.save(self.path, {"w": tensor(bytes(400000), "float32", (100, 1000))})
         with load(self.path) as file:
             part, whole = pickle.dumps(file["w"][3:5, ::10]), pickle.dumps(file)
@@ -1525,7 +1457,6 @@ class FileTest(FolderCase):
         self.refuses(["closed"], load, stream)
 
     def test_errors_pickle_and_are_one_line(self):
-        import pickle
         write_file(self.path, golden("v021_tiny.bpk")[:60])
         for error in (error_of(FormatError, load, self.path),
                       Unsupported("what", 5, "field", "a\nb", "path", "sizes")):
@@ -1539,8 +1470,6 @@ class FileTest(FolderCase):
     @unittest.skipUnless(not PYPY, "PyPy has no counts of references")
     def test_what_is_dropped_is_closed_without_the_collector(self):
         """Whatever was done with it, and whether that was an error."""
-        import gc
-        import warnings
 
         def use(path):
             file, other = load(path), load(path, mmap=False)
@@ -1569,7 +1498,6 @@ class FileTest(FolderCase):
                     self.assertEqual((descriptors_of(self.path), list(map(str, caught))), (0, []))
 
     def test_threads_share_a_file(self):
-        import pickle
         from time import sleep
         tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
         data = read_file(self.path)
@@ -1664,7 +1592,6 @@ class FileTest(FolderCase):
                     "ztensor", [item.tolist() for item in file.values()]))
 
     def test_missing_files_and_gzip_streams(self):
-        import gzip
         whole = gzip.compress(golden("seed_basic.mag"))
         GoldenTest.check(self, load(gzip.open(io.BytesIO(whole))), FILES[0][3])
         for call in (load, tensorfmt.verify, tensorfmt.detect):
@@ -1743,22 +1670,11 @@ class RoundTripTest(TestCase):
         self.assertSame(back.attrs, {"batch": 3})
         self.assertEqual(list(back.data), [11.0, 21.0, 12.0, 22.0, 13.0, 23.0])
         self.assertEqual(list(back[1].data), [21.0, 22.0, 23.0])
+        self.assertSame(load(primitiv(0, "93 010203 01")).attrs["dims"], [1, 2, 3])
         self.assertEqual(error_of(FormatError, load, primitiv(0x100, "9100 00 c400")).what,
                          "batch is 0")
         self.refuses(["its bytes are those of '\u00e9'"], dumps, {"\udcc3\udca9": F32},
                      format="primitiv")
-
-    @about("primitiv")
-    def test_short_and_wide_heads_of_primitiv(self):
-        self.assertSame(load(primitiv(0, "93 010203 01")).attrs["dims"], [1, 2, 3])
-        from hashlib import sha256
-        for shape, digest in (
-                ((16383,), "7bce25a1c37a25bac3da8275213400531cad1c35570126c79b8126c4ace08107"),
-                ((128, 128), "29f202848a7836391bd65ae8076cac65a837802b5a00c4a6c559b990fed43c69")):
-            ones = tensor(b"\0\0\x80\x3f" * count_of(shape), "float32", shape)
-            data = dumps({"tensor": ones}, format="primitiv", kind="tensor")
-            self.assertEqual(tohex(sha256(data).digest()), digest)
-            self.assertEqual(load(data)["tensor"].tobytes(), ones.tobytes())
 
     @about()
     def test_blocks_are_joined_right(self):
@@ -1897,7 +1813,6 @@ class TensorTest(TestCase):
         return made
 
     def test_indexing_against_nested_lists(self):
-        from random import Random
         draw = Random(5)
         for _ in range(60):
             shape = tuple([draw.choice([0, 1, 2, 3, 4, 5]) for _ in range(draw.randrange(1, 5))])
@@ -1924,14 +1839,9 @@ class TensorTest(TestCase):
             if len(shape) == 1 or shape[0] > 1:  # what runs backwards is no storage order
                 self.assertEqual(list(part[::-1].data), list(part[::-1].flat))
 
-    def test_indexing_by_hand(self):
+    def test_indices_that_are_wrong(self):
         item = tensor([[1, 2, 3], [4, 5, 6]], "int16", note="x")
         self.assertEqual((len(item), len(tensor([], "int16", (0, 1 << 63)))), (2, 0))
-        for key, wanted in (((1, 2), 6), ((-1, -3), 4), (0, [1, 2, 3]), ((..., 1), [2, 5]),
-                            (KEYS[:, 0], [1, 4]), (KEYS[::-1, 1:], [[5, 6], [2, 3]]),
-                            ((..., ), [[1, 2, 3], [4, 5, 6]])):
-            got = item[key]
-            self.assertEqual(got if isinstance(wanted, int) else got.tolist(), wanted, str(key))
         for kind, keys in ((IndexError, (2, -3, (0, 3), (0, 0, 0), (..., ...), (0, ..., 0, 0))),
                            (TypeError, ("a", 1.0, None, True, [0]))):
             for key in keys:
@@ -1985,7 +1895,6 @@ class TensorTest(TestCase):
             self.refuses([dtype], tensor, [value], dtype)
 
     def test_from_buffers(self):
-        from array import array
         for dtype, code in [pair for pair in CODES.items() if pair[1] != "e"]:  # array lacks it
             with self.subTest(code=code):
                 item = tensor(array(code, [1, 2, 100]), None)
@@ -2032,7 +1941,6 @@ class TensorTest(TestCase):
         self.refuses(["there are mag, ztensor"], dumps, {}, format="pt")
 
     def test_what_is_no_tensor_says_so(self):
-        from array import array
         item = tensor([1.0, -2.5], "bfloat16")
         for dtype in ("bfloat16", "float16"):
             self.refuses(["bits", "values"], tensor, array("H", [1]), dtype)
@@ -2154,7 +2062,6 @@ HARD = (  # rounding that goes wrong in two steps, at ties, at the ends
 
 def nearest(number, dtype):
     """Return a number rounded to a float dtype, to nearest even, by exact arithmetic."""
-    from fractions import Fraction
     digits, lowest, top = FLOATS[dtype]
     exact = Fraction(number)
     if not exact:
@@ -2172,7 +2079,6 @@ def nearest(number, dtype):
 @about()
 class CastTest(TestCase):
     def test_rounding_is_exact(self):
-        from random import Random
         draw = Random(3)
         hard = list(HARD) + [-x for x in HARD if isinstance(x, float)]
         hard += [draw.choice([-1, 1]) * draw.getrandbits(draw.randrange(1, 64)) for _ in range(300)]
@@ -2318,17 +2224,6 @@ class Float8Test(TestCase):
                          [("bool", dtype) for dtype in sorted(tensorfmt.FLOAT8)[:4]])
         self.assertFalse(tensorfmt.cast_is_exact("float8_e8m0fnu", "float16"))
 
-    def test_formats_that_hold_them(self):
-        made = {"w": tensor([[1.5, -2.0], [0.25, 448.0]], "float8_e4m3fn")}
-        for kind, version in (("safetensors", {}), ("ztensor", {"version": "2"})):
-            data = dumps(made, format=kind, **version)
-            item = load(data)["w"]
-            self.assertSame((item.dtype, item.tolist()), ("float8_e4m3fn", made["w"].tolist()))
-            self.assertEqual(dumps(load(data), format=kind), data)
-            for new in ("mag", "primitiv"):
-                self.assertEqual(converted(data, new, cast="float32")[1].cast,
-                                 [("w", "float8_e4m3fn", "float32", True)])
-
     @about("ztensor")
     def test_sparse_tensors_need_a_zero(self):
         parts = {"values": tensor([2.0], "float8_e5m2"), "coords": [[1]]}
@@ -2430,27 +2325,16 @@ class SparseTest(TestCase):
                 self.assertEqual(made.todense().tobytes(), tensor(dense, dtype).tobytes())
 
     def test_saved_and_loaded(self):
+        """What holds for each option is in fuzz_files(), and goes through check_mutant()."""
         for parts, dense in ((CSR, CSR_DENSE), (COO, COO_DENSE)):
-            for options in [{}, {"data_endianness": "big"}, {"checksum": "crc32c"},
-                            {"checksum": "sha256"}] + ([{"encoding": "zstd"}] if ZSTD else []):
-                with self.subTest(parts=sorted(parts), options=options):
-                    data = dumps({"d": [1.0], "s": self.make(parts), "e": tensor([7], "uint8")},
-                                 format="ztensor", **options)
-                    file = load(data)
-                    found = [file["s"]]
-                    import pickle
-                    found.append(pickle.loads(pickle.dumps(file["s"])))
-                    if "coords" not in parts or "encoding" not in options:  # without nnz
-                        found.append(load(data.replace(b"\x63nnz", b"\x63nnx"))["s"])
-                    for item in found:
-                        self.assertEqual(item.tolist(), dense)
-                        for key, wanted in parts.items():
-                            self.assertEqual(item.components[key].tolist(), wanted)
-                    self.assertEqual(file["s"].attrs["sparse_format"],
-                                     "coo" if "coords" in parts else "csr")
-                    self.assertEqual(dumps(file, format="ztensor"), data)
-                    self.assertTrue(tensorfmt.verify(data), str(tensorfmt.verify(data)))
-                    self.assertTiles(tensorfmt.explain(data), len(data))
+            for options in [{"data_endianness": "big"}] + [{"encoding": "zstd"}] * ZSTD:
+                item = self.again(self.make(parts), **options)
+                for found in item, pickle.loads(pickle.dumps(item)):
+                    self.assertEqual(found.tolist(), dense)
+                    for key, wanted in parts.items():
+                        self.assertEqual(found.components[key].tolist(), wanted)
+            data = dumps({"s": item}, format="ztensor", encoding="raw")
+            self.assertEqual(load(data.replace(b"\x63nnz", b"\x63nnx"))["s"].tolist(), dense)
 
     def test_rows_are_sorted_when_written(self):
         made = self.make(dict(CSR, indices=[2, 4, 0, 3]))
@@ -2603,8 +2487,7 @@ def make_burnpack(*rows):
 @about("burnpack", "burnrecord")
 class QuantizedTest(TestCase):
     def test_worked_examples(self):
-        data = make_burnpack(*QUANTIZED)
-        file = load(Short(data))
+        file = load(Short(make_burnpack(*QUANTIZED)))
         for name, shape, code, raw, values, scales, result in QUANTIZED:
             with self.subTest(name=name):
                 item = file[name]
@@ -2624,8 +2507,6 @@ class QuantizedTest(TestCase):
                         self.assertSame(list(same_one.dequantize().flat), result)
                 again = load(dumps({"q": made}, format="burnpack"))["q"]
                 self.assertEqual(again.tobytes(), unhex(raw))
-        self.assertEqual(sorted(load(dumps(file, format="burnpack"))), sorted(file))
-        self.assertTrue(tensorfmt.verify(data))
 
     def test_more_elements_than_are_read_at_once(self):
         for code, numbers in (("Q8F", list(range(128)) + list(range(-128, -8))),  # of 248 bytes
@@ -2677,7 +2558,6 @@ class QuantizedTest(TestCase):
             self.refuses(["needs bytes, shape= and"], tensor, b"", "qfloat", shape, burn_dtype=code)
 
     def test_convert_wants_to_be_asked(self):
-        import pickle
         name, _, _, _, _, _, values = QUANTIZED[1]
         data = make_burnpack(QUANTIZED[1])
         item = pickle.loads(pickle.dumps(load(data)[name]))
@@ -2735,6 +2615,11 @@ REFUSED = [  # what each format refuses: format, tensors, options; .ci/texts.py 
     ("safetensors", {"w": tensor([1.0], "float32", st_dtype="F64")}, {}),
     ("safetensors", {"s": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})},
      {})]
+REFUSED += [("primitiv", {}, {"kind": "shape", "dims": dims, "batch": batch}) for dims, batch in (
+    ([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1), ([[2]], 1), ([2], 0),
+    ([2], True), ([2], 2.0))]
+REFUSED += [("primitiv", {name: tensor([[1.0, 2.0]], "float32", batch=batch)}, {})
+            for name, batch in (("a", True), ("a", 1.0), ("a", "2"), ("a\\:b", 2), ("a:b", 2))]
 REFUSED += [(kind, {"w": F32}, {key: value}) for kind, key, values in (
     ("mag", "metadata", [{"a": "text", "b": 1, "c": None}, {"big": 1 << 64}, {"": 1, "n\0": 1},
      {"k" * 65536: 1}, {"low": -(1 << 63) - 1}]), ("ztensor", "metadata", [{"a": 1}]),
@@ -2898,14 +2783,8 @@ class SaveTest(TestCase):
         self.assertIn(str(most), error_of(Unsupported, load, parts).what)
 
     @about("primitiv")
-    def test_primitiv_shapes_and_batches_are_checked(self):
-        for dims, batch in (([0], 1), ([1] * 9, 1), ([2.0], 1), ([True], 1), ("23", 1), ([None], 1),
-                            ([[2]], 1), ([2], 0), ([2], True), ([2], 2.0), ([1 << 32], 1)):
-            error_of(ValueError, dumps, {}, format="primitiv", kind="shape", dims=dims, batch=batch)
-        for name, batch in (("a", True), ("a", 1.0), ("a", "2"), ("a\\:b", 2), ("a:b", 2)):
-            wrong = tensor([[1.0, 2.0], [3.0, 4.0]], "float32", batch=batch)
-            error_of(ValueError, dumps, {name: wrong}, format="primitiv")
-        stats = dumps({"a": F32, "a:b": tensor(wrong, batch=2)}, format="primitiv")
+    def test_a_statistic_has_a_batch(self):
+        stats = dumps({"a": F32, "a:b": tensor([1.0, 2.0], "float32", batch=2)}, format="primitiv")
         self.assertSame(load(stats)["a:b"].attrs, {"batch": 2})
 
     def test_metadata(self):
@@ -2918,16 +2797,6 @@ class SaveTest(TestCase):
             self.assertSame(load(dumps(file, format=kind)).metadata, metadata)  # None: its own
             self.assertSame(load(dumps(file, format=kind, metadata={})).metadata, {})
         self.assertSame(load(dumps({}, format="mag", metadata={"t": True})).metadata, {"t": 1})
-
-    def test_attrs_are_kept_or_left_behind(self):
-        pack = load(golden("v021_tiny.bpk"))["w"]
-        for kind in FORMATS:
-            attrs = load(dumps({"w": pack}, format=kind))["w"].attrs
-            self.assertEqual(attrs.get("param_id"), 7 if kind == "burnpack" else None, kind)
-        fields = {"text": "t", "n": -1, "x": 0.5, "none": None, "yes": True, "raw": b"\0",
-                  "list": [1, [2]], "map": {"bb": 1, "a": {5: "x"}}}
-        item = load(dumps({"w": tensor([1], "int8", **fields)}, format="ztensor"))["w"]
-        self.assertSame(dict([(key, item.custom[key]) for key in fields]), fields)
 
     @about("mag", "ztensor")
     def test_which_generation_is_written(self):
@@ -2966,13 +2835,9 @@ class SaveTest(TestCase):
             self.assertEqual(mixed["big"].size, 3)  # the others can be read
             copied = dumps(mixed, format="ztensor")  # frames too, as they are
             self.assertEqual(bytes(load(copied)["z"].raw), bytes(mixed["z"].raw))
-        usual, sys.modules["hashlib"] = sys.modules.get("hashlib"), None
-        try:
+        with mock.patch.dict(sys.modules, hashlib=None):
             self.assertIn("hashlib", error_of(Unsupported, tensorfmt.save, stream, {"w": F32},
                                               format="ztensor", checksum="sha256").what)
-        finally:
-            sys.modules.pop("hashlib")
-            sys.modules.update({} if usual is None else {"hashlib": usual})
         self.assertEqual(stream.getvalue(), b"")  # refused before the first byte
 
 
@@ -2987,7 +2852,6 @@ class SavePathTest(FolderCase):
         return error
 
     def test_a_fault_at_every_call_and_ctrl_c_at_every_step(self):
-        import warnings
         items, ctrl_c = {"v": F32, "w": F32}, KeyboardInterrupt("^C")
         new = dumps(items, format="ztensor")
         steps = ("line", "opcode") if (3, 11) <= PYTHON < (3, 14) else ("line",)
@@ -3014,7 +2878,6 @@ class SavePathTest(FolderCase):
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_killed_at_any_moment(self):
         """TENSORFMT_ROUNDS in the environment: how often; 20 if not given."""
-        import random
         import signal
         import time
         rows = [{"w": tensor(bytes([k]) * 150000, "uint8")} for k in range(2)]
@@ -3032,7 +2895,7 @@ class SavePathTest(FolderCase):
                     os._exit(1)
             os.close(tell)  # a child that ends by itself ends our read, too
             self.assertEqual(os.read(ready, 1), b"!", "the child did not save")
-            time.sleep(random.random() / 100)
+            time.sleep(Random().random() / 100)
             os.kill(child, signal.SIGKILL if i % 2 else signal.SIGTERM)
             os.waitpid(child, 0)
             os.close(ready)
@@ -3056,8 +2919,6 @@ class SavePathTest(FolderCase):
             self.assertEqual(read_file(self.path), old)
 
     def test_where_a_file_cannot_be_written_or_replaced(self):
-        import builtins
-
         def refuse(name, *rest, **options):
             if str(name).endswith(".tmp"):
                 raise PermissionError(13, "Access is denied", name)
@@ -3190,16 +3051,6 @@ class Mag300Test(TestCase):
     def test_odd_files(self):
         unknown = mag300((b'"dtype":"bfloat16","dtype_id":2', b'"dtype":"x","dtype_id":13'))
         named = mag300((b'"bfloat16"', b'"bf16"'))
-        for data, words in (
-                (mag300(aux=1), ""), (mag300((b'_id":2', b'_id":13')), "dtype_id 13"),
-                (mag300((b"[2,3]", b"[2,3" + b",1" * 15 + b"]")), ""), (named, ""),
-                (mag300((b'"usr', b'"k":1,"usr')), ""), (unknown, "'x'")):
-            report, file = tensorfmt.verify(data), load(data)
-            self.assertTrue(report, str(report))
-            self.assertIn(words, str(report))
-            self.assertTiles(tensorfmt.explain(data), len(data))
-            self.assertEqual(load(dumps({"w": file["n"]}, format="mag"))["w"].item(),
-                             file["n"].item())
         big = load(mag300(aux=1))
         self.assertEqual((big.attrs["byte_order"], big["w"].tobytes()[:4]),
                          ("big", bytes(reversed(big["w"].raw[:4]))))
@@ -3212,7 +3063,7 @@ class Mag300Test(TestCase):
         check_refused(cut, error_of(FormatError, load, cut))
 
 
-V212_CANONICAL = inflate(  # ztensor 2.1.2: ztensor.numpy.save_file
+V212_CANONICAL = decompress(b64decode(  # ztensor 2.1.2: ztensor.numpy.save_file
     "GNPtzz9uE0EUB+DxmgZLKaAhMgegQ2Zj+Q8NOUSqdLM7YyfIwla8EUkX0uUWROYgnIRjULPEsYQlbuDv07x5es3v6T2cn5"
     "VHvX4vAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAcNA6"
     "z7147t0AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAADAIe"
@@ -3220,7 +3071,7 @@ V212_CANONICAL = inflate(  # ztensor 2.1.2: ztensor.numpy.save_file
     "7Wvrrq3vpwEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI"
     "CD8jhfVp9z3aw3sdrkVbxq1o8pxSZuUrVYVvf90Anh+Din5naV68vRcJYu53ndXN/cXJx8HNejSTWcDkZ5nON4Msjri7jK"
     "37qzRbxdXjc55S/rnNppvpf9Y5ddhFA8JadquVxsl1TXk70dsZoOYz2IdR6X41G921Hs7Zi3Q756//X/J3T/OWF2Uu7Fpz"
-    "qVH+phWdcxTlMZt/H3xf4NIbwIf73rPLXw6uXrX29+vv1dbMfwcH5WHvX6vT/o+3W1")
+    "qVH+phWdcxTlMZt/H3xf4NIbwIf73rPLXw6uXrX29+vv1dbMfwcH5WHvX6vT/o+3W1"))
 
 
 @about("ztensor")
@@ -3228,28 +3079,16 @@ class ZTensor2Test(TestCase):
     def dumps(self, value, **options):
         return dumps({"w": value}, format="ztensor", version="2", **options)
 
-    @staticmethod
-    def entry(dtype="float32", **more):
-        """Return a file of zTensor 0.1 with one tensor, `t`: [2], 8 bytes."""
-        facts = dict({"name": "t", "offset": 64, "size": 8, "dtype": dtype, "layout": "dense",
-                      "shape": [2], "encoding": "raw"}, **more)
-        return ztensor_raw(b"\x81\xbf" + tensorfmt.cbor_dumps(facts)[1:] + b"\xff", None,
-                           struct.pack("<2f", 1, 2))
-
     def test_unknown_dtypes(self):
-        for more in ({}, {"checksum": "crc32c:0x12345678"}, {"encoding": "lz"}, {"layout": "odd"},
-                     {"data_endianness": "big"}, {"custom": 5}):
-            data = self.entry("float8_e4m3", **more)
-            item = load(data)["t"]
-            self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 8))
-            self.assertEqual(item.attrs["dtype"], "float8_e4m3")
-            error_of(tensorfmt.Unsupported, item.tolist)
-            if "checksum" not in more:
-                self.assertEqual(dumps(load(data), format="ztensor"), data)
-        self.refuses(["copied as it is stored"], dumps, load(self.entry(encoding="lz")),
+        data = ztensor(dtype="f8", layout="dense", encoding="lz", data_endianness="big", custom=5)
+        item = load(data)["a"]
+        self.assertEqual((item.dtype, item.itemsize, item.nbytes), (None, None, 16))
+        again = load(dumps({"a": item}, format="ztensor"))["a"]
+        self.assertSame([again.attrs, again.custom], [item.attrs, item.custom])
+        self.assertEqual(bytes(again.raw), bytes(item.raw))
+        self.refuses(["copied as it is stored"], dumps, load(ztensor(encoding="lz")),
                      format="ztensor", data_endianness="big")
-        item = load(self.entry("f8"))["t"]
-        self.assertFalse("dtype" in load(self.entry())["t"].attrs)
+        self.assertFalse("dtype" in load(ztensor())["a"].attrs)
         for wrong in (item.copy(attrs={"encoding": "raw"}), item.copy(attrs={"dtype": 5}),
                       tensor([1], "int8").copy(custom={"dtype": "f8"})):
             error_of(ValueError, dumps, {"x": wrong}, format="ztensor")
@@ -3269,13 +3108,9 @@ class ZTensor2Test(TestCase):
             return bytes([(7 * i + 3) % 256 for i in range(n)])
         modules = dict(sys.modules)
         for given, digest in (
-                (b"", "2d06800538d394c2"), (b"a", "e6c632b61e964e1f"), (b"abc", "78af5f94892f3950"),
-                (b"123456789", "72dcb18b67a17dff"), (bytes(16), "d0a66a65c7528968"),
-                (data(4), "6d9253b16c8b1ed3"), (data(8), "60539db630471163"),
-                (data(9), "feff668361d723a8"), (data(16), "b8c859b0f030b585"),
-                (data(17), "714a04408e79b80f"), (data(32), "19ff4ee1d6ba1a55"),
-                (data(33), "3e44983ad21679c8"), (data(128), "67425a03650261bf"),
-                (data(129), "c664bf3311c6abc4"), (data(240), "64556dc6b462a6cf"),
+                (b"", "2d06800538d394c2"), (b"abc", "78af5f94892f3950"),
+                (data(8), "60539db630471163"), (data(16), "b8c859b0f030b585"),
+                (data(128), "67425a03650261bf"), (data(240), "64556dc6b462a6cf"),
                 (data(241), "8beadd3a8874fe17"), (data(1024), "9b81661c641c72b1"),
                 (data(1025), "806c2072ed713576"), (data(65537), "f7460af97425b2c4")):
             for make, numpy in (None, None), (None, modules.get("numpy")), (Xxhash, None):
@@ -3285,7 +3120,7 @@ class ZTensor2Test(TestCase):
                             sys, "modules", dict(modules, numpy=numpy)):
                         self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
         short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
-        self.assertEqual(binascii.crc32(short.encode()) & 0xFFFFFFFF, 0xCEB03D81)
+        self.assertEqual(tensorfmt.crc32(short.encode()), 0xCEB03D81)
 
     def test_canonical_form(self):
         data = V212_CANONICAL
@@ -3314,11 +3149,10 @@ class ZTensor2Test(TestCase):
         self.assertEqual(tensorfmt.json_ready({5: [b"a"]}), [[5, ["61"]]])
 
     def test_verify(self):
-        import hashlib
         bad = zt2((b"xxh3:4d", b"xxh3:5d"))
         self.assertEqual(tensorfmt.verify(bad).errors[0].check, "checksums")
         error_of(FormatError, dumps, load(bad), format="mag")
-        sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + hashlib.sha256(
+        sha = zt2((b"uxxh3:4de8d78f7134f4b7", b"\x78\x47sha256:" + sha256(
             struct.pack("<2f", 1, 2)).hexdigest().encode()))
         self.assertTrue(tensorfmt.verify(sha))
         with Changed(tensorfmt, "fast_xxh3", lambda: None):
@@ -3457,7 +3291,6 @@ class ShardTest(FolderCase):
 
         `changes` of its weight_map and of the `files`: None takes away what stands there.
         """
-        import json
         places = changed_map({"c": self.TWO, "a": self.ONE, "b": self.ONE, "d": self.TWO}, changes)
         index = {"metadata": {"total_size": total} if total else {}, "weight_map": places}
         made = {self.ONE: int16s("ab"), self.TWO: int16s("cd"), "m" + INDEX: json.dumps(
@@ -3473,7 +3306,6 @@ class ShardTest(FolderCase):
             return call(file)
 
     def test_an_index_is_one_file(self):
-        import pickle
         path = self.write_model()
         with load(path) as file:
             self.assertEqual((list(file), len(file), "a" in file), (["c", "a", "b", "d"], 4, True))
@@ -3523,12 +3355,11 @@ class ShardTest(FolderCase):
                 error = error_of(error_class, lambda: file[asked])  # noqa: B023
                 self.assertEqual((os.path.basename(error.path), error.tensor), (where, name))
                 self.assertIn(words, error.what)
-                for call in (lambda: list(file.items()), lambda: file.metadata,  # noqa: B023
-                             lambda: tensorfmt.diff(file, path),  # noqa: B023
-                             lambda: load(path, verify=True),  # noqa: B023
-                             lambda: tensorfmt.convert(  # noqa: B023
-                                 file, io.BytesIO(), format="safetensors")):  # noqa: B023
-                    self.assertRaises(FormatError, call)
+                for call, *args in (
+                        (dict, file), (getattr, file, "metadata"), (tensorfmt.diff, file, path),
+                        (lambda path: load(path, verify=True), path),
+                        (converted, file, "safetensors")):
+                    self.assertRaises(FormatError, call, *args)
                 self.assertIn(words.partition("; partial")[0], str(tensorfmt.verify(path)))
                 other = "d" if where in (one, "gone") else "b" if changes == {"c": None} else None
                 if other:  # of the other shard
@@ -3537,16 +3368,7 @@ class ShardTest(FolderCase):
                 self.assertEqual((sorted(summary.copied + summary.missing), summary.missing),
                                  (sorted(set("abcd").union(changes)), missing))
 
-    def test_an_index_that_is_broken(self):
-        for name in ("../m.safetensors", "/etc/passwd", "a\\b", "", "..", "C:x", "a\0", 3):
-            error = error_of(FormatError, load, self.write_model({"a": name}))
-            self.assertEqual((error.field, "a plain file name" in error.what),
-                             ("weight_map.a", True))
-        for text, field in ((b'{"weight_map":{"a":"x","a":"y"}}', "index"),
-                            (b'{"metadata":{"total_size":1}}', "index"),
-                            (b'{"weight_map":{},', "index"),
-                            (b'{"weight_map":[]}', "weight_map")):
-            self.assertEqual(error_of(FormatError, load, text).field, field, text)
+    def test_an_index_without_a_folder(self):
         data = read_file(self.write_model())
         file = load(data)  # it has no folder
         self.assertEqual(len(file), 4)
@@ -3594,28 +3416,16 @@ class ShardTest(FolderCase):
         for options in {"only": ["c", "d"]}, {"only": "[cd]"}, {"exclude": "[ab]"}:
             file, summary = converted(path, "safetensors", **options)
             self.assertEqual((summary.copied, file.metadata), (["c", "d"], {"format": "pt"}))
-        for words in ["ls", path, "--only", "d"], ["get", path, "[cd]", "--stats"]:
-            self.assertEqual(run(*words)[0], 0, words)
-        self.assertIn("'a' is missing or cut short", run("get", path, "a", "--partial")[2])
-        self.assertIn("; partial=True (--partial) takes", run("ls", path)[2])
-        for call in lambda file: file["a"], lambda file: file.nbytes, lambda file: file.metadata:
-            error = error_of(Unsupported, self.ask, path, call)
-            for word in "is missing", "download it again", "; partial=True", "its own path":
-                self.assertIn(word, error.what)
+        error_of(Unsupported, self.ask, path, lambda file: file.nbytes)
 
     def test_shards_that_do_not_agree_on_their_metadata(self):
         path = self.write_model(files={self.ONE: dumps(
             {"a": F32, "b": F32}, format="safetensors", metadata={"format": "tf", "n": "1"})})
         self.refuses(["do not agree on metadata 'format'"], self.ask, path,
                      lambda file: file.metadata)
-        self.refuses(["metadata 'format': the files do not agree on it: drop=True"],
-                     converted, path, "safetensors")
         file, summary = converted(path, "safetensors", meta={"format": "np"})
         self.assertEqual((file.metadata, summary.changed), (
             {"format": "np", "n": "1"}, [("format", None, "np")]))
-        file, summary = converted(path, "safetensors", drop=True)
-        self.assertEqual((file.metadata, summary.dropped), (
-            {"n": "1"}, ["metadata 'format' (the files do not agree on it)"]))
 
     @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
     def test_a_link_whose_target_is_gone(self):
@@ -3709,14 +3519,11 @@ class RecordTest(TestCase):
         self.assertSame(load(record("07")).attrs["scalars"], {"item": 7})
 
     def test_it_becomes_a_burnpack_and_is_never_written(self):
-        import gzip
         for title in ("v021_quant.mpk", "v021_one_tensor.mpk"):
             file = load(golden(title))
             there, summary = converted(file, "burnpack")
-            self.assertEqual(content(there), content(file))
             for name, item in file.items():
-                self.assertSame(there[name].attrs, Map([
-                    pair for pair in item.attrs.items() if pair[0] != "id"]))
+                self.assertSame(there[name].attrs, changed_map(item.attrs, {"id": None}))
             self.assertNotIn("id", summary.left_behind)
             for call, args in ((tensorfmt.save, ("x.mpk", file)), (tensorfmt.save, ("x", file)),
                                (tensorfmt.convert, (there, "x.mpk"))):
@@ -3783,12 +3590,7 @@ class ConvertTest(TestCase):
                 [ord(name[-1])] for name in names])
             self.assertEqual((summary.renamed, summary.copied), (
                 [pair for pair in zip(names, wanted) if pair[0] != pair[1]], names))
-        for rename, word in (({"*": "w"}, "'model.a' and 'model.b' would both be 'w'"),
-                             ({"head": "m.x.m"}, "both be 'm.x.m'"),
-                             ({"nobody": "x"}, "no tensor is called 'nobody'"),
-                             ({"m.m*": "x*"}, "called 'm.m*'"), ({"m.*.m.*": "*"}, "one `*`"),
-                             ({"model.*": "**"}, "one `*`"), ({"*.m*": "x"}, "one `*`"),
-                             ({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
+        for rename, word in (({"m.x*x.m": "y"}, "called 'm.x*x.m'"), ({5: "y"}, "called 5")):
             self.refuses([word], converted, data, "burnpack", rename=rename)
         for wrong in {"head": 5}, {"head": None}, len:
             error_of(TypeError, converted, data, "burnpack", rename=wrong)
@@ -3796,52 +3598,26 @@ class ConvertTest(TestCase):
                                 ({"only": "m*", "exclude": ["m.*", "model.b"]}, ["model.a"]),
                                 ({"only": []}, []), ({"exclude": []}, names)):
             self.assertEqual(converted(data, "burnpack", **options)[1].copied, wanted)
-        self.refuses(["exclude: no tensor is called 'x'"], converted, data, "burnpack", exclude="x")
         odd = dumps({"a/b:0": F32, "plain": F32}, format="ztensor")
         self.refuses(["'a/b:0'", "escape ':'"], converted, odd, "primitiv")
         self.assertEqual(sorted(converted(odd, "primitiv", rename={"a/b:0": "a/b\\:0"})[0]),
                          ["a/b\\:0", "plain"])
         self.refuses(["rename='OLD=NEW'"], converted, dumps({"": F32}, format="ztensor"), "mag")
 
-    @about("burnpack", "mag", "ztensor")
-    def test_metadata_changes_only_if_asked(self):
-        data = dumps({"w": F32}, format="burnpack", metadata={"a": "1", "b": "2", "c": "3"})
-        file, summary = converted(data, "burnpack", meta={"b": "x", "a": None, "d": "4"})
-        self.assertEqual((list(file.metadata.items()), summary.dropped), (
-            [("b", "x"), ("c", "3"), ("d", "4")], []))
-        self.assertEqual(summary.changed, [("b", "2", "x"), ("a", "1", None), ("d", None, "4")])
-        self.assertIn("metadata 'b': '2' -> 'x'\nmetadata 'a': '1' -> absent\n"
-                      "metadata 'd': absent -> '4'", str(summary))
-        self.refuses(["there is no metadata 'e'"], converted, data, "burnpack", meta={"e": None})
-        self.refuses(["metadata 'e'", "drop=True"], converted, dumps({}, format="burnpack"),
-                     "ztensor", meta={"e": "x"})
-        self.assertEqual(converted(data, "mag", meta={"a": 5}, drop=True)[0].metadata["a"], 5)
-
     @about("mag")
-    def test_numbers_as_text(self):
+    def test_metadata_changes_only_if_asked(self):
+        """In Python; commands.txt has what a command says of it."""
         data = dumps({}, format="mag", metadata={"a": -1, "b": 0.5, "c": NAN})
+        self.assertSame(converted(data, "mag", meta={"a": 5, "b": None})[0].metadata,
+                        {"a": 5, "c": NAN})
         for kind in ("safetensors", "burnpack"):
-            self.refuses(["'a', 'b', 'c': ", "metadata='text'"], converted, data, kind)
             file, summary = converted(data, kind, metadata="text")
             self.assertSame((file.metadata, summary.as_text, summary.dropped), (
                 {"a": "-1", "b": "0.5", "c": "nan"}, ["a", "b", "c"], []))
-            self.assertIn("metadata as text: 'a'", str(summary))
-        for kind, words in (("ztensor", "no place"), ("tensorbuffers", "'a', 'b', 'c': Tensor")):
-            self.refuses([words], converted, data, kind, metadata="text")
         self.refuses(["metadata is None or 'text'"], converted, data, "mag", metadata="json")
+        error_of(TypeError, converted, data, "mag", colour=1)
         file, summary = converted(data, "mag", metadata="text")  # they fit as they are
         self.assertSame((file.metadata, summary.as_text), (load(data).metadata, []))
-
-    @about("burnpack")
-    def test_a_summary_is_short(self):
-        model = dict([(f"w{i}", tensor([1.0 + 2.0 ** -20 * (i < 6)], "float32")) for i in range(9)],
-                     x=tensor([1.0], "float16"))
-        summary = converted(dumps(model, format="burnpack"), "burnpack", rename={"w*": "v*"}, cast={
-            "float32": "bfloat16", "float16": "float32"})[1]
-        self.assertEqual(str(summary).split("\n")[:10], [
-            "0 tensors copied, 10 cast", "cast: 6 tensors float32 -> bfloat16 (rounded)",
-            "cast: 3 tensors float32 -> bfloat16 (exact)", "cast: 'x' float16 -> float32 (exact)",
-            ] + [f"renamed: 'w{i}' -> 'v{i}'" for i in range(5)] + ["renamed: 4 more"])
 
     @about()
     def test_casts_and_what_they_lose(self):
@@ -3875,51 +3651,20 @@ class ConvertTest(TestCase):
                          format="ztensor", cast={old: new})
             self.assertEqual(stream.getvalue(), b"")  # all is looked at before the first byte
 
-    @about()
-    def test_one_cast_is_for_what_the_target_lacks(self):
-        basic, head = golden("v021_basic.bpk"), "decoder.head.weight"
-        _, summary = converted(basic, "tensorbuffers", cast="f32", drop=True)  # as Rust says
-        self.assertEqual((summary.cast, len(summary.copied)),
-                         ([(head, "float16", "float32", True)], 3))
-        for cast in ("float8", {"flaot16": "float32"}):
-            self.refuses(["no dtype"], converted, basic, "mag", drop=True, cast=cast)
-        error_of(TypeError, converted, basic, "mag", drop=True, colour=1)
-
-    @about("ztensor")
-    def test_sparse_tensors(self):
-        data = dumps({"s": tensor(dtype="float32", shape=(3, 5), components=CSR)}, format="ztensor")
-        self.refuses(["sparse: dense=True"], converted, data, "mag")
-        self.refuses(["todense"], dumps, load(data), format="burnpack")
-        for kind, cast, wanted in (
-                ("mag", {}, [("s", "sparse", "dense", True)]),
-                ("mag", {"float32": "float16"}, [("s", "sparse", "dense", True),
-                                                 ("s", "float32", "float16", True)]),
-                ("ztensor", {"float32": "float16"}, [("s", "float32", "float16", True)])):
-            file, summary = converted(data, kind, cast=cast, dense=True)
-            self.assertEqual((file["s"].tolist(), summary.cast, summary.copied),
-                             (CSR_DENSE, wanted, []))
-
     @about("safetensors")
     def test_types_without_a_place_here(self):
         data = safetensors({"w": {"dtype": "F4", "shape": [16]}, "v": {
             "shape": [1], "dtype": "C64", "data_offsets": [8, 16]}}, bytes(range(16)))
-        usual = dumps(load(data), format="safetensors")
-        self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
-        for name, code, shape, words in (
-                ("w", "F4", (16,), ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
-                ("v", "C64", (1,), ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
-            raw = bytes(load(data)[name].raw)
-            for item in load(data)[name], load(usual)[name], tensor(load(data)[name]):
-                self.assertEqual((item.shape, item.dtype, item.attrs, bytes(item.raw)),
-                                 (shape, None, {"st_dtype": code}, raw))
-                self.assertIn(" '%s' %s of" % (code, list(shape)), repr(item))
+        for name, code, shape in ("w", "F4", (16,)), ("v", "C64", (1,)):
+            item = tensor(load(data)[name])
+            self.assertEqual((item.shape, item.dtype, item.attrs, bytes(item.raw)), (
+                shape, None, {"st_dtype": code}, bytes(load(data)[name].raw)))
+            self.assertIn(" '%s' %s of" % (code, list(shape)), repr(item))
             for kind in [row.name for row in WRITES if row.name != "safetensors"]:
-                self.refuses(words + ["exclude='NAME'"], converted, data, kind, only=name,
-                             cast="float32")
+                self.refuses(["numpy.frombuffer(t.raw, ", "exclude='NAME'"], converted, data, kind,
+                             only=name, cast="float32")
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": item}, format="mag")
-            error = error_of(Unsupported, item.tolist)
-            self.assertEqual([word for word in words if word not in error.what], [])
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
                         {"empty_metadata": True})
 
@@ -3928,14 +3673,8 @@ class ConvertTest(TestCase):
         data, plain = [dumps({"w": tensor([1.0], "float32", **attrs)}, format="ztensor",
                              checksum="crc32c") for attrs in ({"unit": "m", "step": 2},
                                                               {"unit": "cm"})]
-        text = self.refuses(["'unit' has no place", "'step' has no place there: drop=True"],
-                            converted, data, "burnpack")
-        self.assertNotIn("checksum", text)
-        file, summary = converted(data, "burnpack", drop=True)
-        self.assertEqual(summary.dropped, ["tensor 'w' (attribute 'step' has no place there)",
-                                           "tensor 'w' (attribute 'unit' has no place there)"])
-        self.assertEqual(summary.left_behind, ["checksum", "data_endianness", "encoding", "layout",
-                                               "version"])
+        self.assertEqual(converted(data, "burnpack", drop=True)[1].left_behind, [
+            "checksum", "data_endianness", "encoding", "layout", "version"])
         for options in {}, {"version": 2}:  # both keep what the user put there
             file, summary = converted(data, "ztensor", **options)
             self.assertEqual((dict(file["w"].custom), summary.dropped),
@@ -3951,7 +3690,6 @@ class ConvertTest(TestCase):
 #
 # Builders of damaged files, then rows: name, bytes, field, offset.
 
-MISSING = object()
 BIG = b"\xc2\x59\x07\x08" + b"\xff" * 1800  # a CBOR integer of 4,335 digits: never printed
 
 
@@ -4023,11 +3761,10 @@ def one2(dtype, at, nbytes, *shape, **more):
 
 def zt2_parts():
     """Return blobs at 4096, 8192 ... and what lies there: a digest, a csr, a coo tensor."""
-    import hashlib
     small = struct.pack("<2f", 1, 2)
     blobs = (small, b"\0\1\2\1\0", bytes(8191) + b"\x1f", struct.pack("<3Q", 0, 1, 2),
              struct.pack("<4I", 0, 1, 2, 1), struct.pack("<2Q", 1, 4), b"\x21\x03")
-    sha = "sha256:" + hashlib.sha256(small).hexdigest()
+    sha = "sha256:" + sha256(small).hexdigest()
     sparse = {"indptr": part2("u64", 5, 24), "indices": part2("u64", 7, 16),
               "values": part2("f32", 1, 8)}
     coo = {"coords": part2("u32", 6, 16), "values": part2("f32", 1, 8)}
@@ -4090,11 +3827,7 @@ def ztensor_rows():
 def mag300(*changes, **header):
     """Return m300_mixed.mag with (old, new) in its JSON; `header`: aux, meta_offset, ..."""
     text, data = golden("m300_mixed.mag")[44:], golden("m300_mixed.mag")[4096:]
-    text = text[:text.index(b"}}}") + 3]
-    for old, new in changes:
-        if old not in text:
-            raise ValueError("no %r" % old)
-        text = text.replace(old, new, 1)
+    text = changed(text[:text.index(b"}}}") + 3], changes)
     blob = tensorfmt.round_up(44 + len(text), 4096)
     fields = [("aux", 0), ("meta_offset", 44), ("meta_span", len(text)), ("blob_offset", blob),
               ("blob_span", len(data))]
@@ -4131,12 +3864,9 @@ def mag300_rows():
 
 def ztensor(*entries, **changes):
     """Return a zTensor file of 16 bytes of data; changes are to the one usual entry."""
-    usual = [("name", "a"), ("offset", 64), ("size", 16), ("dtype", "float32"), ("shape", [4]),
-             ("encoding", "raw")]
-    entry = Map([(key, changes.pop(key, value)) for key, value in usual])
-    entry.update(changes)
-    entry = Map([(key, value) for key, value in entry.items() if value is not MISSING])
-    return ztensor_raw(tensorfmt.cbor_dumps(list(entries) or [entry]))
+    usual = {"name": "a", "offset": 64, "size": 16, "dtype": "float32", "shape": [4],
+             "encoding": "raw"}
+    return ztensor_raw(tensorfmt.cbor_dumps(list(entries) or [dict(usual, **changes)]))
 
 
 def ztensor_raw(index, nbytes=None, data=b"\0\0\x80\x3f" * 4):
@@ -4153,10 +3883,8 @@ def burnpack(top, data=bytes(4)):
 
 
 def one_burnpack(**changes):
-    entry = Map([("dtype", "F32"), ("shape", [1]), ("data_offsets", [0, 4])])
-    entry.update(changes)
-    return burnpack({"tensors": {"a": Map([(key, value) for key, value in entry.items()
-                                            if value is not MISSING])}})
+    usual = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+    return burnpack({"tensors": {"a": dict(usual, **changes)}})
 
 
 def spans(pairs, data):
@@ -4254,7 +3982,7 @@ def bad_files(*also):
         ("bpk: tensors a list", burnpack({"tensors": []})),
         ("bpk: name a number", burnpack({"tensors": {5: {}}})),
         ("bpk: metadata a number", burnpack(Map([("tensors", {}), ("metadata", {"k": 1})]))),
-        ("bpk: lacks dtype", one_burnpack(dtype=MISSING)),
+        ("bpk: lacks dtype", burnpack({"tensors": {"a": {"shape": [1], "data_offsets": [0, 4]}}})),
         ("bpk: dtype a number", one_burnpack(dtype=5)), ("bpk: shape", one_burnpack(shape=[1.0])),
         ("bpk: offsets", one_burnpack(data_offsets=[0, 4, 8])),
         ("bpk: end before start", one_burnpack(data_offsets=[4, 0])),
@@ -4317,6 +4045,12 @@ def bad_files(*also):
         ("size of F4", {"dtype": "F4"}), ("one offset", {"data_offsets": [8]}),
         ("backwards", {"data_offsets": [8, 0]}),
         ("empty, far away", {"shape": [0], "data_offsets": [9, 9]}))]
+    bad += [("shards: " + name, b'{"weight_map":' + text) for name, text in (
+        ("twice", b'{"a":"x","a":"y"}}'), ("cut", b"{},"), ("no map", b"[]}"),
+        ("outside", b'{"a":"../m"}}'), ("from the root", b'{"a":"/etc/passwd"}}'),
+        ("a backslash", b'{"a":"a\\\\b"}}'), ("empty", b'{"a":""}}'), ("a folder", b'{"a":".."}}'),
+        ("a drive", b'{"a":"C:x"}}'), ("NUL", b'{"a":"a\\u0000"}}'), ("a number", b'{"a":3}}'))]
+    bad.append(("shards: no weight_map", b'{"metadata":{"total_size":1}}'))
     key, shape, dtype = "81a177", "a57368617065", "a56474797065a3463332"  # "w", "shape", F32
     data, one = "83a56279746573", golden("v021_one_tensor.mpk")
     bad += [("mpk: " + name, record(item)) for name, item in (
@@ -4408,19 +4142,14 @@ def check_refused(data, wanted):
 
 class BadFileTest(TestCase):
     def test_every_bad_file_is_refused(self):
+        """By load and verify alike; FuzzTest asks for more of them."""
         for name, data, kind in bad_files(None):  # and those of which nobody knows a format
-            for source in (data, Short(data)):
-                with self.subTest(file=name, source=type(source).__name__):
-                    error = error_of(kind, load, source)
-                    self.assertTrue(error.what and error.offset is not None)
-                    self.assertTrue(error.field)  # too deep for a board
-                    self.assertEqual(str(error).count("\n"), 0)
-                    report = tensorfmt.verify(source)
-                    self.assertIn("FAIL", [row[0] for row in report.rows])
-                    self.assertIn((error.field, error.offset),
-                                  [(e.field, e.offset) for e in report.errors])
             with self.subTest(file=name):
-                check_refused(data, error)
+                error = error_of(kind, load, Short(data))
+                self.assertTrue(error.what and error.field)
+                self.assertEqual(str(error).count("\n"), 0)
+                self.assertIn((error.field, error.offset),
+                              [(e.field, e.offset) for e in tensorfmt.verify(data).errors])
 
     def test_words_of_errors(self):
         for data, kind, word in wrong_files():
@@ -4428,18 +4157,13 @@ class BadFileTest(TestCase):
                 self.assertIn(word, str(error_of(kind, load, data)))
                 if word:
                     self.assertFalse(tensorfmt.verify(data))
-        if not chosen("primitiv"):
-            return
-        count = 6000  # in linear time, but for the ordered dict of boards
-        many = many_statistics(b"\x91\xa1k", count)
-        self.assertEqual(len(load(many)), count + 1)
-        self.assertTrue(tensorfmt.verify(many))
+        self.assertEqual(len(load(many_statistics(b"\x91\xa1k"))), 6001)
 
     def test_every_truncation_of_small_goldens(self):
         for number, (_, title, data, _) in enumerate(FILES):
             always = title in ("custom_nested.zt", "up_7190fc4_f32.tbs", "model_nested.primitiv",
                                "optim_sgd_set.primitiv", "param_3x2x2_stat.primitiv")
-            small = len(data) <= 270 or title in ("seed_order_unaligned.mag", "m012_mixed.mag")
+            small = len(data) <= 270 or title == "m012_mixed.mag"
             for end in range(len(data)) if always or small else ():
                 with self.subTest(file=title, end=end):
                     try:
@@ -4504,11 +4228,10 @@ class BadFileTest(TestCase):
 
     @about("ztensor", "burnpack", "tensorbuffers")
     def test_access_errors(self):
-        data = burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X" + BIG
-                        + b"\x65shape\x80\x6cdata_offsets\x82\x00\x00", b"")
         for made, word in [(ztensor(dtype="Float32"), "Float32"), (ztensor(encoding="RAW"), "RAW"),
-                (ztensor(layout="strided"), "strided"), (one_burnpack(dtype="F8"), "F8"),
-                (flat_file((91, "0b")), "11"), (data, "128 bits")] + [
+                (ztensor(layout="strided"), "strided"), (flat_file((91, "0b")), "11"),
+                (one_burnpack(dtype={"X": 1 << 999}, shape=[], data_offsets=[0, 0]), "128 bits"),
+                (one_burnpack(dtype="F8"), "F8")] + [
                 (ztensor(encoding="zstd", shape=[131072]), "zstd")] * ZSTD:
             kind = FormatError if word == "zstd" else Unsupported
             with self.subTest(word=word):
@@ -4674,13 +4397,13 @@ class HostileTest(TestCase):
                 (tensorfmt.verify, 200))  # bytes of memory for each byte
         wide = 1 if PYTHON >= (3, 10) else 3  # before, small dicts take up to 240 bytes
         with Changed(tensorfmt, "MAX_NAMES", 0), Changed(tensorfmt, "MAX_ERRORS", 9):
-            for number, (name, data) in enumerate(bombs(500)):
+            for number, (name, data) in enumerate(bombs(250)):
                 for i, (call, nbytes) in enumerate(rows):
                     if i == 1 and number % 3:
                         continue  # some: verify traces the same fields
                     peak = peak_of(attempt, call, data)
                     with self.subTest(bomb=name, call=i, peak=peak, nbytes=len(data)):
-                        self.assertTrue(peak < wide * nbytes * len(data) + (1 << 17))
+                        self.assertTrue(peak < wide * nbytes * len(data) + (1 << 16))
         for number, (name, data) in enumerate(bombs(100)):
             for i, (call, _) in enumerate(rows):
                 if i == 1 and number % 3 != 1:
@@ -4695,49 +4418,39 @@ class HostileTest(TestCase):
 # .ci/fuzz.py makes mutants, some in a test, millions for a night; there is what must hold for each.
 
 
-def later_goods():
-    """Return more good files of the later generations."""
-    facts = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
-    return [zt2_of_all_kinds(),
-            dumps(facts, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
-            dumps(facts, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
-
-
 def fuzz_files():
     """Return good files of all kinds, to be changed."""
     mixed = {"csr": tensor(shape=(3, 5), components=CSR), "w": [[1.0, 2.0], [3.0, 4.0]],
              "coo": tensor(shape=(3, 5), components=COO, note="x"), "x": tensor([7], "uint8")}
+    plain = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
     index = tensorfmt.cbor_dumps({"tensors": dict([(name, {
         "dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]})
         for i, name in enumerate("abcdefgh")]), "metadata": {"version": "0.19.1"}})
     options = [{}, {"checksum": "sha256", "data_endianness": "big"}]
     options += [{"checksum": "crc32c", "encoding": "zstd"}] if ZSTD else []
     more = [make_burnpack(*QUANTIZED), struct.pack("<4sHI", b"NRUB", 1, len(index)) + index
-            + bytes(64)] + [dumps(mixed, format="ztensor", **some) for some in options]
+            + bytes(64)] + [dumps(mixed, format="ztensor", **some) for some in options] + [
+        zt2_of_all_kinds(),
+        dumps(plain, format="mag", version="300", metadata={"a": [1, {"b": None}], "c": "d"}),
+        dumps(plain, format="safetensors", metadata={"format": "pt", "a": "\u20ac"})]
     return [data for _, _, data, _ in FILES] + rich_files(12) + [
-        row[0] for row in of_chosen([(data,) for data in more + later_goods()], 0)]
+        row[0] for row in of_chosen([(data,) for data in more], 0)]
 
 
 def script(test, name):
     """Return what a script in .ci defines; who took only the test file has none."""
-    import runpy
     path = os.path.join(HERE, ".ci", name)
     if not os.path.exists(path):
         test.skipTest("no .ci/" + name)
     return runpy.run_path(path)
 
 
-def later_files(test):
-    """Return rows (name, bytes) of later generations and records, or none if none are tested."""
-    files = script(test, "variants.py")["later_files"]
-    return files() if chosen("mag", "ztensor", "safetensors", "burnrecord") else []
-
-
 def broken_files(test):
     """Return rows (name, bytes) of all files that are no usual ones, good or bad."""
-    odd = script(test, "variants.py")["odd_files"]()
-    return [row[:2] for row in bad_files(None)] + later_files(test) + odd + [
-        (row[2] or "of hostile sizes", row[0]) for row in wrong_files()]
+    more = script(test, "variants.py")
+    later = chosen("mag", "ztensor", "safetensors", "burnrecord")
+    return [row[:2] for row in bad_files(None)] + (more["later_files"]() if later else []) + more[
+        "odd_files"]() + [(row[2] or "of hostile sizes", row[0]) for row in wrong_files()]
 
 
 class FuzzTest(TestCase):
@@ -4762,7 +4475,6 @@ class FuzzTest(TestCase):
 @about()
 class CorpusTest(TestCase):
     def test_manifest_is_what_load_says(self):
-        import json
         folder = folder_for(self)
         script(self, "corpus.py")["write_corpus"](sys.modules[__name__], folder)
         rows = json.loads(read_file(folder + "/manifest.json").decode())
@@ -4790,7 +4502,6 @@ class ExplainTest(TestCase):
 class VerifyTest(TestCase):
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
-        plain = dumps({"a": tensor([1.0], "float32")}, format="mag")
         between = spans([(0, 4), (2, 6), (0, 4)], bytes(7))  # a byte at the end
         for data, row, count in (
                 (shared + b"x", ("note", "padding"), 1), (between, ("note", "padding"), 1),
@@ -4800,10 +4511,7 @@ class VerifyTest(TestCase):
                  ("note", "canonical"), 1),  # not shortest
                 (spans([(0, 8), (0, 8)], bytes(1024)), ("note", "bounds"), 0),  # twins
                 (spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
-                (plain, ("-", "checksums"), 1), (plain, ("ok", "canonical"), 1),
-                (golden("custom_fields.zt"), ("-", "checksums"), 1),
                 (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1),
-                (golden("v028_plain.safetensors"), ("note", "canonical"), 1),
                 (safetensors("{}\n", b""), ("note", "padding"), 1)):
             with self.subTest(row=row, begins=data[:30]):
                 self.assertTrue(tensorfmt.verify(data))
@@ -4842,8 +4550,8 @@ class VerifyTest(TestCase):
             self.assertIn("INVALID", str(report))
             self.assertEqual(len(load(data)), len(list(load(data).keys())))  # load does not mind
             error_of(FormatError, load, data, verify=True)
-        rows = Map([(name, {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]})
-                     for name, shape in (("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5))])
+        rows = {name: {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]}
+                for shape, name in enumerate("abcde", 1)}
         later = small_mag(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
         for data, most, names in ((burnpack({"tensors": rows}), 9, "bcde"),  # goes on after a fault
                                   (burnpack({"tensors": rows}), 2, "bcd"), (later, 2, "bcd")):
@@ -4903,20 +4611,12 @@ ABSENT = """if 1:
 @about()
 class ModuleTest(TestCase):
     def test_public_names(self):
-        import ast
         self.assertEqual(tensorfmt.__all__, PUBLIC)
         self.assertEqual([name for name in PUBLIC if not hasattr(tensorfmt, name)], [])
         self.assertEqual(tuple([kind.NAME for kind in tensorfmt.FORMATS]), READ)
         self.assertEqual(tuple([x.NAME for x in tensorfmt.FORMATS if not x.READ_ONLY]), FORMATS)
-        nodes = dict([(node.name, node) for node in ast.parse(text_of("tensorfmt.py")).body
-                      if isinstance(node, (ast.FunctionDef, ast.ClassDef))])
-        kinds = [type(kind).__name__ for kind in tensorfmt.FORMATS]
-        for name in [name for name in PUBLIC if name != "FORMATS"] + kinds:
-            text = ast.get_docstring(nodes[name])
-            self.assertTrue(text and text.split("\n")[0].endswith((".", ":", ",")), name)
 
     def test_contents_are_the_banners(self):
-        import re
         for name in ("tensorfmt.py", "test_tensorfmt.py"):
             text = text_of(name)
             listed = re.findall(r"^    \[(\w+)\] (\S+(?: \S+)*)", text.split('"""')[1], re.M)
@@ -4966,7 +4666,6 @@ class LayersTest(TestCase):
 
     def uses(self, text):
         """Return "NAME in OWNER" of each name that a statement uses of a later layer."""
-        import re
         layers, defined, uses = [0], {}, []
         for line in text.split("\n"):
             title = re.match(r"# -- \[\w+\] (.+?) -+$", line)
@@ -4981,9 +4680,8 @@ class LayersTest(TestCase):
                       if defined.get(name, 0) > layer)
 
     @documented
+    @tells_ends
     def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
-        if PYTHON < (3, 8):
-            self.skipTest("ast before Python 3.8 does not tell where statements end")
         self.assertEqual(self.uses(text_of("tensorfmt.py")), [
             "check_file in load",  # load(verify=True)
             "cut_record in Reading", "read_again in read_file"])  # errors
@@ -5037,12 +4735,9 @@ def known_answers():
 
 
 @about()
+@tells_ends
 class CopyTest(TestCase):
     """Copies with one format and each part are made, load, show, save, refuse."""
-
-    def setUp(self):
-        if PYTHON < (3, 8):
-            self.skipTest("vendor needs Python 3.8")
 
     def test_every_copy_loads_shows_saves_and_refuses(self):
         seen = set()  # a part that a format has no use for changes nothing
@@ -5059,15 +4754,16 @@ class CopyTest(TestCase):
 
     def check_text(self, text, copy, name, parts):
         """Assert that all names are defined and used, and that a copy has what was asked for."""
-        import re
+        from collections import Counter
         self.assertEqual([kind.NAME for kind in copy.FORMATS], [name])
         self.assertEqual([name for name in copy.__all__ if not hasattr(copy, name)], [])
         self.assertEqual(("save" in copy.__all__, hasattr(copy, "main")),
                          ("save" in parts, "tools" in parts))
         if "tools" not in parts:
             self.assertEqual(re.findall("(?m)^ +>>> .*|.{101}", text), [])
-            names = re.findall(r"(?m)^(?:def|class|    def(?= [a-z])) (\w+)", text)
-            unused = [name for name in names if len(re.findall(r"\b%s\b" % name, text)) < 2]
+            words = Counter(re.findall(r"\w+", text))
+            unused = [name for name in re.findall(
+                r"(?m)^(?:def|class|    def(?= [a-z])) (\w+)", text) if words[name] < 2]
             self.assertEqual([name for name in unused if name not in vars(copy.File)
                               and name not in vars(copy.Tensor)], [])
         for section in re.split("(?m)^# -- .*", text)[1:]:
@@ -5122,7 +4818,6 @@ class CopyTest(TestCase):
     @about("burnpack")
     def test_what_a_copy_lacks_is_named(self):
         import copy
-        import pickle
         _, made = make_copy(["burnpack"], ["load"])
         data = dumps({"b": tensor([1.5], "bfloat16"), "w": F32}, format="burnpack")
         file = made.load(data)
@@ -5143,18 +4838,15 @@ class CopyTest(TestCase):
         error_of(AttributeError, getattr, item, "__array_interface__")
 
     def test_command(self):
-        from hashlib import sha256
         path = os.path.join(folder_for(self), "copied.py")
         args = "--formats", "mag", "--with", "save,zstd"
-        code, out, err = run("vendor", path, *args)
-        self.assertEqual((code, err), (0, ""))
-        head, made, rest = read_file(path).decode("ascii").split("#\n", 1)[0].split("\n", 1) + [
-            read_file(path).decode("ascii").split("#\n", 1)[1]]
-        self.assertEqual((head, made.split("\n")), ("# SPDX-License-Identifier: MIT", [
-            "# A copy of tensorfmt %s, of the file with this SHA-256:" % tensorfmt.__version__,
-            "# " + sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(),
-            "# made by: tensorfmt vendor OUT.py " + " ".join(args), ""]))
-        self.assertEqual(head + "\n#\n" + rest, make_copy(["mag"], ["load", "save", "zstd"])[0])
+        self.assertEqual(run("vendor", path, *args)[::2], (0, ""))
+        about = ("# A copy of tensorfmt %s, of the file with this SHA-256:\n# %s\n"
+                 "# made by: tensorfmt vendor OUT.py %s" % (tensorfmt.__version__, sha256(
+                     read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(), " ".join(args)))
+        made = make_copy(["mag"], ["load", "save", "zstd"])[0]
+        self.assertEqual(read_file(path).decode("ascii"),
+                         made.replace("\n#\n", "\n%s\n#\n" % about, 1))
         self.assertEqual(run("vendor", path)[::2], (0, ""))  # all of it, which makes copies
         again = path[:-3] + "2.py"
         self.assertEqual(run("python3", path, "vendor", again, "--with", "load")[::2], (0, ""))
@@ -5162,16 +4854,8 @@ class CopyTest(TestCase):
         self.assertEqual(run("python3", "-S", "-I", "-c", code % os.path.dirname(path)), (
             0, "load detect File Tensor FormatError Unsupported FORMATS\n", ""))
 
-    def test_refusals_of_the_command(self):
-        path = os.path.join(folder_for(self), "copy.py")
-        for args, wanted, words in (
-                (("--formats", "onnx"), 1, "no format 'onnx'; there are mag, ztensor"),
-                (("--with", "onnx"), 2, "--with takes some of load, fast, save, "),
-                (("--board",), 2, "unrecognized arguments")):
-            code, out, err = run("vendor", path, *args)
-            self.assertEqual((code, out, words in err), (wanted, "", True), err)
-            self.assertFalse(os.path.exists(path))
-        source, link = path + "s.py", path + "l.py"
+    def test_no_copy_replaces_its_source(self):
+        source, link = [os.path.join(folder_for(self), name) for name in ("s.py", "l.py")]
         self.assertEqual(run("vendor", source)[0], 0)
         os.symlink(source, link)
         before = read_file(source)
@@ -5183,7 +4867,6 @@ class CopyTest(TestCase):
 
 def undefined_names(text):
     """Return the names that a source text uses but nobody defines."""
-    import builtins
     import symtable
     tables, missing = [symtable.symtable(text, "copied.py", "exec")], set()
     known = set(dir(builtins)) | {"__file__", "__name__", "__conditional_annotations__"} | {
@@ -5202,7 +4885,6 @@ def undefined_names(text):
 
 def about_sizes(out, wanted):
     """Return a text with the sizes of a copy as wanted, where they differ by at most 10 %."""
-    import re
     pattern = r"(?m)^(wrote \S+), (\d+) bytes, (\d+) lines$"
     found, listed = re.findall(pattern, out), re.findall(pattern, wanted)
     for row, other in zip(found, listed):
@@ -5250,8 +4932,6 @@ class ReadmeTest(FolderCase):
 
     def run_python(self, text):
         """Return what it prints; None if a module is not here."""
-        import re
-        from contextlib import redirect_stdout
         from importlib.util import find_spec
         if None in map(find_spec, re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)):
             return None
@@ -5274,7 +4954,6 @@ class ReadmeTest(FolderCase):
         self.assertTrue(min(ran.values()) > 0, ran)
 
     def test_limits(self):
-        import re
         text = text_of(os.path.join(HERE, "README.md"))
         limits = re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", text)
         self.assertGreater(len(limits), 3)
@@ -5303,7 +4982,6 @@ class ReadmeTest(FolderCase):
             self.assertTrue("import" in part or part.strip("\n") in tiny, part)
             self.assertTrue(part.count("\n") < 36, part)
 
-
     def test_a_format_is_added(self):
         """What stands in `.docs/add-a-format.md`, at three places of the module, is a format."""
         (_, section), = self.blocks(".docs/add-a-format.md")
@@ -5314,33 +4992,27 @@ class ReadmeTest(FolderCase):
             self.assertEqual(text.count(place), 1)
             text = text.replace(place, new + place)
         made = module_of(text)
-        fmt = made.find_format(".npy")
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
         data = b"\x93NUMPY\1\0v\0" + header.ljust(117) + b"\n" + struct.pack("<6f", *range(6))
         item = made.tensor([[0, 1, 2], [3, 4, 5]], "float32")
         self.assertEqual(made.dumps({"array": item}, format="npy"), data)
         columns = data.replace(b"False", b"True").replace(b"}", b"} ")
         for good, wanted in (data, item.tolist()), (columns, [[0, 2, 4], [1, 3, 5]]):
-            self.assertEqual(made.load(good)["array"].tolist(), wanted)
-            self.assertTrue(made.verify(good))
+            self.assertEqual(made.load(good, verify=True)["array"].tolist(), wanted)
             self.assertEqual({field.kind for field in made.explain(good)}, {"structure", "data"})
-            again = made.dumps(made.load(good), format="npy")
-            self.assertEqual(made.load(again)["array"].tolist(), wanted)
-        unknown = made.load(data.replace(b"f4", b"V4"))["array"]
-        self.assertEqual((unknown.dtype, bytes(unknown.raw)), (None, data[128:]))
-        for bad, field, offset in (
-                (data[:9], "header_size", 8), (data[:50], "header", 10), (data[:-1], "header", 10),
-                (data + b"x", "header", 10), (data.replace(b"'shape", b"'sharp"), "header", 10)):
-            error = error_of(made.FormatError, made.load, bad)
-            self.assertEqual((error.field, error.offset), (field, offset))
-        self.assertEqual(made.load(data[:-1], partial=True).attrs["missing"], ["array"])
-        error_of(made.Unsupported, made.load, data.replace(b"\1", b"\2", 1))
-        short = made.tensor([1.0], "bfloat16")
-        for tensors, words in (({"w": item}, "a name has no place"), ({}, "cannot hold 0 tensors"),
-                               ({"array": short}, "bfloat16 (.npy holds ")):
-            self.assertIn(words, str(error_of(ValueError, made.dumps, tensors, format="npy")))
+        for old, new, error_class, field in (
+                (data[9:], b"", made.FormatError, "header_size"),
+                (data[50:], b"", made.FormatError, "header"),
+                (data[-1:], b"", made.FormatError, "header"),
+                (b"'shape", b"'sharp", made.FormatError, "header"),
+                (b"\1\0v", b"\2\0v", made.Unsupported, "version")):
+            error = error_of(error_class, made.load, data.replace(old, new))
+            self.assertEqual(error.field, field)
+        for tensors in {"w": item}, {}, {"array": made.tensor([1.0], "bfloat16")}:
+            error_of(ValueError, made.dumps, tensors, format="npy")
         if PYTHON >= (3, 8):
-            copy = module_of(made.make_copy(text, made.split_source(text), [fmt], ["load"]))
+            copy = module_of(made.make_copy(
+                text, made.split_source(text), [made.find_format(".npy")], ["load"]))
             self.assertEqual(copy.load(data)["array"].tolist(), item.tolist())
 
 
@@ -5356,7 +5028,6 @@ PAGE_TAGS = ("html head meta title style body h1 p nav details summary pre secti
 
 def check_page(test, text):
     """Nothing from elsewhere, no tag that could do harm, no script in an attribute."""
-    import re
     from html.parser import HTMLParser
     parser, found, odd = HTMLParser(), set(), []
 
@@ -5380,55 +5051,34 @@ def check_page(test, text):
 class TrustTest(FolderCase):
     """What a file must not do to who looks at it: text, memory, work, interrupts."""
 
-    def assertHarmless(self, text):
-        """Assert that a text has printable ASCII only, short lines, none that a file forged."""
-        import re
-        self.assertEqual(re.findall("[^ -~\n]", text), [], ascii(text))
-        self.assertLessEqual(max(map(len, text.split("\n"))), 2000)
-        self.assertEqual([line for line in text.split("\n") if line.startswith("FORGED")], [])
-
     def evil_files(self, evil):
-        header = {"w": {"dtype": evil, "shape": [2], "data_offsets": [0, 8]}}
         for key in ("name", "dtype", "encoding", "layout", "checksum", "data_endianness", evil):
-            yield ".zt", ztensor(**{key: evil})
-        yield ".zt", zt2_objects({evil: {"layout": evil, "shape": [1], "parts": {
+            yield ztensor(**{key: evil})
+        yield zt2_objects({evil: {"layout": evil, "shape": [1], "parts": {
             evil: part2("f32", 1, 4, type=evil, encoding=evil, decoded_length=4)}}}, (bytes(4),))
-        yield ".safetensors", safetensors(header, bytes(8))
-        header["w"]["dtype"] = "F32"
-        yield ".safetensors", safetensors(dict(header, __metadata__={evil: evil}), bytes(8))
+        yield safetensors({"w": {"dtype": evil}})
+        yield dumps({evil: F32}, format="safetensors", metadata={evil: evil})
 
     def test_texts_of_a_file_are_escaped_where_they_are_shown(self):
-        with parsers_kept():
-            for evil in EVIL:
-                self.check_shown(evil)
-
-    def check_shown(self, evil):
-        def place(word):
-            return os.path.join(self.folder, word) if "." in word else word
-        for suffix, data in self.evil_files(evil):
-            path = place("evil" + suffix)
-            write_file(path, data)
-            texts = [str(tensorfmt.verify(path))]
-            for words in ("ls PATH", "verify PATH", "explain PATH", "get PATH no",
-                          "diff PATH m.mag", "explain PATH --html page.html",
-                          "convert PATH m.bpk --drop --dense"):
-                texts += run(*[place(word.replace("PATH", path)) for word in words.split()])[1:]
-            try:
-                with load(path) as file:
-                    texts += [repr(file)] + [repr(item) for item in file.values()]
-                    html = file._repr_html_()
-            except FormatError as error:
-                texts.append(str(error))
-            else:
-                text = read_file(place("page.html")).decode()
-                check_page(self, text.replace("http", ""))
+        """In all ways of check_mutant(); none is a line of its own, or a tag."""
+        fuzz, parsers = script(self, "fuzz.py"), parsers_kept()
+        for i, (evil, data) in enumerate([
+                (text, data) for text in EVIL for data in self.evil_files(text)]):
+            write_file(self.path, data)
+            with self.subTest(evil=evil[:40], begins=data[:40]), parsers:
+                fuzz["check_mutant"](data, fuzz["COMMANDS"][i % 3::3])
+                for word in ("ls", "verify", "explain"):
+                    self.assertNotIn("\nFORGED", "".join(run(word, self.path)[1:]))
+                html = run("explain", "--html", "-", self.path)[1]
+                try:
+                    html += load(data)._repr_html_()
+                except FormatError:
+                    pass
                 for mark in ("<script>f", "<img", "&lt;b&gt;"):
-                    self.assertNotIn(mark, html + text)
-                texts.append(html.replace("<tr>", "\n"))
-            for text in texts:
-                self.assertHarmless(text)
+                    self.assertNotIn(mark, html)
 
     def test_messages_are_bounded(self):
+        check_text = script(self, "fuzz.py")["check_text"]
         many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
         attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
         file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
@@ -5436,18 +5086,16 @@ class TrustTest(FolderCase):
                      self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(),
                                   format="burnpack"),
                      str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000))):
-            self.assertLess(len(text), 32000)
-            self.assertHarmless(text)
+            check_text(text, True)
 
     def test_shapes_that_python_cannot_hold(self):
+        fuzz = script(self, "fuzz.py")
         self.assertEqual(len(tensor([], "int8", (sys.maxsize, 0))), sys.maxsize)
         for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
             item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
             self.assertLess(len(repr(item)), 200)
-            tensorfmt.save(self.path, {"w": item})
-            for words in ("ls %s", "ls %s --tree", "get %s w --stats", "verify %s", "explain %s"):
-                self.assertIn(run(*(words % self.path).split())[0], (0, 1))
+            fuzz["check_mutant"](dumps({"w": item}, format="ztensor"), fuzz["COMMANDS"])
 
     def test_streams_that_lie(self):
         good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
@@ -5487,29 +5135,23 @@ class TrustTest(FolderCase):
             self.assertEqual(dumps(load(data), format="burnpack")[:4], data[:4])
             self.refuses(["again and again"], converted, data, "mag", cast="float32")
 
+    @unittest.skipUnless(os.name == "posix", "modes are of POSIX")
     def test_files_are_made_with_the_mode_of_the_target(self):
-        if os.name != "posix":
-            self.skipTest("modes are of POSIX")
-        write_file(self.path, b"old")
-        seen, usual = [], tensorfmt.write_all
-
-        def look(*given):
+        def blocks():  # while the temporary file is written
             seen.extend([os.stat(os.path.join(self.folder, name)).st_mode & 0o7777
                          for name in os.listdir(self.folder) if name.endswith(".tmp")])
-            return usual(*given)
+            yield b"new"
+        write_file(self.path, b"old")
         for mode, wanted in ((0o600, 0o600), (0o666, 0o666), (0o6755, 0o755), (0o1644, 0o644)):
+            seen = []
             os.chmod(self.path, mode)
-            with Changed(tensorfmt, "write_all", look):
-                tensorfmt.save(self.path, {"w": F32})
-            self.assertEqual((seen.pop(), seen), (wanted, []))
-            self.assertEqual(os.stat(self.path).st_mode & 0o7777, wanted)
+            tensorfmt.write_out(self.path, blocks())
+            self.assertEqual((seen, os.stat(self.path).st_mode & 0o7777), ([wanted], wanted))
 
+    @unittest.skipIf(PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"),
+                     "needs opcode traces, unraisablehook and /proc")
     def test_interrupts_leave_nothing_behind(self):
         """At opcodes of the module; at lines where opcodes are not traced (Python 3.12.1)."""
-        if PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"):
-            self.skipTest("needs opcode traces, unraisablehook and /proc")
-        import gc
-        import warnings
         self.addCleanup(warnings.resetwarnings)
         warnings.simplefilter("ignore", ResourceWarning)  # an interrupted close()
         tensorfmt.save(self.path, {"w": F32})
@@ -5689,7 +5331,6 @@ class SmallWorkTest(TestCase):
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
-        import runpy
         runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
     else:
         os.fsync = os.fstat  # no test sees a disk; that it may fail or be missing is tested
