@@ -31,7 +31,8 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [15] trust             what a file must not do to who looks at it
 
 `python3 test_tensorfmt.py --format NAME` runs what concerns one format: its files, bad files,
-truncations and mutants, codecs, conversions into it and out of it, what is said of it, copies.
+truncations and mutants, codecs, conversions into it and out of it, what is said of it, copies;
+not the accepted texts, which name all formats: `python3 test_tensorfmt.py TextsTest`.
 `python3 test_tensorfmt.py bench` measures speed beside other libraries, see .ci/bench.py;
 `python3 test_tensorfmt.py fuzz [SECONDS] [SEED]` makes mutants of good files, see .ci/fuzz.py;
 `python3 test_tensorfmt.py corpus FOLDER` writes the good and the bad files with a manifest.
@@ -303,6 +304,8 @@ def check_workers(test, count, found):
 
 
 class TestCase(unittest.TestCase):
+    maxDiff = 4000
+
     def assertSame(self, got, wanted, note=None):
         if not same(got, wanted):
             self.assertEqual(got, wanted, note)
@@ -1718,8 +1721,12 @@ class RoundTripTest(TestCase):
                     self.assertEqual(list(file), sorted(names) if row.sorted_index else names)
                 self.assertEqual(sorted(names, key=lambda name: file[name].offset),
                                  sorted(names) if row.sorted_data else names)
-        for size, start in ((30, 128), (31, 128), (32, 192)):  # the index ends at 97 + size
-            self.assertEqual(load(dumps({"x" * size: F32}, format="mag"))["x" * size].offset, start)
+        for name, size, start in (  # of a name; where its tensor begins
+                ("mag", 30, 128), ("mag", 31, 128), ("mag", 32, 192),  # the index ends at 97 + size
+                ("burnpack", 199, 256), ("burnpack", 200, 512)):  # at 57 + size
+            with self.subTest(format=name, size=size):
+                file = load(dumps({"x" * size: F32}, format=name))
+                self.assertEqual(file["x" * size].offset, start)
         file = load(dumps(made, format="tensorbuffers"))
         ids = [item.attrs["id"] for item in file.values()]
         self.assertEqual(ids, sorted(ids))
@@ -3015,7 +3022,7 @@ class SavePathTest(FolderCase):
     def test_the_format_comes_from_argument_suffix_file(self):
         go_to(self, self.folder)
         for suffix, kind in ((".mag", "mag"), (".zt", "ztensor"), (".primitiv", "primitiv"),
-                             (".bpk", "burnpack"), (".tbs", "tensorbuffers"), (".BPK", "burnpack")):
+                             (".bpk", "burnpack"), (".tbs", "tensorbuffers"), (".199", "burnpack")):
             for path in ("x" + suffix, os.path.join(self.folder, "x" + suffix)):
                 tensorfmt.save(path, {"w": F32})
                 with load(path) as file:
@@ -4909,25 +4916,24 @@ class ReadmeTest(FolderCase):
         self.addCleanup(self.names.clear)  # functions and their names are a cycle
 
     def blocks(self, page):
-        """Yield (language, text) of each block of code of a page."""
+        """Return (language, text) of each block of code of a page."""
         blocks = ("\n" + text_of(os.path.join(HERE, page))).split("\n```")
-        for number, block in enumerate(blocks[1::2]):
-            with self.subTest(page=page, block=number, begins=block[:60]):
-                yield block.partition("\n")[::2]
+        return [block.partition("\n")[::2] for block in blocks[1::2]]
 
     def run_page(self, page):
         """Run the examples of a page, in order; return how many of each language."""
         ran, printed = {"python": 0, "console": 0, "text": 0}, ""
-        for language, text in self.blocks(page):
-            if language == "text" and printed:  # of the block before it
-                self.assertEqual(printed, text)
-                ran[language] += 1
-            printed = ""
-            if language == "python":
-                printed = self.run_python(text)
-                ran[language] += printed is not None
-            if language == "console":
-                ran[language] += self.run_commands(text)
+        for number, (language, text) in enumerate(self.blocks(page)):
+            with self.subTest(page=page, block=number, begins=text[:60]):
+                if language == "text" and printed:  # of the block before it
+                    self.assertEqual(printed, text)
+                    ran[language] += 1
+                printed = ""
+                if language == "python":
+                    printed = self.run_python(text)
+                    ran[language] += printed is not None
+                if language == "console":
+                    ran[language] += self.run_commands(text)
         return ran
 
     def run_python(self, text):
