@@ -161,7 +161,7 @@ MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can be chosen to make a dict slow
 MAX_INDEX = 256 << 20  # bytes of an index that is read whole
 MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
-KEPT = 0 if BOARD else 1 << 26  # decoded bytes of a compressed tensor that are kept
+KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # that verify() notes
@@ -838,7 +838,7 @@ class Codec:
     path: Path  # of the field that walk() reads
     parse_item: Any  # (at, depth) -> (value, end) of an item in `depth` arrays, maps and tags
     container_at: Any  # (at, depth) -> ("array", "map" or "", size or -1, its items' begin, depth)
-    base, end, data, text_keys, strict = 0, 0, b"", False, False
+    base, end, data, lazy, strict = 0, 0, b"", False, False
     read_end: Any = None  # of what parse() gave
 
     def __init__(self, errors: str, key_error: Any) -> None:
@@ -874,8 +874,8 @@ class Codec:
 
     def check_key(self, pairs: Any, key: Any, start: int) -> None:
         """Raise for a key that is no scalar or is there already, or if too many are no text."""
-        if type(key) in (list, Map) or self.text_keys and type(key) is not str:
-            what = "no text" if self.text_keys else "an array or a map"
+        if type(key) in (list, Map) or self.lazy and type(key) is not str:
+            what = "no text" if self.lazy else "an array or a map"
             raise self.error("a map key is " + what, start, self.key_error)
         if key in pairs or key != key and [old for old in pairs if old != old]:
             raise self.error(f"key {short_repr(key)} twice", start)
@@ -1295,7 +1295,7 @@ class MessagePack(Codec):
 
     def __init__(self, source: Any, lazy: bool = False) -> None:
         super().__init__("strict" if lazy else TEXT_ERRORS, FormatError if lazy else Unsupported)
-        self.source, self.end, self.text_keys, self.lazy = source, source.nbytes, lazy, lazy
+        self.source, self.end, self.lazy = source, source.nbytes, lazy
         self.at = self.start = self.window_at = 0
         self.window, self.window_size = b"", WINDOW // 2
 
@@ -1929,8 +1929,9 @@ class Json:
         for _ in range(self.depth + 1):
             boxes = [item if type(item) is list else item.values() for box in boxes
                      for item in box if type(item) in (list, Map)]
-        if boxes:
-            raise self.error(f"nested deeper than {self.depth}")
+            if not boxes:
+                return
+        raise self.error(f"nested deeper than {self.depth}")
 
     def make_map(self, pairs: Any) -> Facts:
         """Return the map of pairs, whose keys must differ."""
@@ -2059,7 +2060,7 @@ def crc32c_table() -> Any:
 
 
 CRC32C: Any = []  # the register after each byte; made when it is needed
-CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squared, they hold for twice the exponents too, for 4 times, ...
 CRC32C_FOLDS = [[power << k for power in (6777, 484, 100, 0)] for k in range(6, -1, -1)] + [
@@ -2079,7 +2080,7 @@ def crc32c(data: Any, crc: int = 0) -> int:
     source, table = Buffer(data), CRC32C or crc32c_table()
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
-        if not (BOARD or "fast" in WITHOUT):
+        if "fast" not in WITHOUT:
             block, crc = fold_crc32c(block, crc)
         for byte in block:
             crc = crc >> 8 ^ table[(crc ^ byte) & 255]
@@ -3180,8 +3181,8 @@ class Tree:
         self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
 
     def fields(self) -> Fields:
-        base, codec = self.codec.base, self.codec
-        codec.path = self.path
+        codec = self.codec
+        codec.path, base = self.path, codec.base
         codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
         codec.strict = False  # it raised, and knows where
         try:
@@ -3794,12 +3795,12 @@ class Format:
                              % (self.TITLE, ", ".join(texts)))
         found = []
         for name, item in items:
-            found += [(name, why) for why in self.tensor_problems(item)]
+            texts = list(self.tensor_problems(item))
             if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
-                found += [(name, f"attribute {short_repr(key)} is not known here")
+                texts += [f"attribute {short_repr(key)} is not known here"
                           for key in item.custom if key not in self.TENSOR_ATTRS]
-            why = self.name_problem(name)
-            found += [(name, why)] if why else []
+            texts.append(self.name_problem(name))
+            found += [(name, why) for why in texts if why]
         return found
 
     def raise_problems(self, problems: Any) -> None:

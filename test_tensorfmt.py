@@ -1060,11 +1060,6 @@ class CodecTest(TestCase):
             self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
                 data[len(data) // 3:], half)], [crc, crc], len(data))
 
-    @about("crc32c")
-    def test_crc32c_of_boards(self):
-        with Changed(tensorfmt, "BOARD", True):
-            self.test_crc32c()
-
     @about("zstd")
     def test_frames_are_whole(self):
         def check(text):
