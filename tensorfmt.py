@@ -153,9 +153,9 @@ ABSENT: Facts = {}  # formats that this copy was made without, by how they begin
 WITHOUT: Any = []  # and optional parts that are asked for here
 
 # Limits of no one format. An error names its limit; set it before load() to change it.
-BLOCK = 1 << 20  # bytes decoded or swapped at a time
-PART = 1 << 15  # bytes cast at a time; not to be changed
-WINDOW = 1 << 12  # bytes of index that small reads of a stream take at once
+BLOCK = 1 << (10 if BOARD else 20)  # bytes decoded or swapped at a time
+PART = 1 << (10 if BOARD else 15)  # bytes cast at a time; not to be changed
+WINDOW = 1 << (9 if BOARD else 12)  # bytes of index that small reads of a stream take at once
 MAX_DEPTH = 128  # arrays, maps and tags around an item of an index
 MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can be chosen to make a dict slow
@@ -169,8 +169,6 @@ PATH_WIDTH = 400  # characters of the path of a field
 TEXT_WIDTH = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 MESSAGE_WIDTH = 32000  # characters of a message, which has at most 100 lines of one kind
-if BOARD:  # which has little memory
-    BLOCK, PART, WINDOW, KEPT = 1 << 10, 1 << 10, 1 << 9, 0
 
 
 # -- [2] errors, text ------------------------------------------------------------------------------
@@ -197,8 +195,7 @@ class FormatError(ValueError):
         place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
         place += [] if self.field is None else [self.field]
         text = path + name + truncate(self.what, 800) + (f" ({', '.join(place)})" if place else "")
-        text = text.encode(code, "backslashreplace").decode(code)
-        return truncate(text, MAX_LINE)
+        return truncate(text.encode(code, "backslashreplace").decode(code), MAX_LINE)
 
 
 class Unsupported(FormatError):
@@ -641,34 +638,13 @@ def dangling_link(path: str) -> str:
 
 # -- [5] sources -----------------------------------------------------------------------------------
 #
-# A source has .nbytes, .path (or None), close(), view(offset, nbytes) for tensors, which copies
-# nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both give less at its end.
-# .has_offsets: they are those of a file. .file_id (absolute path, mapped, time of change) names the
-# file that was opened, for pickles.
+# A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
+# tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
+# give less at its end. .has_offsets: they are those of a file. .file_id (absolute path, mapped,
+# time of change) names the file that was opened, for pickles.
 
 
-class AnySource:
-    """What all sources have. They never change, and pickle by reference if they can."""
-
-    nbytes: int
-    path: Any
-    file_id: Any
-    has_offsets: bool
-    view: Any  # (offset, nbytes) -> bytes
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return bytes(self.view(offset, nbytes))
-
-    def __reduce__(self) -> Any:
-        if self.file_id is not None:  # by reference
-            return open_pickled, self.file_id + (self.nbytes,)
-        return Buffer, (self.read(0, self.nbytes), self.has_offsets)
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
-
-
-class Buffer(AnySource):
+class Buffer:
     """Bytes in memory, or a mapped file. Views cost nothing and stay valid after close()."""
 
     mapping = True
@@ -694,8 +670,19 @@ class Buffer(AnySource):
     def close(self) -> None:
         self._view = None  # never release() nor mmap.close(): views are in use
 
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return bytes(self.view(offset, nbytes))
 
-class Stream(AnySource):
+    def __reduce__(self) -> Any:
+        if self.file_id is not None:
+            return open_pickled, self.file_id + (self.nbytes,)
+        return Buffer, (self.read(0, self.nbytes), self.has_offsets)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class Stream(Buffer):
     """A seekable binary stream. Each read puts the position back, one thread at a time."""
 
     mapping = False
@@ -706,7 +693,7 @@ class Stream(AnySource):
         self._stream: Any = stream
         self._lock, self._window = RLock(), (0, b"")
         here = stream.tell()
-        self.nbytes: int = stream.seek(0, 2) or stream.tell()
+        self.nbytes = stream.seek(0, 2) or stream.tell()
         stream.seek(here)
 
     def view(self, offset: int, nbytes: int) -> Any:
@@ -719,16 +706,15 @@ class Stream(AnySource):
             left = max(0, stop - offset)
             try:
                 self._stream.seek(offset)
-                while left > 0:  # read() may give fewer bytes than it is asked for
+                while left:  # read() may give fewer bytes than it is asked for
                     part = bytes(self._stream.read(left) or b"")
-                    if not part:
-                        raise FormatError("the stream has shrunk", stop - left, path=self.path)
+                    if not 0 < len(part) <= left:
+                        what = f"{len(part)} bytes read, {left} asked for (has the stream shrunk?)"
+                        raise FormatError(what, stop - left, path=self.path)
                     parts.append(part)
                     left -= len(part)
             finally:
                 self._stream.seek(here)
-        if left < 0:
-            raise OSError("the stream gives more than it was asked for")
         return b"".join(parts)
 
     def read(self, offset: int, nbytes: int) -> bytes:
@@ -750,7 +736,7 @@ class Stream(AnySource):
         self.close()
 
 
-class PickledFile(AnySource):
+class PickledFile(Buffer):
     """The file that a pickle names: opened when first used, unless it has changed."""
 
     has_offsets = True
@@ -773,7 +759,7 @@ class PickledFile(AnySource):
             return self._source
 
     @property
-    def mapping(self) -> bool:
+    def mapping(self) -> bool:  # type: ignore[override]
         return self.open().mapping
 
     def view(self, offset: int, nbytes: int) -> Any:
@@ -807,11 +793,10 @@ def open_source(source: Any, mmap: bool = True) -> Any:
 
 def open_path(path: str, mmap: bool) -> Any:
     """Return the source for the file of a path: mapped, or a stream."""
-    try:
-        about = os.stat(path)
-    except OSError as error:
-        link = "" if "tools" in WITHOUT else dangling_link(path)
-        raise OSError(error.errno, link, path) if link else error
+    link = "" if "tools" in WITHOUT else dangling_link(path)
+    if link:
+        raise OSError(2, link, path)  # ENOENT
+    about = os.stat(path)
     if about[0] >> 12 == 4:
         return open_path(find_in_folder(path), mmap)
     if about[0] >> 12 == 1:  # to open one may wait for ever
@@ -853,7 +838,7 @@ class Codec:
     path: Path  # of the field that walk() reads
     parse_item: Any  # (at, depth) -> (value, end) of an item in `depth` arrays, maps and tags
     container_at: Any  # (at, depth) -> ("array", "map" or "", size or -1, its items' begin, depth)
-    base, end, data, text_keys, strict = 0, 0, b"", False, False
+    base, end, data, lazy, strict = 0, 0, b"", False, False
     read_end: Any = None  # of what parse() gave
 
     def __init__(self, errors: str, key_error: Any) -> None:
@@ -889,8 +874,8 @@ class Codec:
 
     def check_key(self, pairs: Any, key: Any, start: int) -> None:
         """Raise for a key that is no scalar or is there already, or if too many are no text."""
-        if type(key) in (list, Map) or self.text_keys and type(key) is not str:
-            what = "no text" if self.text_keys else "an array or a map"
+        if type(key) in (list, Map) or self.lazy and type(key) is not str:
+            what = "no text" if self.lazy else "an array or a map"
             raise self.error("a map key is " + what, start, self.key_error)
         if key in pairs or key != key and [old for old in pairs if old != old]:
             raise self.error(f"key {short_repr(key)} twice", start)
@@ -1310,7 +1295,7 @@ class MessagePack(Codec):
 
     def __init__(self, source: Any, lazy: bool = False) -> None:
         super().__init__("strict" if lazy else TEXT_ERRORS, FormatError if lazy else Unsupported)
-        self.source, self.end, self.text_keys, self.lazy = source, source.nbytes, lazy, lazy
+        self.source, self.end, self.lazy = source, source.nbytes, lazy
         self.at = self.start = self.window_at = 0
         self.window, self.window_size = b"", WINDOW // 2
 
@@ -1940,15 +1925,13 @@ class Json:
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects nested deeper than `depth`."""
-        level: Any = [value]
-        left = self.depth
-        while level:
-            boxes: Any = [box if type(box) is list else box.values() for box in level
-                          if type(box) in (list, Map)]
-            level = [item for box in boxes for item in box if type(item) in (list, Map)]
-            left -= 1
-            if level and not left:
-                raise self.error(f"nested deeper than {self.depth}")
+        boxes: Any = [[value]]  # of one level
+        for _ in range(self.depth + 1):
+            boxes = [item if type(item) is list else item.values() for box in boxes
+                     for item in box if type(item) in (list, Map)]
+            if not boxes:
+                return
+        raise self.error(f"nested deeper than {self.depth}")
 
     def make_map(self, pairs: Any) -> Facts:
         """Return the map of pairs, whose keys must differ."""
@@ -2077,7 +2060,7 @@ def crc32c_table() -> Any:
 
 
 CRC32C: Any = []  # the register after each byte; made when it is needed
-CRC32C_BLOCK = 256 if BOARD else (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squared, they hold for twice the exponents too, for 4 times, ...
 CRC32C_FOLDS = [[power << k for power in (6777, 484, 100, 0)] for k in range(6, -1, -1)] + [
@@ -2097,7 +2080,7 @@ def crc32c(data: Any, crc: int = 0) -> int:
     source, table = Buffer(data), CRC32C or crc32c_table()
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
-        if not (BOARD or "fast" in WITHOUT):
+        if "fast" not in WITHOUT:
             block, crc = fold_crc32c(block, crc)
         for byte in block:
             crc = crc >> 8 ^ table[(crc ^ byte) & 255]
@@ -2366,13 +2349,6 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 
 
 # -- [6h] strided blocks ---------------------------------------------------------------------------
-
-
-def iter_strided(item: "Tensor") -> Blocks:
-    """Yield the row-major bytes of elements with gaps, about BLOCK at a time."""
-    itemsize, (first, _) = item.check_readable(), item.byte_extent()
-    walk = iter_rows if "fast" in WITHOUT else gather
-    return walk(item.raw, -first, item.shape, item.strides, itemsize)
 
 
 def iter_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
@@ -2723,12 +2699,11 @@ class Tensor:
 
         In storage order (of a part with gaps row-major), native byte order, 16-bit floats as 'H'.
         """
-        itemsize, byteorder = self.check_readable(), self.byteorder
-        if self.is_contiguous(byteorder):
-            raw: Any = self.raw
-        else:
-            raw, byteorder = memoryview(self.tobytes()), "<"
-        if byteorder != NATIVE and itemsize > 1:
+        itemsize = self.check_readable()
+        if not self.is_contiguous(self.byteorder):
+            return self.contiguous().data
+        raw: Any = self.raw
+        if self.byteorder != NATIVE and itemsize > 1:
             raw = swap(raw, itemsize)
         code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", BITS_CODE[itemsize])
         if not BOARD:
@@ -2745,8 +2720,11 @@ class Tensor:
             self.check_readable()
         if self.encoding != "raw" and not self.unreadable:
             blocks = self.iter_decoded()
+        elif self._strides is None:
+            blocks = self.iter_stored()
         else:
-            blocks = self.iter_stored() if self._strides is None else iter_strided(self)
+            walk, first = iter_rows if "fast" in WITHOUT else gather, -self.byte_extent()[0]
+            blocks = walk(self.raw, first, self.shape, self._strides, self.check_readable())
         if self.byteorder == "<" or self.itemsize in (None, 1):
             return blocks
         return (swap(part, self.check_readable()) for part in iter_parts(blocks, BLOCK))
@@ -3015,7 +2993,8 @@ class File(TensorMap):
             setattr(made, key, deepcopy(getattr(self, key), memo))
         return made
 
-    __copy__ = __deepcopy__
+    def __copy__(self) -> "File":
+        return self.__deepcopy__()
 
     def close(self) -> None:
         """Close the file. Views stay valid; a Tensor asked later raises."""
@@ -3202,8 +3181,8 @@ class Tree:
         self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
 
     def fields(self) -> Fields:
-        base, codec = self.codec.base, self.codec
-        codec.path = self.path
+        codec = self.codec
+        codec.path, base = self.path, codec.base
         codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
         codec.strict = False  # it raised, and knows where
         try:
@@ -3816,12 +3795,12 @@ class Format:
                              % (self.TITLE, ", ".join(texts)))
         found = []
         for name, item in items:
-            found += [(name, why) for why in self.tensor_problems(item)]
+            texts = list(self.tensor_problems(item))
             if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
-                found += [(name, f"attribute {short_repr(key)} is not known here")
+                texts += [f"attribute {short_repr(key)} is not known here"
                           for key in item.custom if key not in self.TENSOR_ATTRS]
-            why = self.name_problem(name)
-            found += [(name, why)] if why else []
+            texts.append(self.name_problem(name))
+            found += [(name, why) for why in texts if why]
         return found
 
     def raise_problems(self, problems: Any) -> None:
@@ -6386,8 +6365,8 @@ def find_format(name: Any) -> Format:
     for fmt in FORMATS + GENERATIONS:
         if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
             return fmt
-    names = ", ".join([fmt.NAME for fmt in FORMATS])
-    raise ValueError(f"no format {short_repr(name)}; there are {names}")
+    names = [fmt.NAME for fmt in FORMATS]
+    raise ValueError(f"no format {short_repr(name)}; there are {', '.join(names)}")
 
 
 def detect_format(source: Any, name: Any = None) -> Format:

@@ -1014,11 +1014,10 @@ class CodecTest(TestCase):
 
     @about("crc32c")
     def test_crc32c(self):
-        for (data, crc), board in [(row, board) for row in CRC32C for board in (False, True)]:
-            with Changed(tensorfmt, "BOARD", board):
-                half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
-                self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
-                    data[len(data) // 3:], half)], [crc, crc], len(data))
+        for data, crc in CRC32C:
+            half = tensorfmt.crc32c(memoryview(data)[:len(data) // 3])
+            self.assertEqual([tensorfmt.crc32c(data), tensorfmt.crc32c(
+                data[len(data) // 3:], half)], [crc, crc], len(data))
 
     @about("zstd")
     def test_frames_are_whole(self):
@@ -5109,7 +5108,7 @@ class TrustTest(FolderCase):
         class More(io.BytesIO):
             def read(self, nbytes=-1):
                 return memoryview(bytes(8 * nbytes)).cast("Q")  # len() is what was asked for
-        self.assertIn("asked for", str(error_of(OSError, load, More(good))))
+        self.assertIn("asked for", str(error_of(FormatError, load, More(good))))
 
         class NoTell:
             read = seek = None
