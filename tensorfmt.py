@@ -3315,11 +3315,12 @@ class Reading:
             for where, what in schema.iter_errors(value, *path):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, *path: Any, high: int, error_class: Any = FormatError,
-                    low: int = 0, why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a path is from `low` to `high`."""
+    def check_range(self, value: int, *path: Any, high: int, low: int = 0,
+                    why: str = "the file ends (cut short?)") -> None:
+        """Raise unless the number at a path is from `low` to `high`; a MAX_... is our limit."""
         if not low <= value <= high:
             what = f"{format_path(path)} is {value}, expected {low} to {high}: {why}"
+            error_class = Unsupported if why[:4] == "MAX_" else FormatError
             raise self.error(what, *path, error_class=error_class)
 
     def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
@@ -3911,7 +3912,7 @@ class Mag(Format):
         reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
         # 2 records of metadata, then of tensors, in one of two layouts
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        is_spec, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
+        is_spec, rows, end = self.find_layout(reading, checksum, total, at)
         if aux:
             raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
@@ -3919,15 +3920,15 @@ class Mag(Format):
         if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
             what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
             raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
-        open_entry = self.open_spec if is_spec else self.open_012
-        size = "data_length" if is_spec else "numel"
+        open_entry, size = (self.open_spec, "data_length") if is_spec else (self.open_012, "numel")
         reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
                         lambda path, row: open_entry(reading, path, row), low=end,
                         high=reading.end, fields=dict(name="key", size=size, place="data_offset"))
         reading.check_whole()
         # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
-            is_spec = is_crc32 or 0 in [row[0] for row in numbers]
+            is_crc32c = checksum == crc32c(reading.source.read(12, end - 12))
+            is_spec = not is_crc32c or 0 in [row[0] for row in numbers]
         return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
 
     def read_records(self, reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
@@ -3939,14 +3940,14 @@ class Mag(Format):
         return rows, at
 
     def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (is it SPEC?, tensor records, their end, is the checksum CRC-32?)."""
+        """Return (is it SPEC?, tensor records, their end)."""
         before, faults = reading.regions, []
         for layout in self.SPEC, self.M012:
             reading.regions = before and list(before)
             try:
                 rows, end = self.read_records(reading, at, layout, "tensors", total)
-                is_crc32 = self.check_checksum(reading, checksum, end)
-                return layout is self.SPEC, rows, end, is_crc32
+                self.check_checksum(reading, checksum, end)
+                return layout is self.SPEC, rows, end
             except FormatError as error:
                 error.__traceback__ = None  # a cycle with this frame
                 faults.append((error.check == "checksum", error, reading.regions))
@@ -3954,19 +3955,14 @@ class Mag(Format):
         _, fault, reading.regions = max(faults, key=lambda row: row[0])
         raise fault
 
-    def check_checksum(self, reading: Reading, checksum: int, end: int) -> bool:
-        """Return whether it is CRC-32: of [0, end) with itself as 0, or of [12, end).
-
-        Raise if it is not CRC-32C of [12, end), either.
-        """
+    def check_checksum(self, reading: Reading, checksum: int, end: int) -> None:
+        """Raise unless it is CRC-32 of [0, end) with itself as 0, or either CRC of [12, end)."""
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
-        is_crc32 = checksum in (whole, crc32(tail))
-        if not is_crc32 and checksum != crc32c(tail):
+        if checksum not in (whole, crc32(tail)) and checksum != crc32c(tail):
             what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
             what += f"CRC-32C {crc32c(tail):08X}"
             raise reading.error(what, "checksum", check="checksum")
-        return is_crc32
 
     def read_numbers(self, reading: Reading, rows: Any) -> Facts:
         """Return the metadata: numbers by their keys."""
@@ -4114,15 +4110,14 @@ class Mag300(Format):
         # 1 the header says where JSON and data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
-        reading.check_range(aux, "aux", high=1, why="whether data are big-endian",
-                            error_class=Unsupported)
+        if aux > 1:
+            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux", error_class=Unsupported)
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
             raise reading.error(f"blob_offset is {start}, expected a multiple of 4096 from "
                                 f"{meta + span} on", "blob_offset")
-        reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX",
-                            error_class=Unsupported)
+        reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
         root = reading.json(meta, span, self.ROOT, nan=True)
@@ -4305,9 +4300,8 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
-    REFUSED = dict([(b"ZTEN%04d" % n, "another version of zTensor")
-                    for n in [0, 2] + list(range(2000, 10000, 1000))])
-    REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
+    REFUSED = {b"ZTEN0002": "another version of zTensor",
+               b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)"}
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
@@ -4361,8 +4355,7 @@ class ZTensor(Format):
         (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
         if not 1 <= nbytes <= reading.end - 16:
             raise reading.error("truncated: no size of an index at the end", "index_size")
-        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, why="MAX_INDEX",
-                            error_class=Unsupported)
+        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, why="MAX_INDEX")
         # 3 the index: one map per tensor
         end = reading.end - 8 - nbytes
         index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
@@ -4724,8 +4717,7 @@ class ZTensor2(Format):
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise reading.error(what, "manifest_offset")
         reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
-        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, why="MAX_INDEX",
-                            error_class=Unsupported)
+        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, why="MAX_INDEX")
         found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
         if found != digest:
             what = f"the manifest gives {found:016x}, the file says {digest:016x}"
@@ -4855,17 +4847,13 @@ class ZTensor2(Format):
             raise self.fault(reading, what, path, field, "sizes")
 
     def check_overlap(self, reading: Reading, ranges: "List[Any]") -> None:
-        """Note the first part whose bytes overlap others, unless they are the same."""
+        """Raise if bytes of a part overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
                 path = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                error = self.fault(reading, what, path, "blob", "bounds")
-                if reading.errors is None:
-                    raise error
-                reading.errors.append(error)
-                return
+                raise self.fault(reading, what, path, "blob", "bounds")
 
     def checksums(self, item: Tensor) -> Any:
         return (row for row in iter_digests(item, "digest")  # of decoded bytes
@@ -5022,8 +5010,8 @@ class Primitiv(Format):
     DIM_BITS, NAME_PARTS = 32, 1 << 16  # NAME_PARTS: of a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
-    VERSIONS = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"))
-    TYPE = (("data_type", "uint32", "256 tensor, 768 model"),)
+    HEADER = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"),
+              ("data_type", "uint32", "256 tensor, 768 model"))
     FIELDS = dict(name="key", size="data", place="data")
     PARAMETERS = (("N", "uint32", "parameters"),)
     SHAPE = (("dims", "[uint32", "dimensions", "dimension", 32), ("batch", "uint32", "samples"))
@@ -5031,29 +5019,21 @@ class Primitiv(Format):
     NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
-    CONFIGS = [  # of an optimizer: group, its head, each of its configs
-        (group, ((group, "map", "numbers of the optimizer"),),
-         (("key", "str", "name of the number"), ("value", code, doc)))
-        for group, code, doc in (("uint_configs", "uint32", "an integer"),
-                                 ("float_configs", "float", "a float"))]
 
     def detect(self, head: bytes) -> bool:
-        rows = self.VERSIONS + self.TYPE
         try:
-            (*version, number), _ = MessagePack(Buffer(head)).read_rows(0, rows)
+            (*version, number), _ = MessagePack(Buffer(head)).read_rows(0, self.HEADER)
         except FormatError:
-            return super().detect(head)
+            return False
         usual = head[:1] == head[5:6] == head[10:11] == b"\xce"  # then other versions, too
-        return super().detect(head) or number in range(0, 0x500, 0x100) and (
-            version == [0, 1] or usual)
+        return number in range(0, 0x500, 0x100) and (version == [0, 1] or usual)
 
     def read(self, reading: Reading) -> Any:
         # 1 the header: the version, and what the file holds
-        (major, minor), at = reading.messagepack(0, self.VERSIONS)
+        (major, minor, number), at = reading.messagepack(0, self.HEADER)
         if (major, minor) != (0, 1):
             raise reading.error(f"version {major}.{minor} is not supported (only 0.1)",
                                 "ver_major" if major else "ver_minor", error_class=Unsupported)
-        (number,), at = reading.messagepack(at, self.TYPE)
         if number not in range(0, 0x500, 0x100):
             what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
             raise reading.error(what, "data_type")
@@ -5108,9 +5088,8 @@ class Primitiv(Format):
         except FormatError as error:
             if error.check != "bounds" or not reading.partial and not reading.missing:
                 raise
-            last = f" to params[{count - 1}]" if i < count - 1 else ""  # they have no names yet
-            reading.unnamed.append(f"params[{i}]{last}" if kind == "model" else
-                                   f"the rest of the {kind}")
+            rest = f"params[{i}:{count}]" if kind == "model" else f"the rest of the {kind}"
+            reading.unnamed.append(rest)  # they have no names yet
 
     def check_end(self, reading: Reading, at: int) -> None:
         """Note bytes after the last value: no field says where a file ends."""
@@ -5139,8 +5118,9 @@ class Primitiv(Format):
     def read_configs(self, reading: Reading, at: int) -> Facts:
         """Return the numbers of an Optimizer."""
         metadata = Map()
-        for group, head, rows in self.CONFIGS:
-            (count,), at = reading.messagepack(at, head)
+        for group, code in ("uint_configs", "uint32"), ("float_configs", "float"):
+            rows = ("key", "str", "name of the number"), ("value", code, "the number")
+            (count,), at = reading.messagepack(at, ((group, "map", "numbers of the optimizer"),))
             for i in range(count):
                 (raw, value), at = reading.messagepack(at, rows, group, i)
                 key = str_of_bytes(raw)
@@ -5550,12 +5530,11 @@ class Burnpack(Format):
             raise reading.error(what, "version", error_class=Unsupported)
         reading.check_range(nbytes, "metadata_size", high=reading.end - at)
         reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
-                            why="MAX_METADATA_BYTES", error_class=Unsupported)
+                            why="MAX_METADATA_BYTES")
         # 2 the index is one CBOR map
         index = reading.cbor(at, nbytes, self.INDEX)
         tensors, metadata = index["tensors"], index.get("metadata", Map())
-        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS",
-                            error_class=Unsupported)
+        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS")
         # 3 each entry is a tensor, which lies after DS
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
@@ -5872,14 +5851,6 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
-def no_values(code: str) -> str:
-    """Return why a type cannot be read here, and how its bytes can be."""
-    ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
-            "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
-    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
-            + ways.get(code, "t.raw are the bytes"))
-
-
 class Safetensors(Format):
     """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
 
@@ -5918,7 +5889,7 @@ class Safetensors(Format):
         (nbytes,), at = reading.record(0, self.HEADER)
         reading.check_range(nbytes, "header_size", high=reading.end - at)
         reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
-                            why="MAX_HEADER_BYTES", error_class=Unsupported)
+                            why="MAX_HEADER_BYTES")
         reading.root = "header"
         begin = reading.source.read(at, min(nbytes, 1))
         if begin != b"{":
@@ -5942,27 +5913,21 @@ class Safetensors(Format):
         reading.check_schema(self.ENTRY, entry, path, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        if not dtype or max(shape, default=0) > end - start:
-            self.check_shape(reading, path, code, bits, shape, end - start)
-        attrs = unreadable = None
+        what, field, attrs, unreadable = "", "shape", None, None
+        if not dtype or max(shape, default=0) > end - start:  # add_tensor() tells less
+            need = bits * count_elements(shape)
+            if max(need, count_elements(until_0(shape))) >> 64:
+                what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
+            elif bits and need != 8 * (end - start):
+                what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
+                field = "data_offsets"
+        if what:
+            raise reading.error(what, *path + (field,), tensor=name, check="sizes")
         if not dtype:
-            attrs, unreadable = Map(st_dtype=code), no_values(code)
+            attrs = Map(st_dtype=code)
+            unreadable = f"dtype {short_repr(code)} has no values here, .raw has its bytes"
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
-
-    def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
-                    nbytes: int) -> None:
-        """Raise where add_tensor() tells less: few bytes, an unknown dtype."""
-        need, what, field = bits * count_elements(shape), "", "shape"
-        if max(need, count_elements(until_0(shape))) >> 64:
-            what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
-        elif need % 8:
-            what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
-        elif bits and need != 8 * nbytes:
-            what = f"{nbytes} bytes stored, {code} {short_repr(shape)} needs {need} bits"
-            field = "data_offsets"
-        if what:
-            raise reading.error(what, *path + (field,), tensor=path[0], check="sizes")
 
     def check_places(self, reading: Reading, data_start: int) -> None:
         """Raise unless the data lie one after the other, up to the end of the file."""
@@ -6191,7 +6156,7 @@ class Shards(Format):
 
     def read(self, reading: Reading) -> Any:
         reading.root = "index"
-        reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX", error_class=Unsupported)
+        reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX")
         index = reading.json(0, reading.end, self.INDEX)
         places = index["weight_map"]
         if reading.regions is not None:
