@@ -4056,21 +4056,20 @@ class Mag(Format):
         # 2 records of tensors; data begin after all
         names = [encode_text(name) for name, _ in items]
         end = 24 + sum(map(len, records)) + sum([73 + len(raw) for raw in names])
-        starts, offset = [], round_up(end, 64) if items else end
+        starts, at = [], round_up(end, 64) if items else end
         for raw, (_, item) in zip(names, items):
             nbytes = item.nbytes
-            if offset + nbytes >> 64:
+            if at + nbytes >> 64:
                 raise ValueError("mag cannot hold 2**64 bytes of data")
-            places = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
+            dims = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
             number = self.DTYPES.index(item.dtype)
-            records += [pack("<I", len(raw)), raw,
-                        pack("<6qBQQI", *places + (number, nbytes, offset, 0))]
-            starts.append(offset)
-            offset = round_up(offset + nbytes, 64)
+            records += [pack("<I", len(raw)), raw, pack("<6qBQQI", *dims + (number, nbytes, at, 0))]
+            starts.append(at)
+            at = round_up(at + nbytes, 64)
         # 3 the header, with the checksum of all
         index, header = b"".join(records), [b"MAG!", 1, 0, len(items), len(metadata), 0]
         header[2] = crc32(index, crc32(self.HEADER.pack(*header)))
-        return self.iter_file(self.HEADER.pack(*header) + index, items, starts, offset)
+        return self.iter_file(self.HEADER.pack(*header) + index, items, starts, at)
 
 
 # -- [8a2] mag300 ----------------------------------------------------------------------------------
@@ -4125,10 +4124,9 @@ class Mag300(Format):
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
         # 3 each entry of tensor_map is a tensor in the data
-        byteorder = ">" if aux else "<"
-        reading.entries(((("tensor_map", name), entry)
-                         for name, entry in root["tensor_map"].items()),
-                        lambda path, entry: self.open_entry(reading, path, entry, start, byteorder),
+        order = ">" if aux else "<"
+        reading.entries(((("tensor_map", name), row) for name, row in root["tensor_map"].items()),
+                        lambda path, entry: self.open_entry(reading, path, entry, start, order),
                         low=start, high=min(start + size, end), fields=self.FIELDS)
         if not reading.errors:
             self.check_places(reading, start, size)
@@ -4142,8 +4140,7 @@ class Mag300(Format):
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"]
 
-    def open_entry(self, reading: Reading, path: Path, entry: Any, start: int,
-                   byteorder: str) -> Tensor:
+    def open_entry(self, reading: Reading, path: Any, entry: Any, start: int, order: str) -> Tensor:
         """Return the tensor of an entry."""
         name = path[1]
         if not is_text(name):
@@ -4158,7 +4155,7 @@ class Mag300(Format):
         elif text != self.DTYPES[dtype]:
             attrs = Map(dtype=text)
         return Tensor(name, None if unreadable else dtype, tuple(entry["shape"]), reading.source,
-                      start + entry["offset"], entry["nbytes"], None, byteorder,
+                      start + entry["offset"], entry["nbytes"], None, order,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
@@ -4416,8 +4413,7 @@ class ZTensor(Format):
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
             raise reading.error(what, *path, tensor=name, check="bounds")
 
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int,
-                    decode: bool) -> "Dict[str, Tensor]":
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
         """Return the components of a sparse tensor; `blob`: that of its entry."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
         layout = attrs["layout"][6:] or attrs.get("sparse_format")
@@ -4443,8 +4439,7 @@ class ZTensor(Format):
             components[role] = self.open_component(reading, blob, role, dims, end)
         return components
 
-    def open_component(self, reading: Reading, blob: Tensor, role: str, dims: Shape,
-                       end: int) -> Tensor:
+    def open_component(self, reading: Reading, blob: Any, role: str, dims: Any, end: int) -> Tensor:
         """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
         part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
         need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
@@ -4605,10 +4600,9 @@ CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def is_digest(text: str) -> bool:
+def is_digest(text: str) -> Any:
     name, _, digits = text.partition(":")
-    return bool(name and digits and not digits.strip("0123456789abcdef")
-                and not name.strip(LETTERS))
+    return name and digits and not digits.strip("0123456789abcdef") and not name.strip(LETTERS)
 
 
 NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
@@ -4724,8 +4718,7 @@ class ZTensor2(Format):
             raise reading.error(what, "manifest_hash")
         return start, nbytes
 
-    def open_entry(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
-                   entry: Facts) -> Tensor:
+    def open_entry(self, reading: Reading, shards: Any, ranges: Any, path: Any, entry: Any) -> Any:
         """Return the tensor of an object; `ranges`: add (shard, start, end, path) of its parts."""
         name = path[-1]
         if not NAMED.fits(name):
@@ -4766,8 +4759,7 @@ class ZTensor2(Format):
         """Return the error of a field of an object, or of a part of it."""
         return reading.error(what, *path + (field,), tensor=path[1], check=check)
 
-    def find_shapes(self, reading: Reading, path: Path, parts: "Dict[str, Tensor]", facts: Facts,
-                    shape: Shape) -> "Dict[str, Shape]":
+    def find_shapes(self, reading: Reading, path: Path, parts: Any, facts: Any, shape: Any) -> Any:
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
             return {"data": shape}
@@ -4782,8 +4774,7 @@ class ZTensor2(Format):
         nnz = index.size // len(shape) if layout == "coo" else index.size
         return component_shapes(layout, shape, nnz)
 
-    def open_part(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
-                  fact: Facts) -> Tensor:
+    def open_part(self, reading: Reading, shards: Any, ranges: Any, path: Any, fact: Any) -> Tensor:
         """Return a part of an object as a flat Tensor."""
         (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
         dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
@@ -4805,8 +4796,7 @@ class ZTensor2(Format):
             if shard not in shards:
                 raise self.fault(reading, f"shards lacks {short_repr(shard)}", path, "shard")
             end = shards[shard]["size"] - 40
-            unreadable = (f"it is in the shard {short_repr(shard)} of {end + 40} bytes, a file of "
-                          "its own")
+            unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
         if not 4096 <= start <= end - nbytes or start % 4096:
             what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
             raise self.fault(reading, what, path, "blob", "bounds")
@@ -4826,8 +4816,7 @@ class ZTensor2(Format):
                     "elements; of csr 2, of coo 1 or more")
             raise self.fault(reading, what, path, "shape")
 
-    def check_size(self, reading: Reading, path: Path, part: Tensor, fact: Facts,
-                   shape: "Optional[Shape]") -> None:
+    def check_size(self, reading: Reading, path: Any, part: Tensor, fact: Any, shape: Any) -> None:
         """Give a part its shape, if that is known; raise unless its bytes are those of it."""
         nbytes, bits = fact["blob"][1], 8 * ITEMSIZE.get(part.dtype, 0)
         need = decoded = fact.get("decoded_length", nbytes)
@@ -4846,7 +4835,7 @@ class ZTensor2(Format):
             field = "decoded_length" if "encoding" in fact else "blob"
             raise self.fault(reading, what, path, field, "sizes")
 
-    def check_overlap(self, reading: Reading, ranges: "List[Any]") -> None:
+    def check_overlap(self, reading: Reading, ranges: Any) -> None:
         """Raise if bytes of a part overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
@@ -4938,17 +4927,15 @@ class ZTensor2(Format):
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
-    def pack_object(self, item: Tensor, blob: bytes, digest: str,
-                    packed: "Dict[Any, Any]") -> bytes:
+    def pack_object(self, item: Tensor, blob: bytes, digest: str, packed: Any) -> Any:
         """Return an object of the manifest; `packed`: what comes again in others."""
         key, more = (item.dtype, item.shape), {"attributes": item._custom} if item._custom else {}
         if key not in packed:
-            code = self.CODES[str(item.dtype)]
+            code, form = self.CODES[str(item.dtype)], {"shape": item.shape, "layout": "dense"}
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
             packed[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
                            pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
-                           pack_pairs({"shape": item.shape}, ["shape"])
-                           + pack_pairs({"layout": "dense"}, ["layout"]))
+                           pack_pairs(form, form))
         front, middle, end = packed[key]
         return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
                 + pack_pairs(more, more, "bytes"))
@@ -5206,8 +5193,7 @@ class Primitiv(Format):
             raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
                              + short_repr(item.shape))
         if batch > 1 and statistic is None and kind != "tensor":
-            raise ValueError(f"batch {batch} in a parameter's value; attrs['batch'] = 1 makes it "
-                             "a dimension")
+            raise ValueError(f"batch {batch} of a parameter; attrs['batch'] = 1 makes a dimension")
         if item.ndim - (batch > 1) > 8:
             raise ValueError(f"{item.ndim - (batch > 1)} dimensions, 8 is the limit")
         return key, statistic, name, item, batch
@@ -5222,8 +5208,7 @@ class Primitiv(Format):
                 text = short_repr(join_key(outer))
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and statistic is not None:
-                yield name, ("a statistic without its value (the part before ':'); escape ':' by "
-                             "a backslash")
+                yield name, "a statistic without its value; escape ':' by a backslash"
             last, outer = key, outer if inside else key
 
     def make_shape(self, dims: Any, batch: Any) -> Any:
@@ -5729,8 +5714,7 @@ class TensorBuffers(Format):
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
-        reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
-                            why="the bytes before it")
+        reading.check_range(nbytes, "metadata_size", high=reading.end - 12, why="bytes before it")
         data_end = reading.end - 8 - nbytes  # the metadata begin there
         # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
@@ -5751,8 +5735,7 @@ class TensorBuffers(Format):
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
             raise reading.error(what, *path + ("shape",), tensor=name, error_class=Unsupported)
         if not number:
-            raise reading.error("data_type 0 (None) is not a type", *path + ("data_type",),
-                                tensor=name)
+            raise reading.error("data_type 0 is not a type", *path + ("data_type",), tensor=name)
         dtype = self.NAMES.get(number)
         unreadable = None if dtype else f"data_type {number} is not known"
         offset, nbytes = entry["data_offset"], entry["data_size"]
@@ -6051,7 +6034,7 @@ class BurnRecord(Format):
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
         scalars = Map()
-        reading.entries(self.each_tensor(reading, top["item"], scalars),
+        reading.entries(self.each_tensor(reading, [("item", top["item"])], scalars),
                         lambda path, entry: self.open_entry(reading, metadata, path, *entry),
                         low=0, high=reading.end, fields=self.FIELDS)
         if scalars:
@@ -6063,32 +6046,27 @@ class BurnRecord(Format):
                 "are not read; Burn 0.13 reads them")
         return reading.error(what, *path, error_class=Unsupported)
 
-    def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
+    def each_tensor(self, reading: Reading, pairs: Any, scalars: Facts, path: Path = ()) -> Any:
         """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
-        around: Any = [((), iter([("item", item)]))]
-        while around:
-            path, pairs = around[-1]
-            for key, value in pairs:
-                here, attrs, entry = path + (key,), None, value
-                if value is None or type(value) is range:  # bytes, not of a tensor
-                    continue
-                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                    entry, attrs = value.get("param"), self.id_attrs(value["id"])
-                is_tensor = self.is_tensor(entry)
-                if type(value) in (list, Map) and not is_tensor:
-                    around.append((here, iter(value.items() if type(value) is Map
-                                              else enumerate(value))))
-                    break
-                name = ".".join([str(step) for step in here[1:]]) or "item"
-                if is_tensor:
-                    yield here if entry is value else here + ("param",), (name, attrs, entry)
-                    continue
-                reading.spend_name(name, *here)
-                if name in scalars:
-                    raise reading.error("two values have the name " + short_repr(name), *here)
-                scalars[name] = value
-            else:
-                around.pop()
+        for key, value in pairs:
+            here, attrs, entry = path + (key,), None, value
+            if value is None or type(value) is range:  # bytes, not of a tensor
+                continue
+            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                entry, attrs = value.get("param"), self.id_attrs(value["id"])
+            is_tensor = self.is_tensor(entry)
+            if type(value) in (list, Map) and not is_tensor:
+                inner = value.items() if type(value) is Map else enumerate(value)
+                yield from self.each_tensor(reading, inner, scalars, here)
+                continue
+            name = ".".join([str(step) for step in here[1:]]) or "item"
+            if is_tensor:
+                yield here if entry is value else here + ("param",), (name, attrs, entry)
+                continue
+            reading.spend_name(name, *here)
+            if name in scalars:
+                raise reading.error("two values have the name " + short_repr(name), *here)
+            scalars[name] = value
 
     def is_tensor(self, entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
@@ -6232,8 +6210,7 @@ class ShardedFile(File):
         try:
             fmt = detect_format(source)
             if fmt is not self.fmt:
-                raise FormatError(f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}",
-                                  path=path)
+                raise FormatError(f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}", path=path)
             return read_file(source, fmt, self.partial)
         except BaseException:
             source.close()
