@@ -4406,8 +4406,7 @@ class ZTensor(Format):
         return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
 
     @staticmethod
-    def check_place(reading: Reading, start: int, nbytes: int, end: int, path: Path,
-                    name: "Optional[str]" = None) -> None:
+    def check_place(reading: Any, start: int, nbytes: int, end: int, path: Any, name: Any) -> None:
         """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
         if not 64 <= start <= end - nbytes or start % 64:
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
@@ -4459,7 +4458,7 @@ class ZTensor(Format):
             return new_tensor("uint64", (len(fact),), data, "<", role)
         for _, what in self.COMPONENT.iter_errors(fact, role):
             raise FormatError(what, field=role)
-        self.check_place(reading, fact["offset"], fact["size"], end, (role,))
+        self.check_place(reading, fact["offset"], fact["size"], end, (role,), None)
         dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
         if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
             what = f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}"
@@ -4606,8 +4605,7 @@ def is_digest(text: str) -> Any:
 
 
 NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
-    0 < len(text) <= 1024 and "\0" not in text and (
-        len(text) < 256 or len(text.encode("utf-8", "replace")) <= 1024)))
+    0 < len(text.encode("utf-8", "replace")) <= 1024 and "\0" not in text))
 SHARD_NAME = typed(str, "the name of a shard", lambda text: (
     0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
@@ -4643,9 +4641,8 @@ class ZTensor2(Format):
         "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"), "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
         "f4_e2m1": ("u8", 4, None), "complex64": ("f32", 64, None),
         "complex128": ("f64", 128, None)}
-    CODES = dict([(name, {"dtype": code}) for code, name in NAMES.items()])  # as written
-    CODES.update([(row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
-    DTYPES = tuple(CODES)
+    DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()] + [
+        (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
     MAGIC_RECORD = Layout(("magic", "8s", "zTensor 2"))
@@ -4734,7 +4731,7 @@ class ZTensor2(Format):
             what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
             raise self.fault(reading, what, path, "parts")
         self.check_shape(reading, path, shape, layout)
-        shapes = self.find_shapes(reading, path, parts, facts, shape) if roles else {}
+        shapes = self.find_shapes(reading, path, parts, shape) if roles else {}
         for role, part in parts.items():
             self.check_size(reading, path + ("parts", role), part, facts[role], shapes.get(role))
         attrs, custom = Map(layout=layout), entry.get("attributes")
@@ -4759,18 +4756,17 @@ class ZTensor2(Format):
         """Return the error of a field of an object, or of a part of it."""
         return reading.error(what, *path + (field,), tensor=path[1], check=check)
 
-    def find_shapes(self, reading: Reading, path: Path, parts: Any, facts: Any, shape: Any) -> Any:
+    def find_shapes(self, reading: Reading, path: Path, parts: Any, shape: Shape) -> Any:
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
             return {"data": shape}
         layout = "coo" if "coords" in parts else "csr"
         index = parts["coords" if layout == "coo" else "indices"]
         for role in sorted(parts):
-            fact, dtype = facts[role], parts[role].dtype
+            dtype = parts[role].dtype
             if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
-                field = "type" if "type" in fact else "dtype"
-                what = f"{field} is {short_repr(fact[field])}, expected u32 or u64, all alike"
-                raise self.fault(reading, what, path + ("parts", role), field)
+                what = f"indices of {dtype}, expected uint32 or uint64, all alike"
+                raise self.fault(reading, what, path + ("parts", role), "dtype")
         nnz = index.size // len(shape) if layout == "coo" else index.size
         return component_shapes(layout, shape, nnz)
 
@@ -4781,8 +4777,8 @@ class ZTensor2(Format):
         end, unreadable = reading.end - 40, None
         decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
         if ("encoding" in fact) != ("decoded_length" in fact):
-            field = "encoding" if "encoding" in fact else "decoded_length"
-            raise self.fault(reading, "encoding and decoded_length come together", path, field)
+            what = "encoding and decoded_length come together"
+            raise self.fault(reading, what, path, "encoding")
         if "encoding" in fact and encoding != SEEKABLE:
             unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
         if code is not None:
@@ -4818,10 +4814,9 @@ class ZTensor2(Format):
 
     def check_size(self, reading: Reading, path: Any, part: Tensor, fact: Any, shape: Any) -> None:
         """Give a part its shape, if that is known; raise unless its bytes are those of it."""
-        nbytes, bits = fact["blob"][1], 8 * ITEMSIZE.get(part.dtype, 0)
+        nbytes = fact["blob"][1]
         need = decoded = fact.get("decoded_length", nbytes)
-        if part.dtype is None:
-            bits = self.TYPES.get(fact["type"], ("", 0))[1]
+        bits = self.TYPES.get(fact.get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))[1]
         if shape is not None:
             part.shape = shape
             need = -(-count_elements(shape) * bits // 8) if bits else decoded
@@ -4931,7 +4926,7 @@ class ZTensor2(Format):
         """Return an object of the manifest; `packed`: what comes again in others."""
         key, more = (item.dtype, item.shape), {"attributes": item._custom} if item._custom else {}
         if key not in packed:
-            code, form = self.CODES[str(item.dtype)], {"shape": item.shape, "layout": "dense"}
+            code, form = self.DTYPES[item.dtype], {"shape": item.shape, "layout": "dense"}
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
             packed[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
                            pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
@@ -5092,12 +5087,10 @@ class Primitiv(Format):
         key = tuple(dims), batch
         if key not in shapes:
             shape = key[0] + ((batch,) if batch > 1 else ())
-            strides = None
-            if len(data) and shape[1:]:
-                strides = tuple(reversed(row_major(tuple(reversed(shape)), 4)))
+            strides = tuple(reversed(row_major(tuple(reversed(shape)), 4)))
             if len(shapes) >= 256:  # shapes can be chosen to have one hash
                 shapes.clear()
-            shapes[key] = shape, strides, (("batch", batch),)
+            shapes[key] = shape, strides if len(data) and shape[1:] else None, (("batch", batch),)
         shape, strides, attrs = shapes[key]
         return Tensor(name, "float32", shape, reading.source, data.start, len(data), strides,
                       attrs=attrs, format=self.NAME)
@@ -5124,9 +5117,8 @@ class Primitiv(Format):
         return None  # make_row() looks at it
 
     def no_metadata(self, options: Facts) -> Any:
-        if options.get("kind") == "optimizer":
-            return None
-        return "only kind='optimizer' holds metadata"
+        fits = options.get("kind") == "optimizer"
+        return None if fits else "only kind='optimizer' holds metadata"
 
     def stored_number(self, value: Any) -> Any:
         return unpack_from("<f", pack("<f", value))[0] if type(value) is float else int(value)
