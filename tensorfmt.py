@@ -4461,8 +4461,7 @@ class ZTensor(Format):
         self.check_place(reading, fact["offset"], fact["size"], end, (role,), None)
         dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
         if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
-            what = f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}"
-            raise Unsupported(what)
+            raise Unsupported(f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}")
         big = encoding == "raw" and fact.get("data_endianness") == "big"
         return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
                       ">" if big else "<", encoding, None, fact, None, self.NAME)
@@ -4587,9 +4586,8 @@ class ZTensor(Format):
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
     parts = () if isinstance(item, Sparse) else item.attrs.get("parts", ())
-    return len(parts) > 1 or bool([
-        value for value in list(item.custom.values()) + list(item.attrs.values())
-        if isinstance(value, dict) and "offset" in value])
+    facts = list(item.custom.values()) + list(item.attrs.values())
+    return len(parts) > 1 or any([isinstance(fact, dict) and "offset" in fact for fact in facts])
 
 
 # -- [8b2] ztensor2 --------------------------------------------------------------------------------
@@ -4668,7 +4666,7 @@ class ZTensor2(Format):
         ("attributes", USER, False, "of the user"),
         ("shards", Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME), False,
          "files by name"),
-        ("objects", MAP, True, "by name", Schema(additional=(ANY, "a tensor", ENTRY))),
+        ("objects", Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED), True, "by name"),
         doc="the manifest")
     FIELDS = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
 
@@ -4676,8 +4674,7 @@ class ZTensor2(Format):
         # 1 the magic, and the footer at the end: where the manifest is
         reading.check_magic(self, self.MAGICS[0])
         if reading.end < 48:
-            what = f"{reading.end} bytes; the shortest file has 48"
-            raise reading.error(what, "magic", offset=0)
+            raise reading.error(f"{reading.end} bytes; the shortest file has 48", "magic", offset=0)
         reading.record(0, self.MAGIC_RECORD)  # for explain()
         start, nbytes = self.find_manifest(reading)
         if not nbytes:
@@ -4718,9 +4715,6 @@ class ZTensor2(Format):
     def open_entry(self, reading: Reading, shards: Any, ranges: Any, path: Any, entry: Any) -> Any:
         """Return the tensor of an object; `ranges`: add (shard, start, end, path) of its parts."""
         name = path[-1]
-        if not NAMED.fits(name):
-            what = f"{short_repr(name)} is not {NAMED.words}"
-            raise reading.error(what, *path, tensor=name if is_text(name) else None)
         reading.check_schema(self.ENTRY, entry, path, name)
         shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
         parts = {role: self.open_part(reading, shards, ranges, path + ("parts", role), fact)
@@ -4765,7 +4759,7 @@ class ZTensor2(Format):
         for role in sorted(parts):
             dtype = parts[role].dtype
             if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
-                what = f"indices of {dtype}, expected uint32 or uint64, all alike"
+                what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
                 raise self.fault(reading, what, path + ("parts", role), "dtype")
         nnz = index.size // len(shape) if layout == "coo" else index.size
         return component_shapes(layout, shape, nnz)
@@ -4777,8 +4771,7 @@ class ZTensor2(Format):
         end, unreadable = reading.end - 40, None
         decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
         if ("encoding" in fact) != ("decoded_length" in fact):
-            what = "encoding and decoded_length come together"
-            raise self.fault(reading, what, path, "encoding")
+            raise self.fault(reading, "encoding and decoded_length come together", path, "encoding")
         if "encoding" in fact and encoding != SEEKABLE:
             unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
         if code is not None:
@@ -5904,10 +5897,9 @@ class Safetensors(Format):
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
-    def check_places(self, reading: Reading, data_start: int) -> None:
-        """Raise unless the data lie one after the other, up to the end of the file."""
-        items, at = list(reading.tensors.values()), data_start
-        items += [item for item, _ in reading.missing.values()]
+    def check_places(self, reading: Reading, at: int) -> None:
+        """Raise unless the data lie one after the other, from `at` to the end of the file."""
+        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
         for item in sorted(items, key=lambda item: (item.start, item.stored_nbytes)):
             if item.start != at:
                 what = f"its data begin at {item.start}, those before end at {at}"

@@ -3906,9 +3906,8 @@ class ConvertTest(TestCase):
         usual = dumps(load(data), format="safetensors")
         self.assertEqual(dumps(load(usual), format="safetensors"), usual)
         self.assertEqual(dumps(load(data), format="safetensors", sort=False)[-16:], data[-16:])
-        for name, code, shape, words in (
-                ("w", "F4", (16,), ["'F4'", 'numpy.frombuffer(t.raw, "uint8")', "two values"]),
-                ("v", "C64", (1,), ["'C64'", 'numpy.frombuffer(t.raw, "complex64")'])):
+        for name, code, shape in ("w", "F4", (16,)), ("v", "C64", (1,)):
+            words = [f"'{code}' has no values here, .raw has its bytes"]
             raw = bytes(load(data)[name].raw)
             for item in load(data)[name], load(usual)[name], tensor(load(data)[name]):
                 self.assertEqual((item.shape, item.dtype, item.attrs, bytes(item.raw)),
@@ -3917,7 +3916,7 @@ class ConvertTest(TestCase):
             for kind in [row.name for row in WRITES if row.name != "safetensors"]:
                 self.refuses(words + ["exclude='NAME'"], converted, data, kind, only=name,
                              cast="float32")
-            self.refuses(["bytes, which safetensors can hold"], dumps, {"w": item}, format="mag")
+            self.refuses(words, dumps, {"w": item}, format="mag")
             error = error_of(Unsupported, item.tolist)
             self.assertEqual([word for word in words if word not in error.what], [])
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
