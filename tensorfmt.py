@@ -3294,11 +3294,12 @@ class Reading:
             for where, what in schema.iter_errors(value, *path):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, *path: Any, high: int, error_class: Any = FormatError,
-                    low: int = 0, why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a path is from `low` to `high`."""
+    def check_range(self, value: int, *path: Any, high: int, low: int = 0,
+                    why: str = "the file ends (cut short?)") -> None:
+        """Raise unless the number at a path is from `low` to `high`; a MAX_... is our limit."""
         if not low <= value <= high:
             what = f"{format_path(path)} is {value}, expected {low} to {high}: {why}"
+            error_class = Unsupported if why[:4] == "MAX_" else FormatError
             raise self.error(what, *path, error_class=error_class)
 
     def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
@@ -3890,7 +3891,7 @@ class Mag(Format):
         reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
         # 2 records of metadata, then of tensors, in one of two layouts
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        is_spec, rows, end, is_crc32 = self.find_layout(reading, checksum, total, at)
+        is_spec, rows, end = self.find_layout(reading, checksum, total, at)
         if aux:
             raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
@@ -3898,15 +3899,15 @@ class Mag(Format):
         if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
             what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
             raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
-        open_entry = self.open_spec if is_spec else self.open_012
-        size = "data_length" if is_spec else "numel"
+        open_entry, size = (self.open_spec, "data_length") if is_spec else (self.open_012, "numel")
         reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
                         lambda path, row: open_entry(reading, path, row), low=end,
                         high=reading.end, fields=dict(name="key", size=size, place="data_offset"))
         reading.check_whole()
         # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
-            is_spec = is_crc32 or 0 in [row[0] for row in numbers]
+            is_crc32c = checksum == crc32c(reading.source.read(12, end - 12))
+            is_spec = not is_crc32c or 0 in [row[0] for row in numbers]
         return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
 
     def read_records(self, reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
@@ -3918,14 +3919,14 @@ class Mag(Format):
         return rows, at
 
     def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (is it SPEC?, tensor records, their end, is the checksum CRC-32?)."""
+        """Return (is it SPEC?, tensor records, their end)."""
         before, faults = reading.regions, []
         for layout in self.SPEC, self.M012:
             reading.regions = before and list(before)
             try:
                 rows, end = self.read_records(reading, at, layout, "tensors", total)
-                is_crc32 = self.check_checksum(reading, checksum, end)
-                return layout is self.SPEC, rows, end, is_crc32
+                self.check_checksum(reading, checksum, end)
+                return layout is self.SPEC, rows, end
             except FormatError as error:
                 error.__traceback__ = None  # a cycle with this frame
                 faults.append((error.check == "checksum", error, reading.regions))
@@ -3933,19 +3934,14 @@ class Mag(Format):
         _, fault, reading.regions = max(faults, key=lambda row: row[0])
         raise fault
 
-    def check_checksum(self, reading: Reading, checksum: int, end: int) -> bool:
-        """Return whether it is CRC-32: of [0, end) with itself as 0, or of [12, end).
-
-        Raise if it is not CRC-32C of [12, end), either.
-        """
+    def check_checksum(self, reading: Reading, checksum: int, end: int) -> None:
+        """Raise unless it is CRC-32 of [0, end) with itself as 0, or either CRC of [12, end)."""
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
-        is_crc32 = checksum in (whole, crc32(tail))
-        if not is_crc32 and checksum != crc32c(tail):
+        if checksum not in (whole, crc32(tail)) and checksum != crc32c(tail):
             what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
             what += f"CRC-32C {crc32c(tail):08X}"
             raise reading.error(what, "checksum", check="checksum")
-        return is_crc32
 
     def read_numbers(self, reading: Reading, rows: Any) -> Facts:
         """Return the metadata: numbers by their keys."""
@@ -4039,21 +4035,20 @@ class Mag(Format):
         # 2 records of tensors; data begin after all
         names = [encode_text(name) for name, _ in items]
         end = 24 + sum(map(len, records)) + sum([73 + len(raw) for raw in names])
-        starts, offset = [], round_up(end, 64) if items else end
+        starts, at = [], round_up(end, 64) if items else end
         for raw, (_, item) in zip(names, items):
             nbytes = item.nbytes
-            if offset + nbytes >> 64:
+            if at + nbytes >> 64:
                 raise ValueError("mag cannot hold 2**64 bytes of data")
-            places = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
+            dims = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
             number = self.DTYPES.index(item.dtype)
-            records += [pack("<I", len(raw)), raw,
-                        pack("<6qBQQI", *places + (number, nbytes, offset, 0))]
-            starts.append(offset)
-            offset = round_up(offset + nbytes, 64)
+            records += [pack("<I", len(raw)), raw, pack("<6qBQQI", *dims + (number, nbytes, at, 0))]
+            starts.append(at)
+            at = round_up(at + nbytes, 64)
         # 3 the header, with the checksum of all
         index, header = b"".join(records), [b"MAG!", 1, 0, len(items), len(metadata), 0]
         header[2] = crc32(index, crc32(self.HEADER.pack(*header)))
-        return self.iter_file(self.HEADER.pack(*header) + index, items, starts, offset)
+        return self.iter_file(self.HEADER.pack(*header) + index, items, starts, at)
 
 
 # -- [8a2] mag300 ----------------------------------------------------------------------------------
@@ -4093,15 +4088,14 @@ class Mag300(Format):
         # 1 the header says where JSON and data are
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
-        reading.check_range(aux, "aux", high=1, why="whether data are big-endian",
-                            error_class=Unsupported)
+        if aux > 1:
+            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux", error_class=Unsupported)
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
             raise reading.error(f"blob_offset is {start}, expected a multiple of 4096 from "
                                 f"{meta + span} on", "blob_offset")
-        reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX",
-                            error_class=Unsupported)
+        reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
         root = reading.json(meta, span, self.ROOT, nan=True)
@@ -4109,10 +4103,9 @@ class Mag300(Format):
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
         # 3 each entry of tensor_map is a tensor in the data
-        byteorder = ">" if aux else "<"
-        reading.entries(((("tensor_map", name), entry)
-                         for name, entry in root["tensor_map"].items()),
-                        lambda path, entry: self.open_entry(reading, path, entry, start, byteorder),
+        order = ">" if aux else "<"
+        reading.entries(((("tensor_map", name), row) for name, row in root["tensor_map"].items()),
+                        lambda path, entry: self.open_entry(reading, path, entry, start, order),
                         low=start, high=min(start + size, end), fields=self.FIELDS)
         if not reading.errors:
             self.check_places(reading, start, size)
@@ -4126,8 +4119,7 @@ class Mag300(Format):
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"]
 
-    def open_entry(self, reading: Reading, path: Path, entry: Any, start: int,
-                   byteorder: str) -> Tensor:
+    def open_entry(self, reading: Reading, path: Any, entry: Any, start: int, order: str) -> Tensor:
         """Return the tensor of an entry."""
         name = path[1]
         if not is_text(name):
@@ -4142,7 +4134,7 @@ class Mag300(Format):
         elif text != self.DTYPES[dtype]:
             attrs = Map(dtype=text)
         return Tensor(name, None if unreadable else dtype, tuple(entry["shape"]), reading.source,
-                      start + entry["offset"], entry["nbytes"], None, byteorder,
+                      start + entry["offset"], entry["nbytes"], None, order,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
@@ -4284,9 +4276,8 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
-    REFUSED = dict([(b"ZTEN%04d" % n, "another version of zTensor")
-                    for n in [0, 2] + list(range(2000, 10000, 1000))])
-    REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
+    REFUSED = {b"ZTEN0002": "another version of zTensor",
+               b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)"}
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
@@ -4340,8 +4331,7 @@ class ZTensor(Format):
         (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
         if not 1 <= nbytes <= reading.end - 16:
             raise reading.error("truncated: no size of an index at the end", "index_size")
-        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, why="MAX_INDEX",
-                            error_class=Unsupported)
+        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, why="MAX_INDEX")
         # 3 the index: one map per tensor
         end = reading.end - 8 - nbytes
         index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
@@ -4395,15 +4385,13 @@ class ZTensor(Format):
         return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
 
     @staticmethod
-    def check_place(reading: Reading, start: int, nbytes: int, end: int, path: Path,
-                    name: "Optional[str]" = None) -> None:
+    def check_place(reading: Any, start: int, nbytes: int, end: int, path: Any, name: Any) -> None:
         """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
         if not 64 <= start <= end - nbytes or start % 64:
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
             raise reading.error(what, *path, tensor=name, check="bounds")
 
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int,
-                    decode: bool) -> "Dict[str, Tensor]":
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
         """Return the components of a sparse tensor; `blob`: that of its entry."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
         layout = attrs["layout"][6:] or attrs.get("sparse_format")
@@ -4429,8 +4417,7 @@ class ZTensor(Format):
             components[role] = self.open_component(reading, blob, role, dims, end)
         return components
 
-    def open_component(self, reading: Reading, blob: Tensor, role: str, dims: Shape,
-                       end: int) -> Tensor:
+    def open_component(self, reading: Reading, blob: Any, role: str, dims: Any, end: int) -> Tensor:
         """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
         part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
         need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
@@ -4450,11 +4437,10 @@ class ZTensor(Format):
             return new_tensor("uint64", (len(fact),), data, "<", role)
         for _, what in self.COMPONENT.iter_errors(fact, role):
             raise FormatError(what, field=role)
-        self.check_place(reading, fact["offset"], fact["size"], end, (role,))
+        self.check_place(reading, fact["offset"], fact["size"], end, (role,), None)
         dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
         if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
-            what = f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}"
-            raise Unsupported(what)
+            raise Unsupported(f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}")
         big = encoding == "raw" and fact.get("data_endianness") == "big"
         return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
                       ">" if big else "<", encoding, None, fact, None, self.NAME)
@@ -4579,9 +4565,8 @@ class ZTensor(Format):
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
     parts = () if isinstance(item, Sparse) else item.attrs.get("parts", ())
-    return len(parts) > 1 or bool([
-        value for value in list(item.custom.values()) + list(item.attrs.values())
-        if isinstance(value, dict) and "offset" in value])
+    facts = list(item.custom.values()) + list(item.attrs.values())
+    return len(parts) > 1 or any([isinstance(fact, dict) and "offset" in fact for fact in facts])
 
 
 # -- [8b2] ztensor2 --------------------------------------------------------------------------------
@@ -4591,15 +4576,13 @@ CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def is_digest(text: str) -> bool:
+def is_digest(text: str) -> Any:
     name, _, digits = text.partition(":")
-    return bool(name and digits and not digits.strip("0123456789abcdef")
-                and not name.strip(LETTERS))
+    return name and digits and not digits.strip("0123456789abcdef") and not name.strip(LETTERS)
 
 
 NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
-    0 < len(text) <= 1024 and "\0" not in text and (
-        len(text) < 256 or len(text.encode("utf-8", "replace")) <= 1024)))
+    0 < len(text.encode("utf-8", "replace")) <= 1024 and "\0" not in text))
 SHARD_NAME = typed(str, "the name of a shard", lambda text: (
     0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
@@ -4635,9 +4618,8 @@ class ZTensor2(Format):
         "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"), "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
         "f4_e2m1": ("u8", 4, None), "complex64": ("f32", 64, None),
         "complex128": ("f64", 128, None)}
-    CODES = dict([(name, {"dtype": code}) for code, name in NAMES.items()])  # as written
-    CODES.update([(row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
-    DTYPES = tuple(CODES)
+    DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()] + [
+        (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
     MAGIC_RECORD = Layout(("magic", "8s", "zTensor 2"))
@@ -4663,7 +4645,7 @@ class ZTensor2(Format):
         ("attributes", USER, False, "of the user"),
         ("shards", Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME), False,
          "files by name"),
-        ("objects", MAP, True, "by name", Schema(additional=(ANY, "a tensor", ENTRY))),
+        ("objects", Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED), True, "by name"),
         doc="the manifest")
     FIELDS = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
 
@@ -4671,8 +4653,7 @@ class ZTensor2(Format):
         # 1 the magic, and the footer at the end: where the manifest is
         reading.check_magic(self, self.MAGICS[0])
         if reading.end < 48:
-            what = f"{reading.end} bytes; the shortest file has 48"
-            raise reading.error(what, "magic", offset=0)
+            raise reading.error(f"{reading.end} bytes; the shortest file has 48", "magic", offset=0)
         reading.record(0, self.MAGIC_RECORD)  # for explain()
         start, nbytes = self.find_manifest(reading)
         if not nbytes:
@@ -4703,21 +4684,16 @@ class ZTensor2(Format):
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise reading.error(what, "manifest_offset")
         reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
-        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, why="MAX_INDEX",
-                            error_class=Unsupported)
+        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, why="MAX_INDEX")
         found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
         if found != digest:
             what = f"the manifest gives {found:016x}, the file says {digest:016x}"
             raise reading.error(what, "manifest_hash")
         return start, nbytes
 
-    def open_entry(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
-                   entry: Facts) -> Tensor:
+    def open_entry(self, reading: Reading, shards: Any, ranges: Any, path: Any, entry: Any) -> Any:
         """Return the tensor of an object; `ranges`: add (shard, start, end, path) of its parts."""
         name = path[-1]
-        if not NAMED.fits(name):
-            what = f"{short_repr(name)} is not {NAMED.words}"
-            raise reading.error(what, *path, tensor=name if is_text(name) else None)
         reading.check_schema(self.ENTRY, entry, path, name)
         shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
         parts = {role: self.open_part(reading, shards, ranges, path + ("parts", role), fact)
@@ -4728,7 +4704,7 @@ class ZTensor2(Format):
             what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
             raise self.fault(reading, what, path, "parts")
         self.check_shape(reading, path, shape, layout)
-        shapes = self.find_shapes(reading, path, parts, facts, shape) if roles else {}
+        shapes = self.find_shapes(reading, path, parts, shape) if roles else {}
         for role, part in parts.items():
             self.check_size(reading, path + ("parts", role), part, facts[role], shapes.get(role))
         attrs, custom = Map(layout=layout), entry.get("attributes")
@@ -4753,32 +4729,28 @@ class ZTensor2(Format):
         """Return the error of a field of an object, or of a part of it."""
         return reading.error(what, *path + (field,), tensor=path[1], check=check)
 
-    def find_shapes(self, reading: Reading, path: Path, parts: "Dict[str, Tensor]", facts: Facts,
-                    shape: Shape) -> "Dict[str, Shape]":
+    def find_shapes(self, reading: Reading, path: Path, parts: Any, shape: Shape) -> Any:
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
             return {"data": shape}
         layout = "coo" if "coords" in parts else "csr"
         index = parts["coords" if layout == "coo" else "indices"]
         for role in sorted(parts):
-            fact, dtype = facts[role], parts[role].dtype
+            dtype = parts[role].dtype
             if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
-                field = "type" if "type" in fact else "dtype"
-                what = f"{field} is {short_repr(fact[field])}, expected u32 or u64, all alike"
-                raise self.fault(reading, what, path + ("parts", role), field)
+                what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
+                raise self.fault(reading, what, path + ("parts", role), "dtype")
         nnz = index.size // len(shape) if layout == "coo" else index.size
         return component_shapes(layout, shape, nnz)
 
-    def open_part(self, reading: Reading, shards: Facts, ranges: "List[Any]", path: Path,
-                  fact: Facts) -> Tensor:
+    def open_part(self, reading: Reading, shards: Any, ranges: Any, path: Any, fact: Any) -> Tensor:
         """Return a part of an object as a flat Tensor."""
         (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
         dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
         end, unreadable = reading.end - 40, None
         decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
         if ("encoding" in fact) != ("decoded_length" in fact):
-            field = "encoding" if "encoding" in fact else "decoded_length"
-            raise self.fault(reading, "encoding and decoded_length come together", path, field)
+            raise self.fault(reading, "encoding and decoded_length come together", path, "encoding")
         if "encoding" in fact and encoding != SEEKABLE:
             unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
         if code is not None:
@@ -4792,8 +4764,7 @@ class ZTensor2(Format):
             if shard not in shards:
                 raise self.fault(reading, f"shards lacks {short_repr(shard)}", path, "shard")
             end = shards[shard]["size"] - 40
-            unreadable = (f"it is in the shard {short_repr(shard)} of {end + 40} bytes, a file of "
-                          "its own")
+            unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
         if not 4096 <= start <= end - nbytes or start % 4096:
             what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
             raise self.fault(reading, what, path, "blob", "bounds")
@@ -4813,13 +4784,11 @@ class ZTensor2(Format):
                     "elements; of csr 2, of coo 1 or more")
             raise self.fault(reading, what, path, "shape")
 
-    def check_size(self, reading: Reading, path: Path, part: Tensor, fact: Facts,
-                   shape: "Optional[Shape]") -> None:
+    def check_size(self, reading: Reading, path: Any, part: Tensor, fact: Any, shape: Any) -> None:
         """Give a part its shape, if that is known; raise unless its bytes are those of it."""
-        nbytes, bits = fact["blob"][1], 8 * ITEMSIZE.get(part.dtype, 0)
+        nbytes = fact["blob"][1]
         need = decoded = fact.get("decoded_length", nbytes)
-        if part.dtype is None:
-            bits = self.TYPES.get(fact["type"], ("", 0))[1]
+        bits = self.TYPES.get(fact.get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))[1]
         if shape is not None:
             part.shape = shape
             need = -(-count_elements(shape) * bits // 8) if bits else decoded
@@ -4833,18 +4802,14 @@ class ZTensor2(Format):
             field = "decoded_length" if "encoding" in fact else "blob"
             raise self.fault(reading, what, path, field, "sizes")
 
-    def check_overlap(self, reading: Reading, ranges: "List[Any]") -> None:
-        """Note the first part whose bytes overlap others, unless they are the same."""
+    def check_overlap(self, reading: Reading, ranges: Any) -> None:
+        """Raise if bytes of a part overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
                 path = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                error = self.fault(reading, what, path, "blob", "bounds")
-                if reading.errors is None:
-                    raise error
-                reading.errors.append(error)
-                return
+                raise self.fault(reading, what, path, "blob", "bounds")
 
     def checksums(self, item: Tensor) -> Any:
         return (row for row in iter_digests(item, "digest")  # of decoded bytes
@@ -4929,17 +4894,15 @@ class ZTensor2(Format):
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
-    def pack_object(self, item: Tensor, blob: bytes, digest: str,
-                    packed: "Dict[Any, Any]") -> bytes:
+    def pack_object(self, item: Tensor, blob: bytes, digest: str, packed: Any) -> Any:
         """Return an object of the manifest; `packed`: what comes again in others."""
         key, more = (item.dtype, item.shape), {"attributes": item._custom} if item._custom else {}
         if key not in packed:
-            code = self.CODES[str(item.dtype)]
+            code, form = self.DTYPES[item.dtype], {"shape": item.shape, "layout": "dense"}
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
             packed[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
                            pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
-                           pack_pairs({"shape": item.shape}, ["shape"])
-                           + pack_pairs({"layout": "dense"}, ["layout"]))
+                           pack_pairs(form, form))
         front, middle, end = packed[key]
         return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
                 + pack_pairs(more, more, "bytes"))
@@ -5001,8 +4964,8 @@ class Primitiv(Format):
     DIM_BITS, NAME_PARTS = 32, 1 << 16  # NAME_PARTS: of a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
-    VERSIONS = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"))
-    TYPE = (("data_type", "uint32", "256 tensor, 768 model"),)
+    HEADER = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"),
+              ("data_type", "uint32", "256 tensor, 768 model"))
     FIELDS = dict(name="key", size="data", place="data")
     PARAMETERS = (("N", "uint32", "parameters"),)
     SHAPE = (("dims", "[uint32", "dimensions", "dimension", 32), ("batch", "uint32", "samples"))
@@ -5010,29 +4973,21 @@ class Primitiv(Format):
     NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
-    CONFIGS = [  # of an optimizer: group, its head, each of its configs
-        (group, ((group, "map", "numbers of the optimizer"),),
-         (("key", "str", "name of the number"), ("value", code, doc)))
-        for group, code, doc in (("uint_configs", "uint32", "an integer"),
-                                 ("float_configs", "float", "a float"))]
 
     def detect(self, head: bytes) -> bool:
-        rows = self.VERSIONS + self.TYPE
         try:
-            (*version, number), _ = MessagePack(Buffer(head)).read_rows(0, rows)
+            (*version, number), _ = MessagePack(Buffer(head)).read_rows(0, self.HEADER)
         except FormatError:
-            return super().detect(head)
+            return False
         usual = head[:1] == head[5:6] == head[10:11] == b"\xce"  # then other versions, too
-        return super().detect(head) or number in range(0, 0x500, 0x100) and (
-            version == [0, 1] or usual)
+        return number in range(0, 0x500, 0x100) and (version == [0, 1] or usual)
 
     def read(self, reading: Reading) -> Any:
         # 1 the header: the version, and what the file holds
-        (major, minor), at = reading.messagepack(0, self.VERSIONS)
+        (major, minor, number), at = reading.messagepack(0, self.HEADER)
         if (major, minor) != (0, 1):
             raise reading.error(f"version {major}.{minor} is not supported (only 0.1)",
                                 "ver_major" if major else "ver_minor", error_class=Unsupported)
-        (number,), at = reading.messagepack(at, self.TYPE)
         if number not in range(0, 0x500, 0x100):
             what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
             raise reading.error(what, "data_type")
@@ -5087,9 +5042,8 @@ class Primitiv(Format):
         except FormatError as error:
             if error.check != "bounds" or not reading.partial and not reading.missing:
                 raise
-            last = f" to params[{count - 1}]" if i < count - 1 else ""  # they have no names yet
-            reading.unnamed.append(f"params[{i}]{last}" if kind == "model" else
-                                   f"the rest of the {kind}")
+            rest = f"params[{i}:{count}]" if kind == "model" else f"the rest of the {kind}"
+            reading.unnamed.append(rest)  # they have no names yet
 
     def check_end(self, reading: Reading, at: int) -> None:
         """Note bytes after the last value: no field says where a file ends."""
@@ -5105,12 +5059,10 @@ class Primitiv(Format):
         key = tuple(dims), batch
         if key not in shapes:
             shape = key[0] + ((batch,) if batch > 1 else ())
-            strides = None
-            if len(data) and shape[1:]:
-                strides = tuple(reversed(row_major(tuple(reversed(shape)), 4)))
+            strides = tuple(reversed(row_major(tuple(reversed(shape)), 4)))
             if len(shapes) >= 256:  # shapes can be chosen to have one hash
                 shapes.clear()
-            shapes[key] = shape, strides, (("batch", batch),)
+            shapes[key] = shape, strides if len(data) and shape[1:] else None, (("batch", batch),)
         shape, strides, attrs = shapes[key]
         return Tensor(name, "float32", shape, reading.source, data.start, len(data), strides,
                       attrs=attrs, format=self.NAME)
@@ -5118,8 +5070,9 @@ class Primitiv(Format):
     def read_configs(self, reading: Reading, at: int) -> Facts:
         """Return the numbers of an Optimizer."""
         metadata = Map()
-        for group, head, rows in self.CONFIGS:
-            (count,), at = reading.messagepack(at, head)
+        for group, code in ("uint_configs", "uint32"), ("float_configs", "float"):
+            rows = ("key", "str", "name of the number"), ("value", code, "the number")
+            (count,), at = reading.messagepack(at, ((group, "map", "numbers of the optimizer"),))
             for i in range(count):
                 (raw, value), at = reading.messagepack(at, rows, group, i)
                 key = str_of_bytes(raw)
@@ -5136,9 +5089,8 @@ class Primitiv(Format):
         return None  # make_row() looks at it
 
     def no_metadata(self, options: Facts) -> Any:
-        if options.get("kind") == "optimizer":
-            return None
-        return "only kind='optimizer' holds metadata"
+        fits = options.get("kind") == "optimizer"
+        return None if fits else "only kind='optimizer' holds metadata"
 
     def stored_number(self, value: Any) -> Any:
         return unpack_from("<f", pack("<f", value))[0] if type(value) is float else int(value)
@@ -5205,8 +5157,7 @@ class Primitiv(Format):
             raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
                              + short_repr(item.shape))
         if batch > 1 and statistic is None and kind != "tensor":
-            raise ValueError(f"batch {batch} in a parameter's value; attrs['batch'] = 1 makes it "
-                             "a dimension")
+            raise ValueError(f"batch {batch} of a parameter; attrs['batch'] = 1 makes a dimension")
         if item.ndim - (batch > 1) > 8:
             raise ValueError(f"{item.ndim - (batch > 1)} dimensions, 8 is the limit")
         return key, statistic, name, item, batch
@@ -5221,8 +5172,7 @@ class Primitiv(Format):
                 text = short_repr(join_key(outer))
                 yield name, f"the key {text} is both a parameter and a group of them"
             if key != last and statistic is not None:
-                yield name, ("a statistic without its value (the part before ':'); escape ':' by "
-                             "a backslash")
+                yield name, "a statistic without its value; escape ':' by a backslash"
             last, outer = key, outer if inside else key
 
     def make_shape(self, dims: Any, batch: Any) -> Any:
@@ -5529,12 +5479,11 @@ class Burnpack(Format):
             raise reading.error(what, "version", error_class=Unsupported)
         reading.check_range(nbytes, "metadata_size", high=reading.end - at)
         reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
-                            why="MAX_METADATA_BYTES", error_class=Unsupported)
+                            why="MAX_METADATA_BYTES")
         # 2 the index is one CBOR map
         index = reading.cbor(at, nbytes, self.INDEX)
         tensors, metadata = index["tensors"], index.get("metadata", Map())
-        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS",
-                            error_class=Unsupported)
+        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS")
         # 3 each entry is a tensor, which lies after DS
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
@@ -5729,8 +5678,7 @@ class TensorBuffers(Format):
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
-        reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
-                            why="the bytes before it")
+        reading.check_range(nbytes, "metadata_size", high=reading.end - 12, why="bytes before it")
         data_end = reading.end - 8 - nbytes  # the metadata begin there
         # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
@@ -5751,8 +5699,7 @@ class TensorBuffers(Format):
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
             raise reading.error(what, *path + ("shape",), tensor=name, error_class=Unsupported)
         if not number:
-            raise reading.error("data_type 0 (None) is not a type", *path + ("data_type",),
-                                tensor=name)
+            raise reading.error("data_type 0 is not a type", *path + ("data_type",), tensor=name)
         dtype = self.NAMES.get(number)
         unreadable = None if dtype else f"data_type {number} is not known"
         offset, nbytes = entry["data_offset"], entry["data_size"]
@@ -5851,14 +5798,6 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
-def no_values(code: str) -> str:
-    """Return why a type cannot be read here, and how its bytes can be."""
-    ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
-            "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
-    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
-            + ways.get(code, "t.raw are the bytes"))
-
-
 class Safetensors(Format):
     """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
 
@@ -5897,7 +5836,7 @@ class Safetensors(Format):
         (nbytes,), at = reading.record(0, self.HEADER)
         reading.check_range(nbytes, "header_size", high=reading.end - at)
         reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
-                            why="MAX_HEADER_BYTES", error_class=Unsupported)
+                            why="MAX_HEADER_BYTES")
         reading.root = "header"
         begin = reading.source.read(at, min(nbytes, 1))
         if begin != b"{":
@@ -5921,32 +5860,25 @@ class Safetensors(Format):
         reading.check_schema(self.ENTRY, entry, path, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        if not dtype or max(shape, default=0) > end - start:
-            self.check_shape(reading, path, code, bits, shape, end - start)
-        attrs = unreadable = None
+        what, field, attrs, unreadable = "", "shape", None, None
+        if not dtype or max(shape, default=0) > end - start:  # add_tensor() tells less
+            need = bits * count_elements(shape)
+            if max(need, count_elements(until_0(shape))) >> 64:
+                what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
+            elif bits and need != 8 * (end - start):
+                what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
+                field = "data_offsets"
+        if what:
+            raise reading.error(what, *path + (field,), tensor=name, check="sizes")
         if not dtype:
-            attrs, unreadable = Map(st_dtype=code), no_values(code)
+            attrs = Map(st_dtype=code)
+            unreadable = f"dtype {short_repr(code)} has no values here, .raw has its bytes"
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
-    def check_shape(self, reading: Reading, path: Path, code: str, bits: int, shape: Shape,
-                    nbytes: int) -> None:
-        """Raise where add_tensor() tells less: few bytes, an unknown dtype."""
-        need, what, field = bits * count_elements(shape), "", "shape"
-        if max(need, count_elements(until_0(shape))) >> 64:
-            what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
-        elif need % 8:
-            what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
-        elif bits and need != 8 * nbytes:
-            what = f"{nbytes} bytes stored, {code} {short_repr(shape)} needs {need} bits"
-            field = "data_offsets"
-        if what:
-            raise reading.error(what, *path + (field,), tensor=path[0], check="sizes")
-
-    def check_places(self, reading: Reading, data_start: int) -> None:
-        """Raise unless the data lie one after the other, up to the end of the file."""
-        items, at = list(reading.tensors.values()), data_start
-        items += [item for item, _ in reading.missing.values()]
+    def check_places(self, reading: Reading, at: int) -> None:
+        """Raise unless the data lie one after the other, from `at` to the end of the file."""
+        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
         for item in sorted(items, key=lambda item: (item.start, item.stored_nbytes)):
             if item.start != at:
                 what = f"its data begin at {item.start}, those before end at {at}"
@@ -6065,7 +5997,7 @@ class BurnRecord(Format):
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
         scalars = Map()
-        reading.entries(self.each_tensor(reading, top["item"], scalars),
+        reading.entries(self.each_tensor(reading, [("item", top["item"])], scalars),
                         lambda path, entry: self.open_entry(reading, metadata, path, *entry),
                         low=0, high=reading.end, fields=self.FIELDS)
         if scalars:
@@ -6077,32 +6009,27 @@ class BurnRecord(Format):
                 "are not read; Burn 0.13 reads them")
         return reading.error(what, *path, error_class=Unsupported)
 
-    def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
+    def each_tensor(self, reading: Reading, pairs: Any, scalars: Facts, path: Path = ()) -> Any:
         """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
-        around: Any = [((), iter([("item", item)]))]
-        while around:
-            path, pairs = around[-1]
-            for key, value in pairs:
-                here, attrs, entry = path + (key,), None, value
-                if value is None or type(value) is range:  # bytes, not of a tensor
-                    continue
-                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                    entry, attrs = value.get("param"), self.id_attrs(value["id"])
-                is_tensor = self.is_tensor(entry)
-                if type(value) in (list, Map) and not is_tensor:
-                    around.append((here, iter(value.items() if type(value) is Map
-                                              else enumerate(value))))
-                    break
-                name = ".".join([str(step) for step in here[1:]]) or "item"
-                if is_tensor:
-                    yield here if entry is value else here + ("param",), (name, attrs, entry)
-                    continue
-                reading.spend_name(name, *here)
-                if name in scalars:
-                    raise reading.error("two values have the name " + short_repr(name), *here)
-                scalars[name] = value
-            else:
-                around.pop()
+        for key, value in pairs:
+            here, attrs, entry = path + (key,), None, value
+            if value is None or type(value) is range:  # bytes, not of a tensor
+                continue
+            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                entry, attrs = value.get("param"), self.id_attrs(value["id"])
+            is_tensor = self.is_tensor(entry)
+            if type(value) in (list, Map) and not is_tensor:
+                inner = value.items() if type(value) is Map else enumerate(value)
+                yield from self.each_tensor(reading, inner, scalars, here)
+                continue
+            name = ".".join([str(step) for step in here[1:]]) or "item"
+            if is_tensor:
+                yield here if entry is value else here + ("param",), (name, attrs, entry)
+                continue
+            reading.spend_name(name, *here)
+            if name in scalars:
+                raise reading.error("two values have the name " + short_repr(name), *here)
+            scalars[name] = value
 
     def is_tensor(self, entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
@@ -6170,7 +6097,7 @@ class Shards(Format):
 
     def read(self, reading: Reading) -> Any:
         reading.root = "index"
-        reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX", error_class=Unsupported)
+        reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX")
         index = reading.json(0, reading.end, self.INDEX)
         places = index["weight_map"]
         if reading.regions is not None:
@@ -6246,8 +6173,7 @@ class ShardedFile(File):
         try:
             fmt = detect_format(source)
             if fmt is not self.fmt:
-                raise FormatError(f"shards are {self.fmt.TITLE} files, this is {fmt.TITLE}",
-                                  path=path)
+                raise FormatError(f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}", path=path)
             return read_file(source, fmt, self.partial)
         except BaseException:
             source.close()

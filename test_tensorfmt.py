@@ -4010,7 +4010,7 @@ def bad_files(*also):
         ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40"))),
         ("mag: header aux", spec_mag((20, "01000000"))),
         ("mag: metadata type", spec_mag((24, "03000000"))), ("mag: dtype 4", spec_mag((112, "04"))),
-        ("mag 0.1.2: dtype 9", real_mag((59, "09"))), ("zt: 3.x", b"ZTEN3000" + bytes(20)),
+        ("mag 0.1.2: dtype 9", real_mag((59, "09"))),
         ("zt: another", b"ZTEN0002" + bytes(20)),
         ("primitiv: version 0.2, ce", patched(primitiv(0, "90ce00000001"), (9, "02"))),
         ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34)),
