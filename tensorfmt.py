@@ -4276,8 +4276,9 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
-    REFUSED = {b"ZTEN0002": "another version of zTensor",
-               b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)"}
+    REFUSED = {b"ZTEN%04d" % n: "another version of zTensor"
+               for n in [0, 2] + list(range(2000, 10000, 1000))}
+    REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
@@ -4803,13 +4804,17 @@ class ZTensor2(Format):
             raise self.fault(reading, what, path, field, "sizes")
 
     def check_overlap(self, reading: Reading, ranges: Any) -> None:
-        """Raise if bytes of a part overlap others, unless they are the same."""
+        """Note the first part whose bytes overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
                 path = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                raise self.fault(reading, what, path, "blob", "bounds")
+                error = self.fault(reading, what, path, "blob", "bounds")
+                if reading.errors is None:
+                    raise error
+                reading.errors.append(error)
+                return
 
     def checksums(self, item: Tensor) -> Any:
         return (row for row in iter_digests(item, "digest")  # of decoded bytes
@@ -5798,6 +5803,14 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
     "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
 
 
+def no_values(code: str) -> str:
+    """Return why a type cannot be read here, and how its bytes can be."""
+    ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+            "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
+    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
+            + ways.get(code, "t.raw are the bytes"))
+
+
 class Safetensors(Format):
     """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
 
@@ -5871,8 +5884,7 @@ class Safetensors(Format):
         if what:
             raise reading.error(what, *path + (field,), tensor=name, check="sizes")
         if not dtype:
-            attrs = Map(st_dtype=code)
-            unreadable = f"dtype {short_repr(code)} has no values here, .raw has its bytes"
+            attrs, unreadable = Map(st_dtype=code), no_values(code)
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
