@@ -3021,7 +3021,7 @@ class SavePathTest(FolderCase):
     def test_the_format_comes_from_argument_suffix_file(self):
         go_to(self, self.folder)
         for suffix, kind in ((".mag", "mag"), (".zt", "ztensor"), (".primitiv", "primitiv"),
-                             (".bpk", "burnpack"), (".tbs", "tensorbuffers"), (".199", "burnpack")):
+                             (".bpk", "burnpack"), (".tbs", "tensorbuffers"), (".BPK", "burnpack")):
             for path in ("x" + suffix, os.path.join(self.folder, "x" + suffix)):
                 tensorfmt.save(path, {"w": F32})
                 with load(path) as file:

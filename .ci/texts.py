@@ -185,10 +185,10 @@ class TextsTest(TestCase):
         if test_tensorfmt.ACCEPT:
             write_file(path, text.encode())
         elif text != seen:
-            lines = list(unified_diff(seen.split("\n"), text.split("\n"), "accepted", "made",
-                                      n=1, lineterm=""))
+            old, new = [re.sub("(.{160})", r"\1\n", one).split("\n") for one in (seen, text)]
+            lines = list(unified_diff(old, new, "accepted", "made", n=1, lineterm=""))
             self.fail("not as in %s (`--accept` if it is right):\n%s" % (
-                path, "\n".join([line[:200] for line in lines[:60]])))
+                path, "\n".join(lines[:60])))
 
     @usual_words
     def test_errors(self):
