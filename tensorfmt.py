@@ -5878,6 +5878,8 @@ class Safetensors(Format):
             need = bits * count_elements(shape)
             if max(need, count_elements(until_0(shape))) >> 64:
                 what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
+            elif need % 8:
+                what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
             elif bits and need != 8 * (end - start):
                 what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
                 field = "data_offsets"
