@@ -702,15 +702,15 @@ class Stream(Buffer):
         with self._lock:
             if self._stream is None:
                 raise ValueError("the File is closed")
-            here, stop, parts = self._stream.tell(), min(offset + nbytes, self.nbytes), []
-            left = max(0, stop - offset)
+            here, parts = self._stream.tell(), []
+            left = nbytes = max(0, min(nbytes, self.nbytes - offset))
             try:
                 self._stream.seek(offset)
                 while left:  # read() may give fewer bytes than it is asked for
                     part = bytes(self._stream.read(left) or b"")
                     if not 0 < len(part) <= left:
                         what = f"{len(part)} bytes read, {left} asked for (has the stream shrunk?)"
-                        raise FormatError(what, stop - left, path=self.path)
+                        raise FormatError(what, offset + nbytes - left, path=self.path)
                     parts.append(part)
                     left -= len(part)
             finally:
