@@ -2989,8 +2989,8 @@ class File(TensorMap):
         from copy import deepcopy
         made: File = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        for key in ("attrs", "metadata", "_tensors"):
-            setattr(made, key, deepcopy(getattr(self, key), memo))
+        for key in {"attrs", "metadata", "_tensors", "shards"}.intersection(made.__dict__):
+            made.__dict__[key] = deepcopy(made.__dict__[key], memo)
         return made
 
     def __copy__(self) -> "File":

@@ -55,6 +55,7 @@ import warnings
 from array import array
 from base64 import b64decode
 from contextlib import redirect_stderr, redirect_stdout
+from copy import copy, deepcopy
 from fractions import Fraction
 from functools import lru_cache, reduce
 from hashlib import sha256
@@ -1408,7 +1409,6 @@ class FileTest(FolderCase):
                 self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
 
     def test_copies_need_no_path(self):
-        from copy import copy, deepcopy
         for mapped in True, False:
             tensorfmt.save(self.path, {"w": F32, "v": tensor([[3, 4], [5, 6]], "float32")})
             with load(self.path, mmap=mapped) as file:
@@ -3323,6 +3323,10 @@ class ShardTest(FolderCase):
             self.assertEqual(pickle.loads(pickle.dumps(file))["a"].tolist(), [97, 1])
             item = file["d"]
             self.assertEqual(pickle.loads(pickle.dumps(item)).tolist(), [100, 1])
+            for made in copy(file), deepcopy(file):
+                made["d"].attrs["new"] = made["a"].attrs["new"] = 1
+                self.assertEqual((list(made), made["d"].tolist()), (list(file), [100, 1]))
+            self.assertEqual((item.attrs, file["a"].attrs), ({}, {}))
         error_of(ValueError, item.tolist)  # closed with it
         self.assertEqual(tensorfmt.detect(path), "safetensors")
         self.assertTiles(tensorfmt.explain(path), os.path.getsize(path), True)
