@@ -8390,10 +8390,13 @@ def write_text(path: str, text: str, summary: str) -> None:
 
 def table(rows: Any, colours: Any = ()) -> None:
     """Print a head and rows of texts and numbers. `colours` are those of the third cells."""
-    texts = [["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
-              for cell in row] for row in rows]
-    widths = [min(24, max(map(len, cells))) for cells in zip(*texts)]
-    right = [not isinstance(cell, str) for cell in (rows + rows)[1]]
+    texts: Any = []
+    for row in rows:
+        if len(texts) < 2:
+            right = [not isinstance(cell, str) for cell in row]
+        texts.append(["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else
+                      str(cell) for cell in row])
+    widths = [min(24, max([len(cells[i]) for cells in texts])) for i in range(len(texts[0]))]
     for i, row in enumerate(texts):
         cells = [cell.rjust(width) if number else cell.ljust(width)
                  for cell, width, number in zip(row, widths, right)]
@@ -8468,7 +8471,7 @@ def show_ls(args: Any, path: str) -> Facts:
             "differ": [f"metadata {short_repr(key)}" for key, found in values.items() if found[1:]]}
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
-        else:
+        elif args.json:
             facts["tensors"] = [
                 {"name": name, "dtype": dtype_words(item), "shape": item.shape, "size": item.size,
                  "encoding": item.encoding, "offset": item.offset, "bytes": item.stored_nbytes,
@@ -8520,22 +8523,23 @@ def print_file(facts: Facts, title: str) -> None:
 
 def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
+    from itertools import chain
     nbytes = sum([item.stored_nbytes for _, item in items])
     size = sum([item.size for _, item in items])
     if "tree" in facts:
         head = ["bytes", "elements", "tensors", "dtype", "name"]
-        rows = [[row["bytes"], row["elements"], row["tensors"], join_names(list(row["dtypes"]), 3),
-                 safe_str(row["name"])] for row in facts["tree"]]
+        limit, count = MAX_TREE if limit is None else limit, len(facts["tree"])
+        rows = ([row["bytes"], row["elements"], row["tensors"], join_names(list(row["dtypes"]), 3),
+                 safe_str(row["name"])] for row in facts["tree"][:limit])
         total = [nbytes, size, len(items), "", "total"]
-        limit = MAX_TREE if limit is None else limit
     else:
-        head = ["bytes", "offset", "dtype", "shape", "name"]
-        rows = [[row["bytes"], row["offset"],
-                 row["dtype"] + f" {safe_str(row['encoding'])}" * (row["encoding"] != "raw"),
-                 short_repr(row["shape"]), safe_str(row["name"])] for row in facts["tensors"]]
+        head, count = ["bytes", "offset", "dtype", "shape", "name"], len(items)
+        rows = ([item.stored_nbytes, item.offset,
+                 dtype_words(item) + f" {safe_str(item.encoding)}" * (item.encoding != "raw"),
+                 short_repr(item.shape), safe_str(name)] for name, item in items[:limit])
         total = [nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""]
-    more = len(facts.get("tree", items)) - len(rows[:limit])
-    table([head] + rows[:limit] + [["", "", "", "", f"{more} more"]] * (more > 0) + [total])
+    more = 0 if limit is None else count - limit
+    table(chain([head], rows, [["", "", "", "", f"{more} more"]] * (more > 0), [total]))
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
 
