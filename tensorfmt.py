@@ -793,10 +793,11 @@ def open_source(source: Any, mmap: bool = True) -> Any:
 
 def open_path(path: str, mmap: bool) -> Any:
     """Return the source for the file of a path: mapped, or a stream."""
-    link = "" if "tools" in WITHOUT else dangling_link(path)
-    if link:
-        raise OSError(2, link, path)  # ENOENT
-    about = os.stat(path)
+    try:
+        about = os.stat(path)
+    except OSError as error:
+        link = "" if "tools" in WITHOUT else dangling_link(path)
+        raise OSError(error.errno, link, path) if link else error
     if about[0] >> 12 == 4:
         return open_path(find_in_folder(path), mmap)
     if about[0] >> 12 == 1:  # to open one may wait for ever
@@ -3294,12 +3295,12 @@ class Reading:
             for where, what in schema.iter_errors(value, *path):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, *path: Any, high: int, low: int = 0,
+    def check_range(self, value: int, *path: Any, high: int, low: int = 0, limit: str = "",
                     why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a path is from `low` to `high`; a MAX_... is our limit."""
+        """Raise unless the number at a path is from `low` to `high`; `limit`: the name of ours."""
         if not low <= value <= high:
-            what = f"{format_path(path)} is {value}, expected {low} to {high}: {why}"
-            error_class = Unsupported if why[:4] == "MAX_" else FormatError
+            what = f"{format_path(path)} is {value}, expected {low} to {high}: {limit or why}"
+            error_class = Unsupported if limit else FormatError
             raise self.error(what, *path, error_class=error_class)
 
     def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
@@ -4095,7 +4096,7 @@ class Mag300(Format):
         if start % 4096 or start < meta + span:
             raise reading.error(f"blob_offset is {start}, expected a multiple of 4096 from "
                                 f"{meta + span} on", "blob_offset")
-        reading.check_range(span, "meta_span", high=MAX_INDEX, why="MAX_INDEX")
+        reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
         root = reading.json(meta, span, self.ROOT, nan=True)
@@ -4332,7 +4333,7 @@ class ZTensor(Format):
         (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
         if not 1 <= nbytes <= reading.end - 16:
             raise reading.error("truncated: no size of an index at the end", "index_size")
-        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, why="MAX_INDEX")
+        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, limit="MAX_INDEX")
         # 3 the index: one map per tensor
         end = reading.end - 8 - nbytes
         index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
@@ -4685,7 +4686,7 @@ class ZTensor2(Format):
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise reading.error(what, "manifest_offset")
         reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
-        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, why="MAX_INDEX")
+        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, limit="MAX_INDEX")
         found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
         if found != digest:
             what = f"the manifest gives {found:016x}, the file says {digest:016x}"
@@ -5484,11 +5485,11 @@ class Burnpack(Format):
             raise reading.error(what, "version", error_class=Unsupported)
         reading.check_range(nbytes, "metadata_size", high=reading.end - at)
         reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
-                            why="MAX_METADATA_BYTES")
+                            limit="MAX_METADATA_BYTES")
         # 2 the index is one CBOR map
         index = reading.cbor(at, nbytes, self.INDEX)
         tensors, metadata = index["tensors"], index.get("metadata", Map())
-        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, why="MAX_TENSORS")
+        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, limit="MAX_TENSORS")
         # 3 each entry is a tensor, which lies after DS
         packed = self.is_packed(reading, at + nbytes, tensors, metadata)
         data_start = at + nbytes if packed else round_up(at + nbytes, 256)
@@ -5849,7 +5850,7 @@ class Safetensors(Format):
         (nbytes,), at = reading.record(0, self.HEADER)
         reading.check_range(nbytes, "header_size", high=reading.end - at)
         reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
-                            why="MAX_HEADER_BYTES")
+                            limit="MAX_HEADER_BYTES")
         reading.root = "header"
         begin = reading.source.read(at, min(nbytes, 1))
         if begin != b"{":
@@ -6111,7 +6112,7 @@ class Shards(Format):
 
     def read(self, reading: Reading) -> Any:
         reading.root = "index"
-        reading.check_range(reading.end, high=MAX_INDEX, why="MAX_INDEX")
+        reading.check_range(reading.end, high=MAX_INDEX, limit="MAX_INDEX")
         index = reading.json(0, reading.end, self.INDEX)
         places = index["weight_map"]
         if reading.regions is not None:
