@@ -2022,7 +2022,7 @@ def json_dumps(value: Any) -> bytes:
 
 def json_problem(value: Any, depth: int) -> Any:
     """Return why JSON cannot hold a value and give it back, or None."""
-    if depth < 0:
+    if depth < 0 and isinstance(value, (dict, list, tuple)):
         return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
     if isinstance(value, int) and value.bit_length() > 14000:
         return "an integer of more digits than Python writes"
@@ -3232,8 +3232,9 @@ class Reading:
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
             return
+        zeros = bytes([48 if 48 <= byte < 58 else byte for byte in self.source.read(0, 8)])
         for start, name in fmt.REFUSED.items():
-            if self.source.read(0, len(start)) == start:
+            if start in (self.source.read(0, len(start)), zeros):
                 what = f"{name} is another format; only {fmt.TITLE} is read"
                 raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
         what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
@@ -3682,7 +3683,7 @@ class Format:
     TITLE = ""  # as a person calls it
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> their name
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
@@ -4277,9 +4278,8 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
-    REFUSED = {b"ZTEN%04d" % n: "another version of zTensor"
-               for n in [0, 2] + list(range(2000, 10000, 1000))}
-    REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
+    REFUSED = {b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
+               b"ZTEN0000": "another version of zTensor"}
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
