@@ -3775,6 +3775,16 @@ class Format:
         """Return why a tensor cannot have this name, or None."""
         return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
 
+    def custom_problem(self, item: Tensor, key: Any) -> Any:
+        """Return why an attribute that a user gave a tensor has no place here, or None."""
+        known = self.TENSOR_ATTRS is None or item.format is None and key in self.TENSOR_ATTRS
+        return None if known else "there is no place for it"
+
+    def custom_problems(self, item: Tensor) -> Any:
+        """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
+        whys = {key: self.custom_problem(item, key) for key in item._custom or ()}
+        return {key: f"attribute {short_repr(key)}: {why}" for key, why in whys.items() if why}
+
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
@@ -3799,9 +3809,8 @@ class Format:
         found = []
         for name, item in items:
             texts = list(self.tensor_problems(item))
-            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
-                texts += [f"attribute {short_repr(key)} is not known here"
-                          for key in item.custom if key not in self.TENSOR_ATTRS]
+            if item.format is None or self.TENSOR_ATTRS is None:
+                texts += self.custom_problems(item).values()
             texts.append(self.name_problem(name))
             found += [(name, why) for why in texts if why]
         return found
@@ -4502,16 +4511,19 @@ class ZTensor(Format):
             _ = item.components  # of a sparse one: raises what is wrong with them
         except FormatError as error:
             yield error.what
-        taken = self.KEYS + self.MECHANICS + self.SPARSE_KEYS * isinstance(item, Sparse)
-        for key, value in plan["custom"].items():
-            try:  # one level deeper than it is: the real library reads 127
-                if not isinstance(key, str) or key in taken:
-                    raise ValueError("a custom field cannot be called so")
-                Cbor(cbor_dumps([[{key: value}]]), bignums=False).parse()
-                if has_wide_int(value):
-                    raise ValueError("an integer below -2**63 or over 64 bits")
-            except (ValueError, TypeError) as error:
-                yield f"attribute {short_repr(key)}: {error}"
+
+    def custom_problem(self, item: Tensor, key: Any) -> Any:
+        taken = self.KEYS + self.SPARSE_KEYS * isinstance(item, Sparse)
+        taken += self.MECHANICS * (item.format is not None)  # else they say how to store it
+        try:  # one level deeper than it is: the real library reads 127
+            if not isinstance(key, str) or key in taken:
+                raise ValueError("a custom field cannot be called so")
+            Cbor(cbor_dumps([[{key: item.custom[key]}]]), bignums=False).parse()
+            if has_wide_int(item.custom[key]):
+                raise ValueError("an integer below -2**63 or over 64 bits")
+        except (ValueError, TypeError) as error:
+            return str(error)
+        return None
 
     def iter_entries(self, items: Items, plans: "List[Facts]") -> Blocks:
         """Yield a file: the magic, the blobs, the index and its size."""
@@ -4856,6 +4868,9 @@ class ZTensor2(Format):
             return getattr(error, "what", str(error))
         return None
 
+    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+        return self.metadata_problem(key, item.custom[key], 4)
+
     def name_problem(self, name: str) -> "Optional[str]":
         why = super().name_problem(name)
         return why or (None if NAMED.fits(name) else "the name is not " + NAMED.words)
@@ -4864,10 +4879,6 @@ class ZTensor2(Format):
         yield from super().tensor_problems(item)
         if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
             yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
-        for key, value in item.custom.items():
-            why = self.metadata_problem(key, value, 4)
-            if why:
-                yield f"attribute {short_repr(key)}: {why}"
         odd = self.odd_byte(item)
         if odd is not None:
             yield f"{odd[1]} (byte {odd[0]})"
@@ -7599,6 +7610,7 @@ class Conversion:
 
     def fit_tensor(self, name: str, item: Any) -> Any:
         """Return a tensor as the target can hold it, dense or cast; note both."""
+        item = self.fit_custom(name, item)
         old, new, fmt = item.dtype, self.cast, self.fmt
         if isinstance(new, dict):
             new = new.get(old, old)
@@ -7626,6 +7638,14 @@ class Conversion:
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
+
+    def fit_custom(self, name: str, item: Tensor) -> Tensor:
+        """Return a tensor with those attributes of a user that have a place; note the others."""
+        problems = self.fmt.custom_problems(item)
+        for what in problems.values():
+            self.lose("tensor", name, what)
+        fitting = [pair for pair in item.custom.items() if pair[0] not in problems]
+        return item.copy(custom=Map(fitting)) if problems else item
 
     def remedy(self, item: Tensor, why: str) -> str:
         """Return the option that helps against `why`, or ""."""
@@ -7707,8 +7727,6 @@ class Conversion:
                 left.add(key)
         for name, item in items:
             left.update(set(item.attrs).difference(fmt.native_attrs(item)))
-            for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
-                self.lose("tensor", name, f"attribute {short_repr(key)} has no place there")
             why = fmt.name_problem(self.names[name])
             if why is not None:
                 self.refuse("tensor", name, why, "rename='OLD=NEW'")

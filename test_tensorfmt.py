@@ -5264,8 +5264,12 @@ class SmallWorkTest(TestCase):
         for key in ("layout", "encoding", "checksum", "data_endianness"):
             data = dumps({"w": tensor([1.0], attrs={key: "text"})}, format="ztensor", version=2)
             self.refuses([key, "cannot be called so"], converted, data, "ztensor", version="0.1")
-        data = dumps({"w": tensor([1.0], version=3)}, format="ztensor", version="0.1")
-        self.assertEqual(converted(data, "ztensor", version=2)[0]["w"].custom, {"version": 3})
+            there, summary = converted(data, "ztensor", version="0.1", drop=True)
+            self.assertEqual((there["w"].custom, len(summary.dropped)), ({}, 1))
+        data = dumps({"w": tensor([1.0], attrs={"": 1, "version": 3})}, format="ztensor")
+        self.refuses(["''", "drop=True"], converted, data, "ztensor", version=2)
+        there, _ = converted(data, "ztensor", version=2, drop=True)
+        self.assertEqual(there["w"].custom, {"version": 3})
         self.refuses(["'version'", "drop=True"], converted, data, "burnpack")
 
     @about("burnpack")
