@@ -2027,7 +2027,7 @@ def json_dumps(value: Any) -> bytes:
 
 def json_problem(value: Any, depth: int) -> Any:
     """Return why JSON cannot hold a value and give it back, or None."""
-    if depth < 0:
+    if depth < 0 and isinstance(value, (dict, list, tuple)):
         return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
     if isinstance(value, int) and value.bit_length() > 14000:
         return "an integer of more digits than Python writes"
@@ -3237,8 +3237,9 @@ class Reading:
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
             return
+        zeros = bytes([48 if 48 <= byte < 58 else byte for byte in self.source.read(0, 8)])
         for start, name in fmt.REFUSED.items():
-            if self.source.read(0, len(start)) == start:
+            if start in (self.source.read(0, len(start)), zeros):
                 what = f"{name} is another format; only {fmt.TITLE} is read"
                 raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
         what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
@@ -3687,7 +3688,7 @@ class Format:
     TITLE = ""  # as a person calls it
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> their name
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
@@ -3779,6 +3780,16 @@ class Format:
         """Return why a tensor cannot have this name, or None."""
         return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
 
+    def custom_problem(self, item: Tensor, key: Any) -> Any:
+        """Return why an attribute that a user gave a tensor has no place here, or None."""
+        known = self.TENSOR_ATTRS is None or item.format is None and key in self.TENSOR_ATTRS
+        return None if known else "there is no place for it"
+
+    def custom_problems(self, item: Tensor) -> Any:
+        """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
+        whys = {key: self.custom_problem(item, key) for key in item._custom or ()}
+        return {key: f"attribute {short_repr(key)}: {why}" for key, why in whys.items() if why}
+
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
         if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
@@ -3803,9 +3814,8 @@ class Format:
         found = []
         for name, item in items:
             texts = list(self.tensor_problems(item))
-            if item._custom and item.format is None and self.TENSOR_ATTRS is not None:
-                texts += [f"attribute {short_repr(key)} is not known here"
-                          for key in item.custom if key not in self.TENSOR_ATTRS]
+            if item.format is None or self.TENSOR_ATTRS is None:
+                texts += self.custom_problems(item).values()
             texts.append(self.name_problem(name))
             found += [(name, why) for why in texts if why]
         return found
@@ -4282,9 +4292,8 @@ class ZTensor(Format):
     SUFFIXES = (".zt", ".ztensor")
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
-    REFUSED = {b"ZTEN%04d" % n: "another version of zTensor"
-               for n in [0, 2] + list(range(2000, 10000, 1000))}
-    REFUSED[b"ZTEN1000"] = "zTensor 1 (the package ztensor 1.2.3 reads it)"
+    REFUSED = {b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
+               b"ZTEN0000": "another version of zTensor"}
     DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
               "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
@@ -4507,16 +4516,19 @@ class ZTensor(Format):
             _ = item.components  # of a sparse one: raises what is wrong with them
         except FormatError as error:
             yield error.what
-        taken = self.KEYS + self.MECHANICS + self.SPARSE_KEYS * isinstance(item, Sparse)
-        for key, value in plan["custom"].items():
-            try:  # one level deeper than it is: the real library reads 127
-                if not isinstance(key, str) or key in taken:
-                    raise ValueError("a custom field cannot be called so")
-                Cbor(cbor_dumps([[{key: value}]]), bignums=False).parse()
-                if has_wide_int(value):
-                    raise ValueError("an integer below -2**63 or over 64 bits")
-            except (ValueError, TypeError) as error:
-                yield f"attribute {short_repr(key)}: {error}"
+
+    def custom_problem(self, item: Tensor, key: Any) -> Any:
+        taken = self.KEYS + self.SPARSE_KEYS * isinstance(item, Sparse)
+        taken += self.MECHANICS * (item.format is not None)  # else they say how to store it
+        try:  # one level deeper than it is: the real library reads 127
+            if not isinstance(key, str) or key in taken:
+                raise ValueError("a custom field cannot be called so")
+            Cbor(cbor_dumps([[{key: item.custom[key]}]]), bignums=False).parse()
+            if has_wide_int(item.custom[key]):
+                raise ValueError("an integer below -2**63 or over 64 bits")
+        except (ValueError, TypeError) as error:
+            return str(error)
+        return None
 
     def iter_entries(self, items: Items, plans: "List[Facts]") -> Blocks:
         """Yield a file: the magic, the blobs, the index and its size."""
@@ -4861,6 +4873,9 @@ class ZTensor2(Format):
             return getattr(error, "what", str(error))
         return None
 
+    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+        return self.metadata_problem(key, item.custom[key], 4)
+
     def name_problem(self, name: str) -> "Optional[str]":
         why = super().name_problem(name)
         return why or (None if NAMED.fits(name) else "the name is not " + NAMED.words)
@@ -4869,10 +4884,6 @@ class ZTensor2(Format):
         yield from super().tensor_problems(item)
         if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
             yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
-        for key, value in item.custom.items():
-            why = self.metadata_problem(key, value, 4)
-            if why:
-                yield f"attribute {short_repr(key)}: {why}"
         odd = self.odd_byte(item)
         if odd is not None:
             yield f"{odd[1]} (byte {odd[0]})"
@@ -7605,6 +7616,7 @@ class Conversion:
 
     def fit_tensor(self, name: str, item: Any) -> Any:
         """Return a tensor as the target can hold it, dense or cast; note both."""
+        item = self.fit_custom(name, item)
         old, new, fmt = item.dtype, self.cast, self.fmt
         if isinstance(new, dict):
             new = new.get(old, old)
@@ -7632,6 +7644,14 @@ class Conversion:
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
+
+    def fit_custom(self, name: str, item: Tensor) -> Tensor:
+        """Return a tensor with those attributes of a user that have a place; note the others."""
+        problems = self.fmt.custom_problems(item)
+        for what in problems.values():
+            self.lose("tensor", name, what)
+        fitting = [pair for pair in item.custom.items() if pair[0] not in problems]
+        return item.copy(custom=Map(fitting)) if problems else item
 
     def remedy(self, item: Tensor, why: str) -> str:
         """Return the option that helps against `why`, or ""."""
@@ -7713,8 +7733,6 @@ class Conversion:
                 left.add(key)
         for name, item in items:
             left.update(set(item.attrs).difference(fmt.native_attrs(item)))
-            for key in item.custom if fmt.TENSOR_ATTRS is not None else ():
-                self.lose("tensor", name, f"attribute {short_repr(key)} has no place there")
             why = fmt.name_problem(self.names[name])
             if why is not None:
                 self.refuse("tensor", name, why, "rename='OLD=NEW'")

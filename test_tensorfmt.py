@@ -3049,7 +3049,8 @@ class Mag300Test(TestCase):
 
     def test_metadata_is_any_json(self):
         error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
-        fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": nested(125)}
+        fine = {"x": [NAN, INF, (1, None)], "": {"y": 1 << 80}, "deep": nested(125),
+                "full": json.loads("[" * 126 + "1" + "]" * 126)}
         again = load(dumps({"w": F32}, format="mag", version=300, metadata=fine)).metadata
         self.assertSame(again, dict(fine, x=[NAN, INF, [1, None]]))
         if hasattr(sys, "get_int_max_str_digits"):
@@ -4023,7 +4024,7 @@ def bad_files(*also):
         ("mag: header aux", spec_mag((20, "01000000"))),
         ("mag: metadata type", spec_mag((24, "03000000"))), ("mag: dtype 4", spec_mag((112, "04"))),
         ("mag 0.1.2: dtype 9", real_mag((59, "09"))),
-        ("zt: another", b"ZTEN0002" + bytes(20)),
+        ("zt: another", b"ZTEN0002" + bytes(20)), ("zt: 9876", b"ZTEN9876" + bytes(20)),
         ("primitiv: version 0.2, ce", patched(primitiv(0, "90ce00000001"), (9, "02"))),
         ("primitiv: 33 dims", primitiv(0, "dc0021" + "01" * 34)),
         ("primitiv: 33 dims of a tensor", primitiv(0x100, "dc0021" + "01" * 34 + "c40400000000")),
@@ -5267,8 +5268,12 @@ class SmallWorkTest(TestCase):
         for key in ("layout", "encoding", "checksum", "data_endianness"):
             data = dumps({"w": tensor([1.0], attrs={key: "text"})}, format="ztensor", version=2)
             self.refuses([key, "cannot be called so"], converted, data, "ztensor", version="0.1")
-        data = dumps({"w": tensor([1.0], version=3)}, format="ztensor", version="0.1")
-        self.assertEqual(converted(data, "ztensor", version=2)[0]["w"].custom, {"version": 3})
+            there, summary = converted(data, "ztensor", version="0.1", drop=True)
+            self.assertEqual((there["w"].custom, len(summary.dropped)), ({}, 1))
+        data = dumps({"w": tensor([1.0], attrs={"": 1, "version": 3})}, format="ztensor")
+        self.refuses(["''", "drop=True"], converted, data, "ztensor", version=2)
+        there, _ = converted(data, "ztensor", version=2, drop=True)
+        self.assertEqual(there["w"].custom, {"version": 3})
         self.refuses(["'version'", "drop=True"], converted, data, "burnpack")
 
     @about("burnpack")
