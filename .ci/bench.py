@@ -47,9 +47,6 @@ COLD_THEIRS = ("import sys, safetensors; file = safetensors.safe_open(sys.argv[1
                "print(float(file.get_slice('w150')[:1][0, 0]))")
 
 
-# == How it is measured ===========================================================================
-
-
 class Run:
     """Measures, and prints the rows as they come."""
 
@@ -86,9 +83,6 @@ class Run:
             self.row("%s, %s, ms" % (name, kind), theirs, ours, must)
 
 
-# == Data =========================================================================================
-
-
 def gaussians(nbytes):
     """Return float32, sigma 0.05; they repeat after 4 MB."""
     numbers = numpy.random.default_rng(10).standard_normal(min(nbytes >> 2, MIB)) * 0.05
@@ -110,9 +104,6 @@ def large_model(nbytes):
     """Return 300 arrays, about nbytes in all."""
     return {"w%d" % i: one for i, one in enumerate(
         gaussians(nbytes // 1228800 * 1228800).reshape(300, 1024, -1))}
-
-
-# == Groups =======================================================================================
 
 
 def bench_models(run):
