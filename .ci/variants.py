@@ -3,9 +3,6 @@
 
 Most are a good file with one change; the builders are those of test_tensorfmt.py, [10]. The file
 errors.txt of .ci/accepted has a line for each.
-
-    [1] generations        later generations and records, usual and odd, good and bad
-    [2] odd files          that can be read, with much that is not usual
 """
 import struct
 
@@ -14,8 +11,6 @@ from test_tensorfmt import (
     burnpack, CSR, dumps, F32, flat_file, mag300, make_burnpack, Map, odd_record, of_chosen,
     one2, one_burnpack, part2, primitiv, QUANTIZED, record, safetensors, spans, tensor, zt2,
     zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor)
-
-# -- [1] generations ----------------------------------------------------------------------------
 
 
 def object_files():
@@ -62,17 +57,17 @@ def object_files():
 
 def layouts(sparse, coo):
     """Return rows (layout, shape, parts) of zTensor 2, of which few agree."""
-    rows = [("csr", shape, dict(sparse, **changes)) for shape, changes in (
+    csr, pairs = "zt.sparse_csr/1", "zt.sparse_coo/1"
+    return [(csr, shape, dict(sparse, **changes)) for shape, changes in (
         ([2, 9], {}), ([2], {}), ([3, 9], {}), ([2, 9], {"indptr": part2("u32", 5, 12)}),
         ([2, 9], {"x": coo["coords"]}), ([2, 9], {"indices": part2("u64", 7, 24)}),
         ([2, 9], {"indptr": part2("u64", 5, 24, type="u")}),
-        ([2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}))]
-    rows += [("coo", shape, dict(coo, **changes)) for shape, changes in (
+        ([2, 9], {"indices": part2("i64", 7, 16), "indptr": part2("i64", 5, 24)}))] + [
+        (pairs, shape, dict(coo, **changes)) for shape, changes in (
         ([4], {}), ([], {}), ([4, 3], {"values": part2("f32", 1, 4)}),
-        ([4, 3], {"coords": part2("u64", 6, 16)}), ([4, 3], {"coords": part2("u32", 6, 15)}))]
-    rows += [("coo", [4, 3], {"values": part2("f32", 1, 8)})]
-    return [("zt.sparse_%s/1" % row[0],) + row[1:] for row in rows] + [
-        ("dense", [2], coo), ("dense", [2], {}), ("ex", [2], {}), ("ex", [2], {
+        ([4, 3], {"coords": part2("u64", 6, 16)}), ([4, 3], {"coords": part2("u32", 6, 15)}))] + [
+        (pairs, [4, 3], {"values": part2("f32", 1, 8)}), ("dense", [2], coo), ("dense", [2], {}),
+        ("ex", [2], {}), ("ex", [2], {
             "a": part2("u8", 1, 8, encoding="y", decoded_length=5)})] + [
         ("ex", shape, {"data": part2("u8", 1, 1)}) for shape in (
             [1] * 64, [1] * 65, [(1 << 64) - 1], [1 << 32, 1 << 32, 0])]
@@ -124,9 +119,6 @@ def record_files():
               for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "")]
     whole = record(of())
     return files + [("cut", whole[:n]) for n in range(170, len(whole), 5)] + [("cut", whole + b"x")]
-
-
-# -- [2] odd files ------------------------------------------------------------------------------
 
 
 def sparse_entries():
