@@ -19,6 +19,7 @@ import struct
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from functools import partial
 from random import Random
 from time import process_time, time
@@ -142,13 +143,11 @@ def check_text(text, bounded=False):
 def check_values(file):
     """Assert that a part has the values of its place, of tensors that are not large."""
     for item in [item for item in file.values() if max(item.shape + (item.size,)) <= 1 << 14]:
-        try:
+        with suppress(ValueError):  # a FormatError, or too many empty lists
             nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
             if item.ndim and nested and item.dtype != "qfloat":
                 last = item[-1]
                 TEST.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
-        except ValueError:  # a FormatError, or too many empty lists
-            pass
 
 
 def check_texts(file):
@@ -185,15 +184,12 @@ def check_converted(file, facts, crc):
     names = [name for name, item in file.items() if tests.fits(row.name, item) and (
         row.any_attr or not isinstance(item, tensorfmt.Sparse))]
     options = {"version": row.newest} if row.newest and crc & 1 << 12 else {}
-    try:
+    with suppress(ValueError):
         tensorfmt.save(io.BytesIO(), dict(file), format="safetensors")
         tensorfmt.convert(file, io.BytesIO(), format="burnpack", dense=True, drop=True)
-    except ValueError:
-        pass
     stream = io.BytesIO()
     try:
-        summary = tensorfmt.convert(file, stream, format=row.name, only=names, drop=True,
-                                          **options)
+        summary = tensorfmt.convert(file, stream, format=row.name, only=names, drop=True, **options)
     except ValueError:
         return
     renamed = dict(summary.renamed)
@@ -271,11 +267,9 @@ class Mutants:
         at, stop = field.offset + field.lead, field.offset + field.nbytes
         dumps, start, left = CODED.get(self.kind, (None, 0, 0))
         if dumps and start <= at < self.end - left:
-            try:
+            with suppress(TypeError, ValueError):  # the format has no such value
                 stop = min(stop, at + len(dumps(field.value)))  # a comma may be behind it
                 out[at:stop] = dumps(self.another(draw, field.value, at, other))
-            except (TypeError, ValueError):  # the format has no such value
-                pass
         else:
             width = stop - at if stop - at in (1, 2, 4, 8) else 1 << draw.randrange(4)
             at += draw.randrange(max(1, (stop - at) // width)) * width
@@ -343,11 +337,9 @@ def peak():
 def limit():
     """Limit memory and time of the next mutants, where the system can do it."""
     for name, most in ("RLIMIT_CPU", int(process_time()) + HANG), ("RLIMIT_AS", MEMORY):
-        try:
+        with suppress(AttributeError, ValueError, OSError):  # there is no such limit here
             kind = getattr(resource, name)
             resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
-        except (AttributeError, ValueError, OSError):  # there is no such limit here
-            pass
 
 
 def check(data):
