@@ -348,10 +348,9 @@ def check(data):
     try:
         check_mutant(data)
     except Exception as error:
-        places = ["%s:%d" % (os.path.basename(frame[0]), frame[1])
-                  for frame in traceback.extract_tb(error.__traceback__)]
-        places = [text for text in places if re.match("(test_)?tensorfmt.py|fuzz.py", text)]
-        return " ".join([type(error).__name__] + places[-2:]), traceback.format_exc()[-5000:]
+        text = traceback.format_exc()
+        places = re.findall(r'(?:tensorfmt|fuzz)\.py", line \d+', text)[-2:]
+        return "%s %s" % (type(error).__name__, places), text[-5000:]
     seconds, grown = process_time() - start, peak() - before
     if seconds > SLOW:
         return "slow", "%.1f s of CPU time" % seconds

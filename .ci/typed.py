@@ -7,12 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import tensorfmt
 from tensorfmt import File, FormatError, Tensor, dumps, load, tensor
-
-try:
-    from typing import assert_type
-except ImportError:  # before Python 3.11
-    def assert_type(value: Any, kind: Any) -> Any:  # type: ignore[misc]
-        return value
+from typing_extensions import assert_type  # mypy needs this package, too
 
 
 def total(tensors: Mapping[str, Tensor]) -> int:
