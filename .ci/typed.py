@@ -44,7 +44,6 @@ assert_type(tensorfmt.verify(data).rows, List[Tuple[str, str, Optional[str], str
 assert_type(made["w"] == made["n"], bool)
 target = io.BytesIO()
 tensorfmt.save(target, made, format="ztensor")
-tensorfmt.convert(data, target, format="ztensor")
 tensorfmt.convert(load(data), target, format="ztensor")
 assert_type(tensorfmt.convert(data, target, format="ztensor").lost, List[Tuple[str, int, int]])
 assert_type(tensorfmt.diff(data, data).tensors, int)
