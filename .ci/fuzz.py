@@ -20,7 +20,6 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
-from functools import partial
 from random import Random
 from time import process_time, time
 
@@ -204,9 +203,9 @@ EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 
                                for i in (-1, 0, 1)]
 CODED = {  # how the values of an index are written; where it begins; the bytes behind it
     "burnpack": (cbor_dumps, 10, 0), "ztensor": (cbor_dumps, 8, 8),
-    "ztensor2": (cbor_dumps, 4096, 40), "primitiv": (partial(msgpack_dumps, typed=True), 0, 0),
-    "burnrecord": (msgpack_dumps, 0, 0), "safetensors": (json_dumps, 8, 0),
-    "mag300": (json_dumps, 44, 0)}
+    "ztensor2": (cbor_dumps, 4096, 40), "burnrecord": (msgpack_dumps, 0, 0),
+    "primitiv": (lambda value: msgpack_dumps(value, typed=True), 0, 0),
+    "safetensors": (json_dumps, 8, 0), "mag300": (json_dumps, 44, 0)}
 SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
     "ztensor": (-8, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
     "burnpack": (6, 4), "safetensors": (0, 8), "mag300": (20, 8)}
