@@ -9,16 +9,11 @@ import tensorfmt
 from tensorfmt import File, FormatError, Tensor, dumps, load, tensor
 from typing_extensions import assert_type  # mypy needs this package, too
 
-
-def total(tensors: Mapping[str, Tensor]) -> int:
-    return sum(item.nbytes for item in tensors.values())
-
-
 made: Dict[str, Tensor] = {"w": tensor([[1.0, 2.0]], "float32"), "n": tensor(7)}
 data = assert_type(dumps(made, format="ztensor"), bytes)
 with load(data) as file:
     assert_type(file, File)
-    print(total(file), total(made))
+    tensors: Mapping[str, Tensor] = file
     for name, item in file.items():
         assert_type(name, str)
         assert_type(item, Tensor)
