@@ -14,11 +14,9 @@ EVIL = "<script>window.hacked = %d</script>"
 
 def page(path, *options, broken=False):
     code = tensorfmt.main(["explain", "--html", path + ".html", path] + list(options))
-    if code != broken:
-        raise SystemExit("explain --html %s: exit code %d" % (path, code))
     nbytes = os.stat(path + ".html").st_size
-    if nbytes > LIMIT:
-        raise SystemExit("%s.html has %d bytes" % (path, nbytes))
+    if code != broken or nbytes > LIMIT:
+        raise SystemExit("explain --html %s: exit code %d, %d bytes" % (path, code, nbytes))
 
 
 def main(folder):

@@ -19,7 +19,7 @@ import struct
 import sys
 import tempfile
 import traceback
-from functools import partial
+from contextlib import suppress
 from random import Random
 from time import process_time, time
 
@@ -142,13 +142,11 @@ def check_text(text, bounded=False):
 def check_values(file):
     """Assert that a part has the values of its place, of tensors that are not large."""
     for item in [item for item in file.values() if max(item.shape + (item.size,)) <= 1 << 14]:
-        try:
+        with suppress(ValueError):  # a FormatError, or too many empty lists
             nested = item.dequantize().tolist() if item.dtype == "qfloat" else item.tolist()
             if item.ndim and nested and item.dtype != "qfloat":
                 last = item[-1]
                 TEST.assertSame(last.tolist() if item.ndim > 1 else last, nested[-1])
-        except ValueError:  # a FormatError, or too many empty lists
-            pass
 
 
 def check_texts(file):
@@ -185,15 +183,12 @@ def check_converted(file, facts, crc):
     names = [name for name, item in file.items() if tests.fits(row.name, item) and (
         row.any_attr or not isinstance(item, tensorfmt.Sparse))]
     options = {"version": row.newest} if row.newest and crc & 1 << 12 else {}
-    try:
+    with suppress(ValueError):
         tensorfmt.save(io.BytesIO(), dict(file), format="safetensors")
         tensorfmt.convert(file, io.BytesIO(), format="burnpack", dense=True, drop=True)
-    except ValueError:
-        pass
     stream = io.BytesIO()
     try:
-        summary = tensorfmt.convert(file, stream, format=row.name, only=names, drop=True,
-                                          **options)
+        summary = tensorfmt.convert(file, stream, format=row.name, only=names, drop=True, **options)
     except ValueError:
         return
     renamed = dict(summary.renamed)
@@ -208,9 +203,9 @@ EXTREMES = [0, 1, 2, 3, 23] + [(1 << n) + i for n in (7, 8, 15, 16, 24, 31, 32, 
                                for i in (-1, 0, 1)]
 CODED = {  # how the values of an index are written; where it begins; the bytes behind it
     "burnpack": (cbor_dumps, 10, 0), "ztensor": (cbor_dumps, 8, 8),
-    "ztensor2": (cbor_dumps, 4096, 40), "primitiv": (partial(msgpack_dumps, typed=True), 0, 0),
-    "burnrecord": (msgpack_dumps, 0, 0), "safetensors": (json_dumps, 8, 0),
-    "mag300": (json_dumps, 44, 0)}
+    "ztensor2": (cbor_dumps, 4096, 40), "burnrecord": (msgpack_dumps, 0, 0),
+    "primitiv": (lambda value: msgpack_dumps(value, typed=True), 0, 0),
+    "safetensors": (json_dumps, 8, 0), "mag300": (json_dumps, 44, 0)}
 SIZES = {  # where the bytes of the index are counted, from the end if negative; how wide
     "ztensor": (-8, 8), "ztensor2": (-32, 8), "tensorbuffers": (-8, 4),
     "burnpack": (6, 4), "safetensors": (0, 8), "mag300": (20, 8)}
@@ -271,11 +266,9 @@ class Mutants:
         at, stop = field.offset + field.lead, field.offset + field.nbytes
         dumps, start, left = CODED.get(self.kind, (None, 0, 0))
         if dumps and start <= at < self.end - left:
-            try:
+            with suppress(TypeError, ValueError):  # the format has no such value
                 stop = min(stop, at + len(dumps(field.value)))  # a comma may be behind it
                 out[at:stop] = dumps(self.another(draw, field.value, at, other))
-            except (TypeError, ValueError):  # the format has no such value
-                pass
         else:
             width = stop - at if stop - at in (1, 2, 4, 8) else 1 << draw.randrange(4)
             at += draw.randrange(max(1, (stop - at) // width)) * width
@@ -343,11 +336,9 @@ def peak():
 def limit():
     """Limit memory and time of the next mutants, where the system can do it."""
     for name, most in ("RLIMIT_CPU", int(process_time()) + HANG), ("RLIMIT_AS", MEMORY):
-        try:
+        with suppress(AttributeError, ValueError, OSError):  # there is no such limit here
             kind = getattr(resource, name)
             resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
-        except (AttributeError, ValueError, OSError):  # there is no such limit here
-            pass
 
 
 def check(data):
@@ -356,10 +347,9 @@ def check(data):
     try:
         check_mutant(data)
     except Exception as error:
-        places = ["%s:%d" % (os.path.basename(frame[0]), frame[1])
-                  for frame in traceback.extract_tb(error.__traceback__)]
-        places = [text for text in places if re.match("(test_)?tensorfmt.py|fuzz.py", text)]
-        return " ".join([type(error).__name__] + places[-2:]), traceback.format_exc()[-5000:]
+        text = traceback.format_exc()
+        places = re.findall(r'(?:tensorfmt|fuzz)\.py", line \d+', text)[-2:]
+        return "%s %s" % (type(error).__name__, places), text[-5000:]
     seconds, grown = process_time() - start, peak() - before
     if seconds > SLOW:
         return "slow", "%.1f s of CPU time" % seconds

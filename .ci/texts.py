@@ -9,7 +9,8 @@ They stand in .ci/accepted, whole, for people to read and for `git diff`:
     commands.txt    commands, and all that they print
     help.txt        what -h prints, and what is said of misuse
 
-A command is added as a line of one of the last three, with `$ ` before it, behind an empty line.
+A command is added as a line of one of the last three, with `$ ` before it, behind an empty line;
+` < FILE` at its end is its standard input; `python3 -m tensorfmt` before it: in a process.
 
 What must hold for every file is check_mutant() of fuzz.py.
 """
@@ -18,16 +19,18 @@ import json
 import os
 import re
 import shlex
+import sys
 import unittest
 from difflib import unified_diff
 
 import tensorfmt
 import test_tensorfmt
 from test_tensorfmt import (
-    broken_files, documented, dumps, F32, FILES, folder_for, FORMATS, go_to, HERE, INF, load,
-    many_tensors, NAN, NET, one_burnpack, PYTHON, read_file, REFUSED, run, safetensors,
+    broken_files, Changed, documented, dumps, F32, FILES, folder_for, FORMATS, go_to, HERE, INF,
+    load, many_tensors, NAN, NET, one_burnpack, PYTHON, read_file, REFUSED, run, safetensors,
     scheme, tensor, TestCase, USUAL, write_file, ztensor)
 
+ACCEPTED = os.path.join(HERE, ".ci", "accepted")
 usual_words = unittest.skipUnless(
     USUAL and (3, 10) <= PYTHON < (3, 12), "argparse, json, struct of others have other words")
 GONE = [  # what arrives instead of a model
@@ -165,23 +168,12 @@ def template(text):
     return text
 
 
-def printed(line):
-    """Return a line of our command and all that it prints."""
-    code, out, err = run(*shlex.split(line))
-    return "$ %s\n%s%s%s" % (line, out, err, "(exit code %s)\n" % code if code else "")
-
-
-def looked_at(name):
-    """Return the path of a text that somebody has looked at, and the text."""
-    path = os.path.join(HERE, ".ci", "accepted", name)
-    return path, read_file(path).decode()
-
-
 @documented
 class TextsTest(TestCase):
     def accepted(self, name, text):
         """Assert that a text is that of .ci/accepted, or write it anew."""
-        path, seen = looked_at(name)
+        path = os.path.join(ACCEPTED, name)
+        seen = read_file(path).decode()
         if test_tensorfmt.ACCEPT:
             write_file(path, text.encode())
         elif text != seen:
@@ -224,14 +216,19 @@ class TextsTest(TestCase):
         """Run the commands that stand in a text, in its order; return the text, made anew."""
         go_to(self, folder_for(self))
         write_files()
-        lines = re.findall(r"(?m)^\$ (.+)", looked_at(name)[1])
+        lines = re.findall(r"(?m)^\$ (.+)", read_file(os.path.join(ACCEPTED, name)).decode())
         self.assertGreater(len(lines), 10)
-        texts = [printed(line) for line in lines]
-        for text in [text for line, text in zip(lines, texts) if "--json" in line.split()]:
-            for out in text.split("\n")[1:]:
-                if out and not out.startswith(("error: ", "(exit code ")):
-                    json.loads(out, parse_constant=self.fail)
-        self.accepted(name, "\n".join(texts))
+        self.accepted(name, "\n".join(map(self.printed, lines)))
+
+    def printed(self, line):
+        """Return a command and all that it prints; with --json that is JSON without NaN."""
+        command, _, path = line.partition(" < ")
+        words, given = shlex.split(command), read_file(path) if path else b""
+        with Changed(sys, "stdin", io.TextIOWrapper(io.BytesIO(given))):
+            code, out, err = run(*words)
+        if "--json" in words and out:
+            json.loads(out, parse_constant=self.fail)
+        return "$ %s\n%s%s%s" % (line, out, err, "(exit code %s)\n" % code if code else "")
 
     def test_explains(self):
         self.commands("explains.txt")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Read tensor files in one page: load(path or bytes) -> {name: (dtype, shape, strides, bytes)}
+"""Read tensor files in one page: load(bytes) -> {name: (dtype, shape, strides, bytes)}
 
 Right files are read rightly, without one check, and with nothing of tensorfmt.py: a second opinion
 for its tests, and the shortest text that says where the bytes are. It reads .mag (version 1 as its
@@ -9,7 +9,6 @@ as the strides (in bytes) say. `.docs/read-it-yourself.md` shows the codecs and 
 which name a dtype as the file does; ">" before it: big-endian.
 """
 import json
-import sys
 from struct import calcsize, unpack_from
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4,
@@ -224,13 +223,5 @@ def plain(dtype, shape, strides, data):
 
 
 def load(source):
-    if isinstance(source, str):
-        with open(source, "rb") as stream:
-            source = stream.read()
     read = [read for magic, read in FORMATS if source[:len(magic)] == magic][0]
     return {name: plain(*row) for name, row in read(memoryview(source)).items()}
-
-
-if __name__ == "__main__":
-    for name, (dtype, shape, _, data) in load(sys.argv[1]).items():
-        print(name, dtype, list(shape), bytes(data[:8]).hex())
