@@ -1152,7 +1152,7 @@ def cbor_loads(data: Any) -> Any:
     data = bytes(memoryview(data))
     value, end = Cbor(data).parse()
     if end != len(data):
-        raise FormatError(f"CBOR: {len(data) - end} bytes after the item", end)
+        raise FormatError(f"CBOR: {plural(len(data) - end, 'byte')} after the item", end)
     return value
 
 
@@ -1498,7 +1498,8 @@ def msgpack_loads(data: "ReadableBuffer") -> Any:
     source = Buffer(data)
     value, end = MessagePack(source).parse()
     if end != source.nbytes:
-        raise FormatError(f"MessagePack: {source.nbytes - end} bytes after the value", end)
+        left = plural(source.nbytes - end, "byte")
+        raise FormatError(f"MessagePack: {left} after the value", end)
     return value
 
 
