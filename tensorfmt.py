@@ -3184,8 +3184,8 @@ class Tree:
     def fields(self) -> Fields:
         codec = self.codec
         codec.path, base = self.path, codec.base
-        codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
-        codec.strict = False  # it raised, and knows where
+        codec.items_left = codec.other_keys_left = INFINITY  # parse() counted them
+        codec.strict = False  # parse() has raised, at the place
         try:
             for begin, end, path, value, value_at, doc in codec.walk(
                     self.schema, self.path, doc=self.schema.doc):
@@ -6780,7 +6780,7 @@ def by_name(pairs: Any) -> TensorMap:
 
 
 def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
-    """Return the generation to write: version=, else one of `names`, that of attrs, or `fmt`."""
+    """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -7718,7 +7718,7 @@ class Conversion:
 def select_names(file: File, only: Any, exclude: Any = None) -> Any:
     """Return the names of a File that `only` has, if given, and `exclude` does not have.
 
-    Both are names or, of no tensor, shell patterns.
+    Both have names; what is no tensor's name is a shell pattern.
     """
     from fnmatch import fnmatchcase
     matched: Any = {"only": set(file if only is None else ()), "exclude": set()}
@@ -8179,7 +8179,7 @@ CALLS = {  # what users call of a part
 class Piece:
     """A statement of the module or of a class, and its `members`, what it defines and uses.
 
-    `doc`: lines of a function's docstring. A copy has one of `parts`, or there are none.
+    `doc`: lines of a function's docstring. It needs one of `parts`, if there are some.
     """
 
     def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
@@ -8261,7 +8261,7 @@ def split_source(text: str) -> "List[Piece]":
 
 
 def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any) -> Any:
-    """Return the pieces that are reached from names; with each the part that it lacks, or ""."""
+    """Return {piece reached from names: the part for which a copy lacks it, or "" if it has it}."""
     kept: "Dict[Piece, str]" = {}
     names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces]
@@ -8314,7 +8314,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     chosen = [fmt for fmt in known if fmt in formats or (
         fmt.NAME in parts and find_format(fmt.FAMILY) in formats)]
     others = [fmt for fmt in known if fmt not in chosen]
-    parts = parts + ["fast"] * ("save" in parts)  # what saves much data, sums it
+    parts = parts + ["fast"] * ("save" in parts)  # checksums of what is saved
     absent = [part for part in COPY_PARTS if part not in parts]
     wanted = [name for part in parts for name in CALLS.get(part, "").split()]
     wanted += [type(fmt).__name__ for fmt in chosen]
@@ -8687,7 +8687,7 @@ def show_verify(args: Any, path: str) -> Facts:
 
 
 def show_convert(args: Any) -> None:
-    cast = args.cast or None
+    cast: Any = ",".join(args.cast) or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     target, report = open_output(args.target)
@@ -8849,10 +8849,10 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "--rtol X": {"type": float, "default": 0.0,
                  "help": "values are the same up to atol + rtol * |b|"},
     "--atol X": {"type": float, "default": 0.0},
-    "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of the format that is written, "
-                                                      "see `formats NAME`"),
+    "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
-    "--cast DTYPE or OLD=NEW,...": "DTYPE for what TO cannot hold; NEW for each OLD",
+    "--cast DTYPE or OLD=NEW,...": dict(
+        PAIRS, type=str, help="DTYPE for what TO cannot hold; NEW for each OLD"),
     "--rename OLD=NEW": dict(PAIRS, help="names, or patterns with one `*`: 'model.*=*'"),
     "--meta KEY=TEXT": dict(PAIRS, help="metadata to set; KEY= removes"),
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
