@@ -8768,7 +8768,8 @@ def show_vendor(args: Any) -> None:
         source = stream.read()
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
-    formats, parts = args.formats, getattr(args, "with")
+    formats, parts = [[word for text in texts for word in text.split(",")]
+                      for texts in (args.formats, getattr(args, "with"))]
     for word in set(parts).difference(COPY_PARTS):
         raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
     text = source.decode()
@@ -8815,7 +8816,7 @@ def number(text: str) -> int:
 
 PATTERNS = {"action": "append", "help": "name or shell pattern"}
 PAIRS = {"action": "append", "default": [], "type": pair}
-WORDS = {"type": lambda text: text.split(","), "default": []}
+WORDS = {"action": "append", "default": []}
 STDIN = "`-` is standard input"
 OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_argument() takes
     "file FILE": STDIN,
@@ -8846,8 +8847,7 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "--partial": "the tensors that are whole in a file that was cut short",
     "--no-mmap": {"dest": "mmap", "action": "store_false",
                   "help": "read files, do not map them: of network disks, or that may shrink"},
-    "--rtol X": {"type": float, "default": 0.0,
-                 "help": "values are the same up to atol + rtol * |b|"},
+    "--rtol X": {"type": float, "default": 0.0, "help": "values are equal up to atol + rtol * |b|"},
     "--atol X": {"type": float, "default": 0.0},
     "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
