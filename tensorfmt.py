@@ -22,7 +22,7 @@
 # pyright: reportPossiblyUnboundVariable=false, reportIncompatibleMethodOverride=false
 """Read, write and explain five tensor file formats, and safetensors: one file, nothing to install.
 
-.mag (magnetron), zTensor 0.1, primitiv 0.1, Burnpack and TensorBuffers, zero-copy, byte-exact.
+.mag (magnetron), zTensor, primitiv, Burnpack and TensorBuffers, zero-copy, byte-exact.
 
     from tensorfmt import load, save, tensor
     save("model.bpk", {"w": [[1.0, 2.0], [3.0, 4.0]], "steps": tensor(7, "int64")})
@@ -33,7 +33,7 @@
 
 Contents (the banners of the sections below; search for a number)
 
-    [1] platform               what this Python offers; limits of no one format
+    [1] platform               what this Python offers; limits of all formats
     [2] errors, text           FormatError, Unsupported; what messages are made of
     [3] dtypes                 element types, values <-> bytes, byte order
     [3b] float8                8-bit floats and their codes
@@ -95,11 +95,11 @@ How load("model.bpk") runs, from function to function:
          <- File                 a mapping of names to Tensors; no byte of them was read
 
 Sections stand in the order of need: what load() needs first, then optional parts, what saves, and
-the tools. One names a later one only for an optional part that it needs at that moment.
+the tools. A section names a later one only where it needs an optional part of it.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
-3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4, primitiv
-0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
+3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4 and
+2.0.0-2.1.2, primitiv 0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
 __version__ = "0.4.0"
 __all__ = [
@@ -3190,8 +3190,8 @@ class Tree:
     def fields(self) -> Fields:
         codec = self.codec
         codec.path, base = self.path, codec.base
-        codec.items_left = codec.other_keys_left = INFINITY  # they were counted by read()
-        codec.strict = False  # it raised, and knows where
+        codec.items_left = codec.other_keys_left = INFINITY  # parse() counted them
+        codec.strict = False  # parse() has raised, at the place
         try:
             for begin, end, path, value, value_at, doc in codec.walk(
                     self.schema, self.path, doc=self.schema.doc):
@@ -3439,7 +3439,7 @@ def complete(reading: Reading, errors: Any) -> None:
             offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
     regions = reading.regions if offsets or found else ()
     for begin, end, path, value, value_at, doc in chain.from_iterable(map(fields_of, regions)):
-        if path in offsets and not doc.startswith("break:"):
+        if path in offsets and not doc.startswith("break:"):  # of CBOR: the path of its array
             offsets[path] = begin
         for at in found:
             inside = type(value) is list and value_at < at < end
@@ -4984,7 +4984,7 @@ class Primitiv(Format):
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer", "dims": "of kind shape",
                "batch": "of kind shape, 1 unless given"}
     FILE_ATTRS, TENSOR_ATTRS = ("version", "kind", "dims", "batch"), ("batch",)
-    DIM_BITS, NAME_PARTS = 32, 1 << 16  # NAME_PARTS: of a name
+    DIM_BITS, NAME_PARTS = 32, 1 << 16  # NAME_PARTS: at most in a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
     HEADER = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"),
@@ -5662,7 +5662,7 @@ class TensorBuffers(Format):
     end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
 
     The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
-    Tensors are sorted by id, a hash of the name and ff; by the real library not (sort=False).
+    Tensors are sorted by id, a hash of the name and ff; the real library does not sort.
     """
 
     NAME = FAMILY = "tensorbuffers"
@@ -6798,7 +6798,7 @@ def by_name(pairs: Any) -> TensorMap:
 
 
 def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
-    """Return the generation to write: version=, else one of `names`, that of attrs, or `fmt`."""
+    """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
@@ -6852,8 +6852,8 @@ def check_stored(items: Items) -> None:
     formats: Any = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     seen = set()
     for item in [getattr(item, "_base", item) for _, item in items]:
-        own = item.format and item.source.has_offsets
-        for label, part, digest in formats[item.format].checksums(item) if own else ():
+        in_file = item.format and item.source.has_offsets
+        for label, part, digest in formats[item.format].checksums(item) if in_file else ():
             key = id(part.source), part.start, part.stored_nbytes, digest
             if key not in seen and part.source.has_offsets:  # no copy in memory
                 seen.add(key)
@@ -6980,7 +6980,7 @@ def write_beside(path: str, blocks: Blocks, target: str) -> int:
 
 # -- [11a] explain ---------------------------------------------------------------------------------
 
-FIELD_KINDS = {  # what it is, its colour in a terminal
+FIELD_KINDS = {  # meaning, colour in a terminal
     "structure": ("says what is where", "94"), "data": ("the numbers", "32"),
     "padding": ("keeps what follows aligned", "90"), "unused": ("no field names it", "33"),
     "fault": ("what is wrong", "1;31"), "unreached": ("was not read", "33")}
@@ -7019,7 +7019,7 @@ class Field:
 
 def explain(source: Source, *, format: "Optional[str]" = None,
             mmap: bool = True) -> "Iterator[Field]":
-    """Yield a Field (offset, nbytes, name, value, doc) for every byte of a file, by offset.
+    """Yield Fields (offset, nbytes, name, value, doc) for all bytes of a file, by offset.
 
     Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
     one (of kind "fault") and what was not reached, then the FormatError. The file is open from the
@@ -7438,7 +7438,7 @@ def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
         more = f", as {plural(len(items) - 1, 'other tensor')}" if items[1:] else ""
         report.add("-", check, f"not checked{more}: {why}", items[0].name, items[0].offset)
     agreed = statuses.count("ok")
-    text = f"{agreed} of {len(statuses)} agree" if statuses else "none stored"
+    text = f"{agreed} of {len(statuses)} agree" if statuses else "no tensor has one"
     report.add("ok" if agreed else "-", "checksums", text)
     if decoded:
         report.add("ok", "contents", f"{plural(decoded, 'zstd blob')} decoded in full")
@@ -7555,35 +7555,36 @@ def convert(source: "Union[Source, File]", target: Target, *,
     fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
-    items = [(name, source[name]) for name in select_names(source, only, exclude)]
-    chosen = in_order(items, source)
+    chosen = [(name, source[name]) for name in select_names(source, only, exclude)]
+    chosen = in_order(chosen, source)
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     check_work(chosen, bool(cast))
-    work = Conversion(source, fmt, names, cast, dense, drop)
-    items = [(names[name], work.fit_tensor(name, item)) for name, item in chosen]
-    found = work.change_metadata(meta or {})
-    fitting = work.fit_metadata(found, options, metadata == "text")
-    work.leave_attrs(chosen)
-    work.raise_reasons()
-    blocks = fmt.write(items, fitting, work.attrs, options)
+    task = Conversion(source, fmt, names, cast, dense, drop)
+    items = [(names[name], task.fit_tensor(name, item)) for name, item in chosen]
+    values = task.change_metadata(meta or {})
+    fitting = task.fit_metadata(values, options, metadata == "text")
+    task.leave_attrs(chosen)
+    task.raise_reasons()
+    blocks = fmt.write(items, fitting, task.attrs, options)
     check_stored(chosen)
     if watch is not None:
         blocks = watch(iter_parts(blocks, 16 << 20), sum([item.nbytes for _, item in items]))
-    work.summary.nbytes = write_out(target, blocks)
-    return work.summary
+    task.summary.nbytes = write_out(target, blocks)
+    return task.summary
 
 
 class Conversion:
-    """What becomes of tensors, metadata and attributes in one convert(), or why not."""
+    """What one convert() makes of tensors, metadata, attributes; `names`: old -> new."""
 
     def __init__(self, file: File, fmt: Format, names: Facts, cast: Any, dense: bool,
                  drop: bool) -> None:
         self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
-        self.summary = Summary()
         self.reasons: Any = {}  # (noun, why, remedy) -> names
+        self.summary = Summary()
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
+        self.summary.missing = file.attrs.get("missing", [])
         self.attrs = native_file_attrs(file, fmt)
         self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
         if hasattr(cast, "items"):
@@ -7708,7 +7709,7 @@ class Conversion:
         return fitting
 
     def change_metadata(self, meta: Facts) -> Any:
-        """Return the values of each key of the metadata, as changed by `meta`."""
+        """Return the values of each metadata key (shards may differ), changed by `meta`."""
         found = metadata_values(self.file, self.names)
         for key, new in meta.items():
             if new is None and key not in found:
@@ -7724,7 +7725,6 @@ class Conversion:
     def leave_attrs(self, items: Items) -> None:
         """Note what attributes and names the target does not hold; content needs `drop`."""
         fmt, file, left = self.fmt, self.file, set(self.summary.left_behind)
-        self.summary.missing = file.attrs.get("missing", [])
         for key, value in file.attrs.items():
             if key in self.attrs or key == "missing":
                 continue
@@ -7743,7 +7743,7 @@ class Conversion:
 def select_names(file: File, only: Any, exclude: Any = None) -> Any:
     """Return the names of a File that `only` has, if given, and `exclude` does not have.
 
-    Both are names or, of no tensor, shell patterns.
+    Both have names; what is no tensor's name is a shell pattern.
     """
     from fnmatch import fnmatchcase
     matched: Any = {"only": set(file if only is None else ()), "exclude": set()}
@@ -8204,7 +8204,7 @@ CALLS = {  # what users call of a part
 class Piece:
     """A statement of the module or of a class, and its `members`, what it defines and uses.
 
-    `doc`: lines of a function's docstring. A copy has one of `parts`, or there are none.
+    `doc`: lines of a function's docstring. It needs one of `parts`, if there are some.
     """
 
     def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
@@ -8286,7 +8286,7 @@ def split_source(text: str) -> "List[Piece]":
 
 
 def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any) -> Any:
-    """Return the pieces that are reached from names; with each the part that it lacks, or ""."""
+    """Return {piece reached from names: the part for which a copy lacks it, or "" if it has it}."""
     kept: "Dict[Piece, str]" = {}
     names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces]
@@ -8339,7 +8339,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     chosen = [fmt for fmt in known if fmt in formats or (
         fmt.NAME in parts and find_format(fmt.FAMILY) in formats)]
     others = [fmt for fmt in known if fmt not in chosen]
-    parts = parts + ["fast"] * ("save" in parts)  # what saves much data, sums it
+    parts = parts + ["fast"] * ("save" in parts)  # checksums of what is saved
     absent = [part for part in COPY_PARTS if part not in parts]
     wanted = [name for part in parts for name in CALLS.get(part, "").split()]
     wanted += [type(fmt).__name__ for fmt in chosen]
@@ -8712,7 +8712,7 @@ def show_verify(args: Any, path: str) -> Facts:
 
 
 def show_convert(args: Any) -> None:
-    cast = args.cast or None
+    cast: Any = ",".join(args.cast) or None
     if cast and "=" in cast:
         cast = dict([text.partition("=")[::2] for text in cast.split(",")])
     target, report = open_output(args.target)
@@ -8793,7 +8793,8 @@ def show_vendor(args: Any) -> None:
         source = stream.read()
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
-    formats, parts = args.formats, getattr(args, "with")
+    formats, parts = [[word for text in texts for word in text.split(",")]
+                      for texts in (args.formats, getattr(args, "with"))]
     for word in set(parts).difference(COPY_PARTS):
         raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
     text = source.decode()
@@ -8840,7 +8841,7 @@ def number(text: str) -> int:
 
 PATTERNS = {"action": "append", "help": "name or shell pattern"}
 PAIRS = {"action": "append", "default": [], "type": pair}
-WORDS = {"type": lambda text: text.split(","), "default": []}
+WORDS = {"action": "append", "default": []}
 STDIN = "`-` is standard input"
 OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_argument() takes
     "file FILE": STDIN,
@@ -8851,46 +8852,45 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "source FROM": STDIN,
     "target TO": "its suffix is the format; `-` is standard output",
     "out OUT.py": {},
-    "folder": {"nargs": "?", "help": "keeps the files"},
+    "folder": {"nargs": "?", "help": "where to keep the files"},
     "--raw": "row-major little-endian bytes to stdout",
     "--json": "for programs",
-    "--stats": "min, max and mean, how many NaN and infinities; of all without NAME",
+    "--stats": "min, max, mean, count of NaN and infinities; without NAME of all",
     "--color": {"choices": ["auto", "always", "never"], "default": "auto"},
     "--only NAME": PATTERNS,
     "--exclude NAME": PATTERNS,
-    "--sort": {"choices": sorted(ORDERS), "help": "order of the rows, the largest first"},
+    "--sort": {"choices": sorted(ORDERS), "help": "order of rows; by bytes the largest first"},
     "--limit N": {"type": number, "help": "that many rows at most"},
     "--tree DEPTH": {"type": number, "nargs": "?", "const": 0,
                      "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
     "--tensor NAME": "only the rows of this tensor",
     "--from OFFSET": {"type": number, "default": 0,
                       "help": "only the rows from this byte on (0x1f40, 8000)"},
-    "--html OUT": "write a page to look at instead",
+    "--html OUT": "write an HTML page instead",
     "--quiet": "only what is bad",
     "--deep": "XXH3 of large files, too (slow)",
     "--partial": "the tensors that are whole in a file that was cut short",
     "--no-mmap": {"dest": "mmap", "action": "store_false",
                   "help": "read files, do not map them: of network disks, or that may shrink"},
-    "--rtol X": {"type": float, "default": 0.0,
-                 "help": "values are the same up to atol + rtol * |b|"},
+    "--rtol X": {"type": float, "default": 0.0, "help": "values are equal up to atol + rtol * |b|"},
     "--atol X": {"type": float, "default": 0.0},
-    "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of the format that is written, "
-                                                      "see `formats NAME`"),
+    "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
-    "--cast DTYPE or OLD=NEW,...": "for what the target cannot hold, or of each dtype",
+    "--cast DTYPE or OLD=NEW,...": dict(
+        PAIRS, type=str, help="DTYPE for what TO cannot hold; NEW for each OLD"),
     "--rename OLD=NEW": dict(PAIRS, help="names, or patterns with one `*`: 'model.*=*'"),
     "--meta KEY=TEXT": dict(PAIRS, help="metadata to set; KEY= removes"),
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
     "--dense": "write sparse tensors with their zeros",
     "--drop": "leave out what has no place",
-    "--formats NAME,...": dict(WORDS, help="only these"),
+    "--formats NAME,...": dict(WORDS, help="only these formats"),
     "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(COPY_PARTS))}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
     (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
      "file name --stats --raw --partial --no-mmap --json"),
-    (show_explain, "name every byte of a file; in front of bytes `..` is the key, behind: more",
+    (show_explain, "name every byte of a file; `..` before bytes is a key, after them more",
      "file --tensor --from --color --html --no-mmap --json"),
     (show_verify, "check structure, bounds, sizes and checksums",
      "files --quiet --deep --no-mmap --json"),

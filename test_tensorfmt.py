@@ -4865,7 +4865,8 @@ class CopyTest(TestCase):
     def test_command(self):
         path = os.path.join(folder_for(self), "copied.py")
         args = "--formats", "mag", "--with", "save,zstd"
-        self.assertEqual(run("vendor", path, *args)[::2], (0, ""))
+        twice = "--formats", "mag", "--with", "save", "--with", "zstd"  # as one list
+        self.assertEqual(run("vendor", path, *twice)[::2], (0, ""))
         about = ("# A copy of tensorfmt %s, of the file with this SHA-256:\n# %s\n"
                  "# made by: tensorfmt vendor OUT.py %s" % (tensorfmt.__version__, sha256(
                      read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(), " ".join(args)))
