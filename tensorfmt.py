@@ -4097,6 +4097,7 @@ class Mag300(Format):
 
     def read(self, reading: Reading) -> Any:
         # 1 the header says where JSON and data are
+        reading.check_magic(self, self.MAGICS[0])
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
         if aux > 1:
@@ -7113,7 +7114,7 @@ def target_of(field: Field, starts: Any) -> Any:
         return None
     if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
         value = value[0] if value else None
-    if isinstance(value, int) and (not field.depth or value in starts):
+    if isinstance(value, int) and (not field.depth or value in starts or starts and last == "blob"):
         return value
     return starts[0] if starts else None
 
@@ -7196,14 +7197,17 @@ def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
 def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
              attrs: Facts) -> Field:
     """Return the padding between two fields, from `at` on, or what is unused."""
-    nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
+    most, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
+    for nbytes in [most] + [-at % fmt.ALIGN] * (most >= fmt.ALIGN > 1):  # if more is not empty
+        blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
+        odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
+        if not odd:
+            break
     if not nbytes:
         nbytes = after.offset - at
         source.view(after.offset - 1, 1)  # raises if a stream ends before
         what = plural(nbytes, "byte") + " that no field names"
         return Field(at, nbytes, "unused", None, what, "unused")
-    blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
-    odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
     doc, depth = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}", 0
     if before.kind == after.kind == "structure":
         doc, depth = "alignment", max(before.depth, after.depth)

@@ -3047,6 +3047,8 @@ class Mag300Test(TestCase):
         self.assertEqual((there.attrs["version"], there["w"].tolist()), (1, new["w"].tolist()))
         self.assertIn("timestamp", summary.left_behind)
         self.assertEqual(list(load(made, format="mag300")), ["w"])
+        self.assertEqual(error_of(FormatError, load, b"X" + made[1:], format="mag300").field,
+                         "magic")
 
     def test_metadata_is_any_json(self):
         error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
@@ -3086,6 +3088,18 @@ V212_CANONICAL = decompress(b64decode(  # ztensor 2.1.2: ztensor.numpy.save_file
 
 @about("ztensor")
 class ZTensor2Test(TestCase):
+    def test_what_no_field_names_is_no_padding(self):
+        """Blobs of an older manifest, and of parts that are not read."""
+        parts = {"data": part2("u8", 2, 3), "more": part2("u8", 1, 2)}
+        data = zt2_objects({"w": {"shape": [9], "layout": "zt.mx/1", "parts": parts}},
+                           (b"xy", b"abc"))
+        fields = {field.offset: field for field in tensorfmt.explain(data)}
+        self.assertEqual([(fields[at].kind, fields[at].nbytes) for at in (8, 4096, 8192, 8195)], [
+            ("padding", 4088), ("unused", 4096), ("data", 3), ("padding", 4093)])
+        self.assertEqual([field.target for field in fields.values() if field.name.endswith("blob")],
+                         [8192, 4096])
+        self.assertIn("4096 bytes in 1 range that no field names", str(tensorfmt.verify(data)))
+
     def dumps(self, value, **options):
         return dumps({"w": value}, format="ztensor", version="2", **options)
 
