@@ -3894,7 +3894,8 @@ class Mag(Format):
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
-            what += "; tensorfmt 0.3.0 reads it" * (version in (100, 200))
+            if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
+                what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
             error_class = Unsupported if version else FormatError
             raise reading.error(what, "version", error_class=error_class)
         left = reading.end - at

@@ -4033,7 +4033,7 @@ def bad_files(*also):
     unsupported = [
         ("mag: MAG&", b"MAG&" + mag[4:]), ("mag: version 301", spec_mag((4, "2d010000"))),
         ("mag: version 100", spec_mag((4, "64000000"))), ("zt: 1.x", b"ZTEN1000" + bytes(20)),
-        ("mag: version 200", spec_mag((4, "c8000000"))),
+        ("mag: version 200", spec_mag((4, "c8000000"), (32, "53525021"))),
         ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40"))),
         ("mag: header aux", spec_mag((20, "01000000"))),
         ("mag: metadata type", spec_mag((24, "03000000"))), ("mag: dtype 4", spec_mag((112, "04"))),
