@@ -4172,7 +4172,7 @@ class Mag300(Format):
                "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
     TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, ALIGN, INDEX_FIRST = 16, 4096, True
+    MAX_RANK, DIM_BITS, ALIGN, INDEX_FIRST = 16, 63, 4096, True
 
     def metadata_problem(self, key: Any, value: Any) -> Any:
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list

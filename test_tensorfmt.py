@@ -2650,7 +2650,8 @@ ODD = tensor(b"\1\2", "bool")  # in zTensor 2 a bool has bytes of its own
 REFUSED += [(kind, tensors, dict(options, version=version)) for kind, version, tensors, options in (
     ("mag", 300, {}, {}), ("mag", 300, {"e": tensor([], "int8")}, {}),
     ("mag", 300, {"a": tensor([1.0])}, {}), ("mag", 300, {"w": F32}, {"timestamp": 5}),
-    ("mag", 300, {"r": tensor([1], "int8", (1,) * 17)}, {}), ("mag", 200, {"w": F32}, {}),
+    ("mag", 300, {"r": tensor([1], "int8", (1,) * 17)}, {}),
+    ("mag", 300, {"d": tensor(b"", "int8", (0, 1 << 63)), "w": F32}, {}), ("mag", 200, {"w": F32}, {}),
     ("mag", 300, {"w": F32}, {"metadata": {"a": [{"b": b""}], "e": {1: 2}, "d": "\ud800",
      "deep": DEEP}}), ("ztensor", "1.2", {}, {}), ("ztensor", 2, {"w": ODD}, {}),
     ("ztensor", 2, {"a": ODD[:1], "b": ODD[1:]}, {}), ("ztensor", 2, {"": F32}, {}),
