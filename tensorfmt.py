@@ -3809,7 +3809,7 @@ class Format:
         found = []
         for name, item in items:
             texts = list(self.tensor_problems(item))
-            if item.format is None or self.TENSOR_ATTRS is None:
+            if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
                 texts += self.custom_problems(item).values()
             texts.append(self.name_problem(name))
             found += [(name, why) for why in texts if why]
