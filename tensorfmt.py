@@ -3815,7 +3815,7 @@ class Format:
         found = []
         for name, item in items:
             texts = list(self.tensor_problems(item))
-            if item.format is None or self.TENSOR_ATTRS is None:
+            if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
                 texts += self.custom_problems(item).values()
             texts.append(self.name_problem(name))
             found += [(name, why) for why in texts if why]
@@ -3900,7 +3900,8 @@ class Mag(Format):
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
-            what += "; tensorfmt 0.3.0 reads it" * (version in (100, 200))
+            if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
+                what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
             error_class = Unsupported if version else FormatError
             raise reading.error(what, "version", error_class=error_class)
         left = reading.end - at
@@ -4103,6 +4104,7 @@ class Mag300(Format):
 
     def read(self, reading: Reading) -> Any:
         # 1 the header says where JSON and data are
+        reading.check_magic(self, self.MAGICS[0])
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
         if aux > 1:
@@ -4176,7 +4178,7 @@ class Mag300(Format):
                "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
     TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, ALIGN, INDEX_FIRST = 16, 4096, True
+    MAX_RANK, DIM_BITS, ALIGN, INDEX_FIRST = 16, 63, 4096, True
 
     def metadata_problem(self, key: Any, value: Any) -> Any:
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
@@ -7120,7 +7122,7 @@ def target_of(field: Field, starts: Any) -> Any:
         return None
     if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
         value = value[0] if value else None
-    if isinstance(value, int) and (not field.depth or value in starts):
+    if isinstance(value, int) and (not field.depth or value in starts or starts and last == "blob"):
         return value
     return starts[0] if starts else None
 
@@ -7203,14 +7205,17 @@ def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
 def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
              attrs: Facts) -> Field:
     """Return the padding between two fields, from `at` on, or what is unused."""
-    nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
+    most, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
+    for nbytes in [most] + [-at % fmt.ALIGN] * (most >= fmt.ALIGN > 1):  # if more is not empty
+        blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
+        odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
+        if not odd:
+            break
     if not nbytes:
         nbytes = after.offset - at
         source.view(after.offset - 1, 1)  # raises if a stream ends before
         what = plural(nbytes, "byte") + " that no field names"
         return Field(at, nbytes, "unused", None, what, "unused")
-    blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
-    odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
     doc, depth = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}", 0
     if before.kind == after.kind == "structure":
         doc, depth = "alignment", max(before.depth, after.depth)

@@ -2649,7 +2649,9 @@ ODD = tensor(b"\1\2", "bool")  # in zTensor 2 a bool has bytes of its own
 REFUSED += [(kind, tensors, dict(options, version=version)) for kind, version, tensors, options in (
     ("mag", 300, {}, {}), ("mag", 300, {"e": tensor([], "int8")}, {}),
     ("mag", 300, {"a": tensor([1.0])}, {}), ("mag", 300, {"w": F32}, {"timestamp": 5}),
-    ("mag", 300, {"r": tensor([1], "int8", (1,) * 17)}, {}), ("mag", 200, {"w": F32}, {}),
+    ("mag", 300, {"r": tensor([1], "int8", (1,) * 17)}, {}),
+    ("mag", 300, {"d": tensor(b"", "int8", (0, 1 << 63)), "w": F32}, {}),
+    ("mag", 200, {"w": F32}, {}),
     ("mag", 300, {"w": F32}, {"metadata": {"a": [{"b": b""}], "e": {1: 2}, "d": "\ud800",
      "deep": DEEP}}), ("ztensor", "1.2", {}, {}), ("ztensor", 2, {"w": ODD}, {}),
     ("ztensor", 2, {"a": ODD[:1], "b": ODD[1:]}, {}), ("ztensor", 2, {"": F32}, {}),
@@ -3046,6 +3048,8 @@ class Mag300Test(TestCase):
         self.assertEqual((there.attrs["version"], there["w"].tolist()), (1, new["w"].tolist()))
         self.assertIn("timestamp", summary.left_behind)
         self.assertEqual(list(load(made, format="mag300")), ["w"])
+        self.assertEqual(error_of(FormatError, load, b"X" + made[1:], format="mag300").field,
+                         "magic")
 
     def test_metadata_is_any_json(self):
         error_of(TypeError, dumps, {"w": F32}, format="mag", timestamp="now")
@@ -3085,6 +3089,18 @@ V212_CANONICAL = decompress(b64decode(  # ztensor 2.1.2: ztensor.numpy.save_file
 
 @about("ztensor")
 class ZTensor2Test(TestCase):
+    def test_what_no_field_names_is_no_padding(self):
+        """Blobs of an older manifest, and of parts that are not read."""
+        parts = {"data": part2("u8", 2, 3), "more": part2("u8", 1, 2)}
+        data = zt2_objects({"w": {"shape": [9], "layout": "zt.mx/1", "parts": parts}},
+                           (b"xy", b"abc"))
+        fields = {field.offset: field for field in tensorfmt.explain(data)}
+        self.assertEqual([(fields[at].kind, fields[at].nbytes) for at in (8, 4096, 8192, 8195)], [
+            ("padding", 4088), ("unused", 4096), ("data", 3), ("padding", 4093)])
+        self.assertEqual([field.target for field in fields.values() if field.name.endswith("blob")],
+                         [8192, 4096])
+        self.assertIn("4096 bytes in 1 range that no field names", str(tensorfmt.verify(data)))
+
     def dumps(self, value, **options):
         return dumps({"w": value}, format="ztensor", version="2", **options)
 
@@ -4019,7 +4035,7 @@ def bad_files(*also):
     unsupported = [
         ("mag: MAG&", b"MAG&" + mag[4:]), ("mag: version 301", spec_mag((4, "2d010000"))),
         ("mag: version 100", spec_mag((4, "64000000"))), ("zt: 1.x", b"ZTEN1000" + bytes(20)),
-        ("mag: version 200", spec_mag((4, "c8000000"))),
+        ("mag: version 200", spec_mag((4, "c8000000"), (32, "53525021"))),
         ("mag 0.1.2: relative", real_mag((63, "40"), (71, "00"), (79, "40"))),
         ("mag: header aux", spec_mag((20, "01000000"))),
         ("mag: metadata type", spec_mag((24, "03000000"))), ("mag: dtype 4", spec_mag((112, "04"))),
