@@ -37,8 +37,6 @@ SIZES = [1 << n for n in (12, 13, 15, 18)]  # bytes of the files of a pair
 QUICK = 0.005  # seconds
 DEPTH = 25
 
-# -- files -----------------------------------------------------------------------------------------
-
 
 def mag(tree):
     """Return a .mag file; of metadata the keys count, of shapes the first dimensions."""
@@ -136,9 +134,6 @@ def documents():
             "metadata": {"total_size": 4}, "weight_map": {"a": "1.st", "w": "2.st"}})}
 
 
-# -- pairs -----------------------------------------------------------------------------------------
-
-
 def boxes(tree, path=()):
     """Yield (path, value) of each map, list and text of a tree."""
     if isinstance(tree, (dict, list, str)):
@@ -204,8 +199,6 @@ def make(name, long, many, items, nbytes, seed):
     except (LookupError, TypeError, AttributeError, ValueError, struct.error):
         return None
 
-
-# -- what is done with them ------------------------------------------------------------------------
 
 ALWAYS = ("verify FILE", "verify --json FILE", "explain FILE", "explain --json FILE",
           "explain --html - FILE", "load", "fields")  # also if it is refused
