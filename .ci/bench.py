@@ -3,9 +3,10 @@
 
     python3 test_tensorfmt.py bench [--quick]
 
---quick: few rounds and small sizes. Each round runs theirs and ours in any order; a number is the
-median of all rounds. It is CPU time, but wall time where a row waits for the disk or for a new
-process. A `must` is the most that the ratio may be, or the number where there is none.
+It needs the packages safetensors and numpy. --quick: few rounds and small sizes. Each round runs
+theirs and ours in any order; a number is the median of all rounds. It is CPU time, but wall time
+where a row waits for the disk or for a new process. A `must` is the most that the ratio may be, or
+the number where there is none.
 """
 import gc
 import os
@@ -18,15 +19,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
+import numpy
+import safetensors
 import tensorfmt
+from safetensors.numpy import save, save_file
 from test_tensorfmt import Changed, run as run_python
-
-try:
-    import numpy
-    import safetensors
-    from safetensors.numpy import save, save_file
-except ImportError:
-    sys.exit("bench needs the packages safetensors and numpy: python3 -m pip install both")
 
 FAST = tensorfmt.fast_xxh3() is not None  # the module xxhash is there
 MIB = 1 << 20
@@ -100,12 +97,6 @@ def llama(count):
     return arrays
 
 
-def large_model(nbytes):
-    """Return 300 arrays, about nbytes in all."""
-    return {"w%d" % i: one for i, one in enumerate(
-        gaussians(nbytes // 1228800 * 1228800).reshape(300, 1024, -1))}
-
-
 def bench_models(run):
     """load() with names, shapes, dtypes of all tensors; dumps() of numpy arrays"""
     def theirs(path):
@@ -156,7 +147,9 @@ def bench_large(run):
             for one in arrays.values():
                 assert stream.write(one) == one.nbytes
             os.fsync(stream.fileno())
-    arrays, calls = large_model((64 if run.quick else 512) * MIB), {"theirs": raw}
+    numbers = gaussians((64 if run.quick else 512) * MIB // 1228800 * 1228800)
+    arrays = {"w%d" % i: one for i, one in enumerate(numbers.reshape(300, 1024, -1))}
+    calls = {"theirs": raw}
     musts = {kind: row[4] for kind, row in KINDS.items() if row[4]}
     for kind in musts:
         calls[kind] = partial(tensorfmt.save, run.path("saved"), arrays, format=kind)

@@ -8,13 +8,11 @@ half of the bytes of a file are one text, key or list of the tree, half are copi
 of its maps or lists, perhaps DEPTH maps deeper. Such files, good and refused ones, go through each
 of OPERATIONS. 4 times as many bytes print at most 8 times as much. What takes QUICK seconds, and
 more than 4 times those of a quarter, is tried with 8 times as many bytes: they take at most 16
-times as much CPU time. Memory: as README, "Security" says, without what small files may take
-besides.
+times as much CPU time. Memory: as README, "Security" says, but for what small files may take.
 
 SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at; only those with
 the TEXT in their line. The formats take turns. Each pair is named before; memory and time are
-limited, and an exception ends it. Exit code 1: there are findings. test_tensorfmt.py has a quick
-form.
+limited; an exception ends it. Exit code 1: findings. test_tensorfmt.py has a quick form of it.
 """
 import json
 import os
@@ -24,7 +22,7 @@ import struct
 import sys
 import tempfile
 import time
-from functools import lru_cache
+from functools import lru_cache, partial
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
@@ -36,8 +34,6 @@ from tensorfmt import cbor_dumps, dumps, load, msgpack_dumps
 SIZES = [1 << n for n in (12, 13, 15, 18)]  # bytes of the files of a pair
 QUICK = 0.005  # seconds
 DEPTH = 25
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 def mag(tree):
@@ -136,9 +132,6 @@ def documents():
             "metadata": {"total_size": 4}, "weight_map": {"a": "1.st", "w": "2.st"}})}
 
 
-# -- pairs -----------------------------------------------------------------------------------------
-
-
 def boxes(tree, path=()):
     """Yield (path, value) of each map, list and text of a tree."""
     if isinstance(tree, (dict, list, str)):
@@ -205,8 +198,6 @@ def make(name, long, many, items, nbytes, seed):
         return None
 
 
-# -- what is done with them ------------------------------------------------------------------------
-
 ALWAYS = ("verify FILE", "verify --json FILE", "explain FILE", "explain --json FILE",
           "explain --html - FILE", "load", "fields")  # also if it is refused
 COMMANDS = ALWAYS[:5] + ("ls FILE", "ls --json FILE", "ls --tree FILE", "ls --tree --json FILE",
@@ -214,17 +205,15 @@ COMMANDS = ALWAYS[:5] + ("ls FILE", "ls --json FILE", "ls --tree FILE", "ls --tr
                          "diff --json FILE other", "diff --json other FILE")
 
 
-def command(line):
-    """Return an operation: what our command prints."""
-    return lambda path: "".join(tests.run(*line.replace("FILE", path).split())[1:])
+def command(line, path):
+    """Return what our command prints."""
+    return "".join(tests.run(*line.replace("FILE", path).split())[1:])
 
 
-def use(what):
-    """Return an operation that does something with a File."""
-    def operation(path):
-        with load(path) as file:
-            what(file)
-    return operation
+def use(what, path):
+    """Do something with a File."""
+    with load(path) as file:
+        what(file)
 
 
 def convert(file):
@@ -233,11 +222,12 @@ def convert(file):
 
 
 OPERATIONS = {
-    "load": use(len), "fields": lambda path: sum(1 for _ in tensorfmt.explain(path)),
-    "values": use(fuzz.check_values), "texts": use(fuzz.check_texts), "convert": use(convert),
-    "save": use(lambda file: fuzz.check_saved(file, None, 1)),
-    "pickle": use(lambda file: pickle.loads(pickle.dumps([file] + list(file.values()))))}
-OPERATIONS.update([(line, command(line)) for line in COMMANDS])
+    "load": partial(use, len), "fields": lambda path: sum(1 for _ in tensorfmt.explain(path)),
+    "values": partial(use, fuzz.check_values), "texts": partial(use, fuzz.check_texts),
+    "convert": partial(use, convert),
+    "save": partial(use, lambda file: fuzz.check_saved(file, None, 1)), "pickle": partial(
+        use, lambda file: pickle.loads(pickle.dumps([file] + list(file.values()))))}
+OPERATIONS.update([(line, partial(command, line)) for line in COMMANDS])
 
 
 def attempt(call, *args, **options):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests beside other libraries: `python3 test_tensorfmt.py` runs them, too.
 
-What is not installed is skipped by name (with TENSORFMT_PEERS in the environment its absence is a
-failure).
+What is not installed is skipped by name, or fails if TENSORFMT_PEERS is in the environment.
 
     [1] peers              other libraries, random data
     [2] workers, remote    processes, Dask; fsspec and a web server
@@ -17,7 +16,7 @@ from tensorfmt import FormatError, dumps, load, tensor
 from test_tensorfmt import (
     Changed, check_workers, converted, count_of, DTYPES, error_of, every_tensor, FolderCase,
     FORMATS, HERE, keep_in_worker, KEYS, make_bytes, make_entry, many_tensors, read_file, row_of,
-    STORED, TestCase, text_of, unhex, write_file, ZSTD, zstd_missing)
+    STORED, TestCase, text_of, unhex, ZSTD)
 
 # -- [1] peers ----------------------------------------------------------------------------------
 
@@ -83,7 +82,6 @@ class PeerTest(PeerCase):
         order = array.dtype.byteorder.replace("|", "<")
         self.assertEqual(array.view(bits.dtype.newbyteorder(order)).tolist(), bits.tolist())
         if item.encoding == "raw" and item.size and not coded:
-            self.assertEqual(item.__array_interface__["version"], 3)
             self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
 
     def test_numpy_arrays_become_tensors(self):
@@ -142,8 +140,7 @@ class PeerTest(PeerCase):
             item = tensor([[1.0, -2.5], [3.0, 4.0]], dtype)
             with Changed(sys, "modules", dict(sys.modules, ml_dtypes=known, torch=None)):
                 array = numpy.asarray(item)
-                self.assertEqual(array.dtype, getattr(known, dtype) if known else
-                                 numpy.dtype("V%d" % item.itemsize))
+                self.assertEqual(array.dtype, getattr(known, dtype, "V%d" % item.itemsize))
                 self.assertTrue(numpy.shares_memory(array, numpy.frombuffer(item.raw, "u1")))
                 for new in "float32", numpy.float64, "float16":
                     for numbers in numpy.asarray(item, new), numpy.array(item, dtype=new):
@@ -153,14 +150,12 @@ class PeerTest(PeerCase):
                     back = tensor(bits, dtype)
                     self.assertEqual((back.dtype, back.shape), (dtype, bits.shape))
                     self.assertEqual(back.tobytes(), numpy.ascontiguousarray(bits).tobytes())
-                self.assertIn("needs torch" if dtype != "bfloat16" else "",
-                              str(error_of(BufferError, item.__dlpack__)))
+                self.assertRaisesRegex(BufferError, dtype + " needs torch", item.__dlpack__)
                 if known or dtype == "bfloat16":  # nothing else has two bytes
                     self.assertEqual(tensor(array).dtype, dtype)
                 else:
-                    error = error_of(TypeError, dumps, {"w": array}, format="burnpack")
-                    self.assertIn(dtype, str(error))
-                    self.assertIn("tensor(x, DTYPE) says which", str(error))
+                    with self.assertRaisesRegex(TypeError, dtype + ".*tensor.x, DTYPE. says which"):
+                        dumps({"w": array}, format="burnpack")
 
     def test_what_ml_dtypes_has(self):
         """Casts of numbers around each tie (Float8Test has more); all codes, in and out."""
@@ -188,8 +183,7 @@ class PeerTest(PeerCase):
         numpy, sparse = self.peer("numpy"), self.peer("scipy.sparse")
         random = numpy.random.RandomState(5)
         for _ in range(20):
-            rows, columns = [int(n) for n in random.randint(1, 30, 2)]
-            matrix = sparse.random(rows, columns, 0.2, "csr", "float32", random)
+            matrix = sparse.random(*random.randint(1, 30, 2), 0.2, "csr", "float32", random)
             pairs = matrix.tocoo()
             csr, coo = [tensor(shape=matrix.shape, components=parts) for parts in (
                 {"values": matrix.data, "indptr": matrix.indptr, "indices": matrix.indices},
@@ -209,9 +203,8 @@ class PeerTest(PeerCase):
             model, meta = {}, [None, {}, {"\u20ac\n\"": "\\\0\x7f\u2028"}][i % 3]
             for n in range(draw.randrange(1, 9)):
                 name = [draw.choice("ab./\"\\\n\1\x7f\u00e9\u2028\U0001f642") for _ in range(n)]
-                item = tensor(make_bytes(48, i + n), draw.choice(dtypes))
-                shapes = (item.size,), (2, item.size // 2), (1, item.size, 1)
-                model["".join(name)] = numpy.asarray(tensor(item, shape=draw.choice(shapes)))
+                flat = numpy.frombuffer(make_bytes(48, i + n), draw.choice(dtypes))
+                model["".join(name)] = flat.reshape(draw.choice([(-1,), (2, -1), (1, -1, 1)]))
             data = library.save(model, metadata=meta)
             with self.subTest(names=list(model), metadata=meta):
                 self.assertEqual(dumps(load(data), format="safetensors"), data)
@@ -270,9 +263,7 @@ class WorkersTest(FolderCase, PeerCase):
 
     def setUp(self):
         super().setUp()
-        tensorfmt.save(self.path, [
-            ("t%d" % i, tensor(tensor([i], "float32").tobytes() * 1024, "float32"))
-            for i in range(2000)])
+        tensorfmt.save(self.path, {"t%d" % i: tensor([i] * 1024, "float32") for i in range(2000)})
         file = load(self.path)
         self.addCleanup(file.close)
         self.items = list(file.values())
@@ -314,16 +305,13 @@ class RemoteTest(FolderCase, PeerCase):
         asyn.sync(loop, server.start_server)
         self.addCleanup(asyn.sync, loop, server.close)
         self.url = str(server.make_url("/"))
-        write_file(os.path.join(self.folder, "page"), b"<html>no tensors")
         for kind in FORMATS:
             tensorfmt.save(os.path.join(self.folder, kind), many_tensors(500), format=kind)
 
-    def open(self, name):
-        return self.fsspec.open(self.url + name, block_size=1 << 16, cache_type="readahead")
-
     def test_requests(self):
         for kind in FORMATS:
-            with self.subTest(format=kind), self.open(kind) as stream:
+            with self.subTest(format=kind), self.fsspec.open(
+                    self.url + kind, block_size=1 << 16, cache_type="readahead") as stream:
                 del self.asked[:]
                 file = load(stream)
                 self.assertEqual(set([row[0] for row in self.asked]), {206})
@@ -340,8 +328,6 @@ class RemoteTest(FolderCase, PeerCase):
             self.assertIn("range", str(error_of(ValueError, load, stream)))  # of fsspec
         with self.fsspec.open(self.url + "burnpack", block_size=0) as stream:
             self.assertIn("seek", str(error_of(ValueError, load, stream)))
-        with self.open("page") as stream:
-            self.assertEqual(str(error_of(FormatError, load, stream))[:len(self.url)], self.url)
 
     def test_readme(self):
         """The recipe of README, with the address of our server."""
@@ -384,13 +370,9 @@ class AtHomeTest(FolderCase, PeerCase):
         calls = [torch.from_dlpack, torch.as_tensor, torch.asarray, torch.tensor,
                  jax.numpy.asarray, jax.numpy.array, jax.numpy.from_dlpack, numpy.from_dlpack]
         for kind, options in STORED:
-            made = {}
-            for dtype in row_of(kind).dtypes:
-                made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
-                made[dtype + "0"] = tensor(1, dtype)
+            made = {dtype + name: tensor(values, dtype) for dtype in row_of(kind).dtypes
+                    for name, values in (("", [[0, 1, 2], [3, 4, 5]]), ("0", 1))}
             for whole in load(dumps(made, format=kind, **options)).values():
-                if zstd_missing(whole):
-                    continue
                 parts = [whole[::-1, ::2], whole[1:], whole[:0]] if whole.ndim else []
                 coded = whole.dtype not in tensorfmt.STRUCT_CODE
                 for item, call in [(item, call) for item in [whole] + parts for call in calls]:
@@ -449,8 +431,6 @@ class AtHomeTest(FolderCase, PeerCase):
                 self.assertEqual(tensor([1], known).dtype, dtype)
         error = error_of(TypeError, dumps, {"w": jax.numpy.ones(2, "complex128")}, format="zt")
         self.assertIn(".real and .imag", str(error))
-        for value in ([jax.numpy.ones(2)] * 2, jax.numpy.ones(2)):
-            self.assertIn("names", str(error_of(TypeError, tensorfmt.save, self.path, value)))
 
 
 # -- [4] generations ----------------------------------------------------------------------------
@@ -517,14 +497,9 @@ print(json.dumps([metadata, {
     for name, item in tensors.items()}]))
 """
 WHEELS = {  # wheel -> its text, suffix, version in its files, option version= of what it reads
-    "magnetron 0.1.2": (MAGNETRON1, "mag", 1, 1), "magnetron 0.2.2": (MAGNETRON2, "mag", 300, 300),
-    "ztensor 0.1.4": (ZTENSOR1, "zt", "0.1.0", "0.1"), "ztensor 2.1.2": (ZTENSOR2, "zt", "2", "2")}
-
-
-def python_of(wheel):
-    """Return the Python that has a wheel."""
-    return os.path.join(os.environ.get("TENSORFMT_GENERATIONS", HERE), wheel.replace(" ", "-"),
-                        "bin", "python")
+    "magnetron-0.1.2": (MAGNETRON1, "mag", 1, 1), "magnetron-0.2.2": (MAGNETRON2, "mag", 300, 300),
+    "ztensor-0.1.4": (ZTENSOR1, "zt", "0.1.0", "0.1"), "ztensor-2.1.2": (ZTENSOR2, "zt", "2", "2")}
+PYTHON = os.path.join(os.environ.get("TENSORFMT_GENERATIONS", HERE), "%s", "bin", "python")
 
 
 def ask_peer(wheel, path, model=None):
@@ -532,15 +507,15 @@ def ask_peer(wheel, path, model=None):
     import json
     import subprocess
     return json.loads(subprocess.check_output(
-        [python_of(wheel), "-c", WHEELS[wheel][0] + RUN, path],
+        [PYTHON % wheel, "-c", WHEELS[wheel][0] + RUN, path],
         input=json.dumps(model).encode()).decode())
 
 
 def model_for(wheel):
     """Return a model of every dtype and shape that a library can write."""
-    dtypes = {"magnetron 0.1.2": ["int32", "float32", "bool"], "magnetron 0.2.2": list(
+    dtypes = {"magnetron-0.1.2": ["int32", "float32", "bool"], "magnetron-0.2.2": list(
         tensorfmt.Mag300.DTYPES)}.get(wheel, list(tensorfmt.STRUCT_CODE))
-    shapes = [(5, 1, 2), (1,), (2, 3), (700,), (3,)] + [()] * (wheel == "magnetron 0.2.2")
+    shapes = [(5, 1, 2), (1,), (2, 3), (700,), (3,)] + [()] * (wheel == "magnetron-0.2.2")
     tensors = {}
     for dtype, shape in [(dtype, shape) for dtype in dtypes for shape in shapes]:
         least, end = -9 if dtype[0] in "if" else 0, 2 if dtype == "bool" else 100
@@ -558,7 +533,7 @@ def model_of(file):
 
 class GenerationsTest(FolderCase):
     def test_real_libraries_write_and_read(self):
-        wheels = [wheel for wheel in WHEELS if os.path.exists(python_of(wheel))]
+        wheels = [wheel for wheel in WHEELS if os.path.exists(PYTHON % wheel)]
         if not wheels:
             self.skipTest("no wheels: `.ci/run generations` installs them")
         for wheel in wheels:
@@ -573,7 +548,7 @@ class GenerationsTest(FolderCase):
                 if version != 1 and not [1 for item in file.values() if item.encoding != "raw"]:
                     self.assertEqual(data, read_file(path))
                 for other in wheels:  # the way on for old files, and back
-                    first = other == "magnetron 0.1.2"  # it reads no tensors, few dtypes
+                    first = other == "magnetron-0.1.2"  # it reads no tensors, few dtypes
                     if WHEELS[other][1] == suffix and (not first or wheel == other):
                         tensorfmt.convert(file, again, version=WHEELS[other][3])
                         self.assertEqual(ask_peer(other, again),

@@ -8,8 +8,8 @@ import struct
 
 import tensorfmt
 from test_tensorfmt import (
-    burnpack, CSR, dumps, F32, flat_file, mag300, make_burnpack, Map, odd_record, of_chosen,
-    one2, one_burnpack, part2, primitiv, QUANTIZED, record, safetensors, spans, tensor, zt2,
+    burnpack, CSR, dumps, F32, flat_file, mag300, make_burnpack, odd_record, of_chosen, one2,
+    one_burnpack, part2, primitiv, QUANTIZED, record, safetensors, spans, tensor, zt2,
     zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor)
 
 
@@ -104,20 +104,17 @@ def later_files():
 
 def record_files():
     """Return rows (name, bytes) of records of Burn that are not usual, good or bad."""
-    usual = dict(bytes=struct.pack("<2f", 1, 2), shape=[2], dtype="F32")
-
-    def of(**changes):
-        entry = dict(usual, **changes)
-        return Map([(key, entry[key]) for key in ("bytes", "shape", "dtype", "x") if key in entry])
-    files = [("item", record(item)) for item in [of(**changes) for changes in (
+    usual = {"bytes": struct.pack("<2f", 1, 2), "shape": [2], "dtype": "F32"}
+    items = [dict(usual, **changes) for changes in (
         {}, {"x": 1}, {"bytes": "a"}, {"bytes": []}, {"shape": {}}, {"shape": [2.0]},
         {"shape": [-1]}, {"shape": [True]}, {"shape": None}, {"dtype": "Bool", "shape": [8]},
         {"dtype": "F16"}, {"dtype": "bf16"}, {"dtype": {"QFloat": {}}}, {"dtype": None},
         {"shape": [3]}, {"bytes": b"", "shape": [0]}, {"shape": [1 << 32, 1 << 33]})] + [
-        Map([("value", value), ("shape", [2])]) for value in ([1, 2], {})]]
+        {"value": value, "shape": [2]} for value in ([1, 2], {})]
+    files = [("item", record(item)) for item in items]
     files += [("version", record(None).replace(b"\xa60.21.0", tensorfmt.msgpack_dumps(version)))
               for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "")]
-    whole = record(of())
+    whole = record(usual)
     return files + [("cut", whole[:n]) for n in range(170, len(whole), 5)] + [("cut", whole + b"x")]
 
 
