@@ -7202,15 +7202,20 @@ def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
             at, before = field.offset + field.nbytes, field
 
 
+def is_odd_padding(source: Any, at: int, nbytes: int, byte: int) -> bool:
+    """Return whether some of the bytes from `at` on are not this byte."""
+    blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
+    return any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
+
+
 def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
              attrs: Facts) -> Field:
     """Return the padding between two fields, from `at` on, or what is unused."""
-    most, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
-    for nbytes in [most] + [-at % fmt.ALIGN] * (most >= fmt.ALIGN > 1):  # if more is not empty
-        blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
-        odd = any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
-        if not odd:
-            break
+    nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
+    odd = is_odd_padding(source, at, nbytes, byte)
+    if odd and nbytes >= fmt.ALIGN > 1:  # more than aligns what follows, and not empty
+        nbytes = -at % fmt.ALIGN
+        odd = is_odd_padding(source, at, nbytes, byte)
     if not nbytes:
         nbytes = after.offset - at
         source.view(after.offset - 1, 1)  # raises if a stream ends before
