@@ -1985,8 +1985,11 @@ class Json:
         if mark in (b"[", b"{") and len(path) - len(self.path) >= self.depth:
             raise self.error(f"nested deeper than {self.depth}", at)
         plain = self.match("plain list", at) if mark == b"[" and schema is None else None
-        if plain:
-            end, mark = plain.end(), plain.group()
+        try:
+            if plain and Json(plain.group(), self.base + at, self.nan).parse():
+                end, mark = plain.end(), plain.group()
+        except FormatError:
+            pass  # the walk into it finds what is broken
         value: Any = {b"{": Map(), b"[": []}.get(mark)
         is_open = value is not None and self.data[slice(*self.token(end))] not in (b"}", b"]")
         stop = min(self.match("after", end).end(), self.end)
