@@ -5625,7 +5625,9 @@ class Burnpack(Format):
             end = starts[-1] + item.nbytes
         # 2 the index, sorted by name: code points sort as UTF-8 does
         index = Map([("tensors", Map(sorted(entries, key=lambda pair: pair[0])))])
-        scalars = attrs.get("scalars")  # those of a File are kept as they are
+        scalars = attrs.get("scalars") or {}  # those of a File are kept as they are
+        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
+            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
         if options.get("scalars") is not None:
             scalars = self.check_scalars(options["scalars"])
         for key, pairs in ("metadata", metadata), ("scalars", scalars):

@@ -2685,6 +2685,8 @@ class SaveTest(TestCase):
                 self.assertIn(option, text)
         shape = load(dumps({}, format="primitiv", kind="shape", dims=1))
         self.refuses(["leaves them out"], dumps, shape, format="primitiv", kind="model")
+        for scalars in 5, {1: 2}:
+            self.refuses(["by name"], dumps, {}, format="burnpack", attrs={"scalars": scalars})
         with Changed(tensorfmt.find_format("tensorbuffers"), "hash_name", lambda raw, h=0: 5):
             self.refuses(["'b'", "the same id as 'a'"], dumps, [("a", F32), ("b", F32)],
                          format="tensorbuffers")
