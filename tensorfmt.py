@@ -1920,8 +1920,9 @@ class Json:
         except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
             what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
             at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
-            at = len(text[:at].encode())
-            raise self.error(what, self.token(at + 1)[0] if what.startswith("Illegal") else at)
+            if what.startswith("Illegal"):  # of 3.13: the comma before what cannot stand there
+                at = len(text) - len(text[at + 1:].lstrip(" \t\r\n"))
+            raise self.error(what, len(text[:at].encode()))
         except RuntimeError:  # RecursionError
             raise self.error("nested deeper than this Python can read")
         self.check_depth(value)
@@ -5885,8 +5886,7 @@ class Safetensors(Format):
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
         what, field, attrs, unreadable = "", "shape", None, None
-        # any other shape is far from 2**64 bits: add_tensor() compares its size
-        if not dtype or len(shape) > 4 or max(shape, default=0) > min(end - start, 1 << 14):
+        if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:  # else below 2**64 bits
             need = bits * count_elements(shape)
             if max(need, count_elements(until_0(shape))) >> 64:
                 what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
