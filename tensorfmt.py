@@ -1921,8 +1921,9 @@ class Json:
         except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
             what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
             at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
-            at = len(text[:at].encode())
-            raise self.error(what, self.token(at + 1)[0] if what.startswith("Illegal") else at)
+            if what.startswith("Illegal"):  # of 3.13: the comma before what cannot stand there
+                at = len(text) - len(text[at + 1:].lstrip(" \t\r\n"))
+            raise self.error(what, len(text[:at].encode()))
         except RuntimeError:  # RecursionError
             raise self.error("nested deeper than this Python can read")
         self.check_depth(value)
@@ -1986,8 +1987,11 @@ class Json:
         if mark in (b"[", b"{") and len(path) - len(self.path) >= self.depth:
             raise self.error(f"nested deeper than {self.depth}", at)
         plain = self.match("plain list", at) if mark == b"[" and schema is None else None
-        if plain:
-            end, mark = plain.end(), plain.group()
+        try:
+            if plain and Json(plain.group(), self.base + at, self.nan).parse():
+                end, mark = plain.end(), plain.group()
+        except FormatError:
+            pass  # the walk into it finds what is broken
         value: Any = {b"{": Map(), b"[": []}.get(mark)
         is_open = value is not None and self.data[slice(*self.token(end))] not in (b"}", b"]")
         stop = min(self.match("after", end).end(), self.end)
@@ -5636,7 +5640,9 @@ class Burnpack(Format):
             end = starts[-1] + item.nbytes
         # 2 the index, sorted by name: code points sort as UTF-8 does
         index = Map([("tensors", Map(sorted(entries, key=lambda pair: pair[0])))])
-        scalars = attrs.get("scalars")  # those of a File are kept as they are
+        scalars = attrs.get("scalars") or {}  # those of a File are kept as they are
+        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
+            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
         if options.get("scalars") is not None:
             scalars = self.check_scalars(options["scalars"])
         for key, pairs in ("metadata", metadata), ("scalars", scalars):
@@ -5894,8 +5900,7 @@ class Safetensors(Format):
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
         what, field, attrs, unreadable = "", "shape", None, None
-        # any other shape is far from 2**64 bits: add_tensor() compares its size
-        if not dtype or len(shape) > 4 or max(shape, default=0) > min(end - start, 1 << 14):
+        if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:  # else below 2**64 bits
             need = bits * count_elements(shape)
             if max(need, count_elements(until_0(shape))) >> 64:
                 what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"

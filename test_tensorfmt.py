@@ -2687,6 +2687,8 @@ class SaveTest(TestCase):
                 self.assertIn(option, text)
         shape = load(dumps({}, format="primitiv", kind="shape", dims=1))
         self.refuses(["leaves them out"], dumps, shape, format="primitiv", kind="model")
+        for scalars in 5, {1: 2}:
+            self.refuses(["by name"], dumps, {}, format="burnpack", attrs={"scalars": scalars})
         with Changed(tensorfmt.find_format("tensorbuffers"), "hash_name", lambda raw, h=0: 5):
             self.refuses(["'b'", "the same id as 'a'"], dumps, [("a", F32), ("b", F32)],
                          format="tensorbuffers")
@@ -4063,7 +4065,7 @@ def bad_files(*also):
         ("escape", safetensors(text.replace("w", "\\x"))),
         ("surrogate", safetensors(text.replace("w", "w\\ud800"))),
         ("1e400", safetensors(one % ',"x":-1e400')),
-        ("400 digits", safetensors(one % (',"x":' + "9" * 400))),
+        ("400 digits", safetensors(one % (',"x":[1,' + "9" * 400 + "]"))),
         ("a bracket too many", safetensors(text.replace("]", "]]", 1))),
         ("name twice", safetensors('{"w":{},"\\u0077":{}}')),
         ("key twice, deep", safetensors(one % ',"x":[{"y":1,"y":2}]')),
