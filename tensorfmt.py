@@ -1910,8 +1910,7 @@ class Json:
         if text.count("{") + text.count("[") > MAX_ITEMS:
             raise self.error(f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}", 0, Unsupported)
         limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
-        digits = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
-        check_ints = "-0" in text or not limit or not self.nan and b"0" * 309 in digits
+        check_ints = "-0" in text or not limit or not self.nan and self.has_long_number()
         try:
             value = json.loads(text, object_pairs_hook=self.make_map, parse_float=self.make_float,
                                parse_constant=self.make_float,
@@ -1930,6 +1929,11 @@ class Json:
         if "\\u" in text and not self.nan and not is_text(json.dumps(value, ensure_ascii=False)):
             raise self.error("a lone surrogate is not Unicode text")  # an escape is half a letter
         return value, self.end
+
+    def has_long_number(self) -> bool:
+        """Return whether there are 309 digits in a row: perhaps a number beyond float64."""
+        digits = bytes.maketrans(b"123456789", b"0" * 9)
+        return self.end > 308 and b"0" * 309 in self.data.translate(digits)
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects nested deeper than `depth`."""
@@ -1984,23 +1988,27 @@ class Json:
         """
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
-        if mark in (b"[", b"{") and len(path) - len(self.path) >= self.depth:
+        is_open, value = mark in (b"[", b"{"), None
+        if is_open and len(path) - len(self.path) >= self.depth:
             raise self.error(f"nested deeper than {self.depth}", at)
-        plain = self.match("plain list", at) if mark == b"[" and schema is None else None
-        try:
-            if plain and Json(plain.group(), self.base + at, self.nan).parse():
-                end, mark = plain.end(), plain.group()
-        except FormatError:
-            pass  # the walk into it finds what is broken
-        value: Any = {b"{": Map(), b"[": []}.get(mark)
-        is_open = value is not None and self.data[slice(*self.token(end))] not in (b"}", b"]")
-        stop = min(self.match("after", end).end(), self.end)
-        if value is None:
-            value, _ = Json(mark, self.base + at, self.nan).parse()
+        plain = self.plain_list(at) if mark == b"[" and schema is None else None
+        if plain is not None:
+            (value, end), is_open = plain, False
         elif not is_open:
-            end = self.token(end)[1]
-        yield begin, stop, path, None if is_open else value, at, doc
+            value, _ = Json(mark, self.base + at, self.nan).parse()
+        elif self.data[slice(*self.token(end))] in (b"]", b"}"):
+            value, end, is_open = Map() if mark == b"{" else [], self.token(end)[1], False
+        stop = min(self.match("after", end).end(), self.end)
+        yield begin, stop, path, value, at, doc
         return (yield from self.walk_items(schema, path, mark, end, doc)) if is_open else end
+
+    def plain_list(self, at: int) -> Any:
+        """Return (values, end) of an array, or None if arrays, objects or errors are in it."""
+        found = self.match("plain list", at)
+        try:
+            return found and (Json(found.group(), self.base + at, self.nan).parse()[0], found.end())
+        except FormatError:
+            return None  # the walk into it finds its broken item
 
     def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
         """Yield the fields in an array or an object; return its end."""
