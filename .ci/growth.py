@@ -8,7 +8,8 @@ half of the bytes of a file are one text, key or list of the tree, half are copi
 of its maps or lists, perhaps DEPTH maps deeper. Such files, good and refused ones, go through each
 of OPERATIONS. 4 times as many bytes print at most 8 times as much. What takes QUICK seconds, and
 more than 4 times those of a quarter, is tried with 8 times as many bytes: they take at most 16
-times as much CPU time, or 32 if they alone are refused: read again for the place. Memory: as README, "Security" says, but for what small files may take.
+times as much CPU time, or 32 if they alone are refused: read again for the place. Memory: as
+README, "Security" says, but for what small files may take.
 
 SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at; only those with
 the TEXT in their line. The formats take turns. Each pair is named before; memory and time are
