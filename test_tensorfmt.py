@@ -2675,6 +2675,9 @@ class SaveTest(TestCase):
             text = self.refuses(words.split("|"), dumps, [("t%d" % i, tensor([i])) for i in range(
                 count)], format="mag")
             self.assertEqual(text.count("\n"), min(count, 102) if count > 1 else 0)
+        for kind in set(FORMATS) - {"primitiv"}:  # metadata do not hide the tensors
+            parts = ["2 things", "metadata 5 = b'x'", "metadata={}", "tensor '\\ud8ff'"]
+            self.refuses(parts, dumps, {"\ud8ff": F32}, format=kind, metadata={5: b"x"})
         for kind in FORMATS:
             rows = [(["'w'"], [("w", F32), ("w", F32)], {}), (["surrogate"], {"\ud8ff": F32}, {}),
                     (["'flavour'"], {}, {"attrs": {"flavour": 1}}),
