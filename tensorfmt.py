@@ -2741,6 +2741,10 @@ class Tensor:
             blocks = self.iter_decoded()
         elif self._strides is None:
             blocks = self.iter_stored()
+        elif not self.source.mapping and self.byte_extent()[1] > BLOCK and self.shape[0] > 1 and (
+                abs(self._strides[0]) == max(map(abs, self._strides))):  # do not read it at once
+            halves = self[:self.shape[0] // 2], self[self.shape[0] // 2:]
+            return (block for half in halves for block in half.iter_bytes())
         else:
             walk, first = iter_rows if "fast" in WITHOUT else gather, -self.byte_extent()[0]
             blocks = walk(self.raw, first, self.shape, self._strides, self.check_readable())

@@ -1361,6 +1361,26 @@ class TinyTest(TestCase):
 
 @about()
 class FileTest(FolderCase):
+    @about()
+    def test_parts_of_a_stream(self):
+        sizes = []
+
+        class Stream(io.BytesIO):
+            def read(self, size=-1):
+                sizes.append(size)
+                return super().read(size)
+
+        raw = bytes(range(256)) * 16384  # 4 MiB
+        for kind, options in ("ztensor", {"data_endianness": "big"}), ("safetensors", {}):
+            data = dumps({"w": tensor(raw, "uint16", (4096, 512))}, format=kind, **options)
+            wanted, item = load(data)["w"], load(Stream(data))["w"]
+            for key in (slice(None), 3), (slice(4, None, -4), 5), slice(None, None, 4095), (
+                    slice(None, None, -1), slice(None, None, 2)), (slice(None, None, 3), slice(9)):
+                with self.subTest(format=kind, key=key):
+                    del sizes[:]
+                    self.assertEqual(item[key].tobytes(), wanted[key].tobytes())
+                    self.assertLess(max(sizes), (1 << 20) + 1)
+
     @about(ONLY)
     def test_pickling(self):
         for _, title, data, wanted in FILES:
