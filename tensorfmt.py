@@ -2741,6 +2741,10 @@ class Tensor:
             blocks = self.iter_decoded()
         elif self._strides is None:
             blocks = self.iter_stored()
+        elif not self.source.mapping and self.byte_extent()[1] > BLOCK and self.shape[0] > 1 and (
+                abs(self._strides[0]) == max(map(abs, self._strides))):  # do not read it at once
+            halves = self[:self.shape[0] // 2], self[self.shape[0] // 2:]
+            return (block for half in halves for block in half.iter_bytes())
         else:
             walk, first = iter_rows if "fast" in WITHOUT else gather, -self.byte_extent()[0]
             blocks = walk(self.raw, first, self.shape, self._strides, self.check_readable())
@@ -3817,14 +3821,11 @@ class Format:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def problems(self, items: Items, metadata: Facts) -> Any:
-        """Return (name, why) of tensors that cannot be written; ValueError for such metadata."""
+        """Return (name, why) of tensors that cannot be written; the name of metadata is None."""
         rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
         texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
                  for key, why in rows if why]
-        if texts:
-            raise ValueError("metadata that %s cannot hold: %s; metadata={} leaves it out"
-                             % (self.TITLE, ", ".join(texts)))
-        found = []
+        found: Any = [(None, ", ".join(texts) + "; metadata={} leaves it out")] if texts else []
         for name, item in items:
             texts = list(self.tensor_problems(item))
             if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
@@ -3836,7 +3837,8 @@ class Format:
     def raise_problems(self, problems: Any) -> None:
         """Raise ValueError if there are problems: a line for each."""
         lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
-        lines += [f"tensor {safe_repr(name)}: {text}" for name, text in problems]
+        lines += [f"metadata {text}" if name is None else f"tensor {safe_repr(name)}: {text}"
+                  for name, text in problems]
         if lines:
             raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
 
@@ -6652,7 +6654,7 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
     converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs`
-    maps more of them, such as "data". ValueError for what is unfit.
+    maps more of them, such as "data". ValueError or TypeError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32")
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
@@ -7871,8 +7873,9 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
          watch: Any = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
-    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity.
-    Custom attributes are compared, those of formats are not. `mmap`: as in load(). `watch`(names,
+    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity;
+    with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom attributes are
+    compared, those of formats are not. `mmap`: as in load(). `watch`(names,
     nbytes, size): yields the names, of tensors of size(name) bytes.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]

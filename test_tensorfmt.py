@@ -1361,6 +1361,26 @@ class TinyTest(TestCase):
 
 @about()
 class FileTest(FolderCase):
+    @about()
+    def test_parts_of_a_stream(self):
+        sizes = []
+
+        class Stream(io.BytesIO):
+            def read(self, size=-1):
+                sizes.append(size)
+                return super().read(size)
+
+        raw = bytes(range(256)) * 16384  # 4 MiB
+        for kind, options in ("ztensor", {"data_endianness": "big"}), ("safetensors", {}):
+            data = dumps({"w": tensor(raw, "uint16", (4096, 512))}, format=kind, **options)
+            wanted, item = load(data)["w"], load(Stream(data))["w"]
+            for key in (slice(None), 3), (slice(4, None, -4), 5), slice(None, None, 4095), (
+                    slice(None, None, -1), slice(None, None, 2)), (slice(None, None, 3), slice(9)):
+                with self.subTest(format=kind, key=key):
+                    del sizes[:]
+                    self.assertEqual(item[key].tobytes(), wanted[key].tobytes())
+                    self.assertLess(max(sizes), (1 << 20) + 1)
+
     @about(ONLY)
     def test_pickling(self):
         for _, title, data, wanted in FILES:
@@ -2675,6 +2695,9 @@ class SaveTest(TestCase):
             text = self.refuses(words.split("|"), dumps, [("t%d" % i, tensor([i])) for i in range(
                 count)], format="mag")
             self.assertEqual(text.count("\n"), min(count, 102) if count > 1 else 0)
+        for kind in set(FORMATS) - {"primitiv"}:  # metadata do not hide the tensors
+            parts = ["2 things", "metadata 5 = b'x'", "metadata={}", "tensor '\\ud8ff'"]
+            self.refuses(parts, dumps, {"\ud8ff": F32}, format=kind, metadata={5: b"x"})
         for kind in FORMATS:
             rows = [(["'w'"], [("w", F32), ("w", F32)], {}), (["surrogate"], {"\ud8ff": F32}, {}),
                     (["'flavour'"], {}, {"attrs": {"flavour": 1}}),
