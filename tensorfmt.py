@@ -1910,7 +1910,10 @@ class Json:
         if text.count("{") + text.count("[") > MAX_ITEMS:
             raise self.error(f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}", 0, Unsupported)
         limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
-        check_ints = "-0" in text or not limit or not self.nan and self.has_long_number()
+        zeros = b""  # its digits as zeros, if it can have a number beyond float64
+        if limit and not self.nan and self.end > 308:
+            zeros = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
+        check_ints = "-0" in text or not limit or b"0" * 309 in zeros
         try:
             value = json.loads(text, object_pairs_hook=self.make_map, parse_float=self.make_float,
                                parse_constant=self.make_float,
@@ -1920,8 +1923,6 @@ class Json:
         except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
             what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
             at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
-            if what.startswith("Illegal"):  # of 3.13: the comma before what cannot stand there
-                at = len(text) - len(text[at + 1:].lstrip(" \t\r\n"))
             raise self.error(what, len(text[:at].encode()))
         except RuntimeError:  # RecursionError
             raise self.error("nested deeper than this Python can read")
@@ -1929,11 +1930,6 @@ class Json:
         if "\\u" in text and not self.nan and not is_text(json.dumps(value, ensure_ascii=False)):
             raise self.error("a lone surrogate is not Unicode text")  # an escape is half a letter
         return value, self.end
-
-    def has_long_number(self) -> bool:
-        """Return whether there are 309 digits in a row: perhaps a number beyond float64."""
-        digits = bytes.maketrans(b"123456789", b"0" * 9)
-        return self.end > 308 and b"0" * 309 in self.data.translate(digits)
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects nested deeper than `depth`."""

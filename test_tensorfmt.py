@@ -1001,6 +1001,8 @@ class CodecTest(TestCase):
                     if isinstance(wanted, str):
                         self.assertEqual(ascii(self.json_loads(text.encode(), **rules)), wanted)
                         continue
+                    if text[-2:-1] == "," and PYTHON >= (3, 13):
+                        wanted -= 1  # json is at the comma there, before behind it
                     self.check_json(text.encode(), wanted, depth=3, **rules)
         for data, offset in ((b'"\xff"', 1), (b'["\xc0\xaf"]', 2), (b'"\xed\xa0\x80"', 1)):
             self.check_json(data, offset)
