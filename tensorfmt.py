@@ -152,7 +152,7 @@ MISSING: Any = object()  # a key or a field that is absent
 ABSENT: Facts = {}  # formats that this copy was made without, by how they begin
 WITHOUT: Any = []  # and optional parts that are asked for here
 
-# Limits of no one format. An error names its limit; set it before load() to change it.
+# Limits of all formats. An error names its limit; set it before load() to change it.
 BLOCK = 1 << (10 if BOARD else 20)  # bytes decoded or swapped at a time
 PART = 1 << (10 if BOARD else 15)  # bytes cast at a time; not to be changed
 WINDOW = 1 << (9 if BOARD else 12)  # bytes of index that small reads of a stream take at once
