@@ -2506,24 +2506,62 @@ class Result:
         return to_json(self.facts())
 
 
+def is_same(a: Any, b: Any) -> bool:
+    """Return whether two facts are one value of one type: 1, 1.0 and True are three, NaN is one."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        pairs = [{(type(key), key): item for key, item in facts.items()} for facts in (a, b)]
+        return set(pairs[0]) == set(pairs[1]) and all(
+            [is_same(item, pairs[1][key]) for key, item in pairs[0].items()])
+    if type(a) in (list, tuple) and type(b) in (list, tuple):
+        return len(a) == len(b) and all([is_same(x, y) for x, y in zip(a, b)])
+    if type(a) is not type(b):
+        return False
+    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
+
+
+def dtype_facts(item: "Tensor") -> Facts:
+    """Return what its format says of a dtype that is not known here."""
+    keys = [key for fmt in FORMATS + GENERATIONS if fmt.NAME == item.format
+            for key in fmt.DTYPE_ATTRS]
+    return {key: item.attrs.get(key) for key in keys}
+
+
 def is_equal(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors differ at most in names and attrs."""
-    facts = [(item.dtype or [item.attrs.get(key) for key in DTYPE_KEYS], item.shape, item.nbytes,
-              item.scheme, item.custom, item.unreadable and (item.byteorder, item.encoding))
-             for item in (a, b)]
-    same = facts[0] == facts[1]
+    if (a.dtype, a.shape, a.nbytes, a.scheme) != (b.dtype, b.shape, b.nbytes, b.scheme):
+        return False
+    if a.dtype is None and not is_same(dtype_facts(a), dtype_facts(b)):
+        return False
+    if (a._custom or b._custom) and not is_same(a.custom, b.custom):
+        return False
+    if a.unreadable or b.unreadable:
+        same = (a.unreadable, a.byteorder, a.encoding) == (b.unreadable, b.byteorder, b.encoding)
+        return same and has_same_parts(a, b)
     try:
-        unknown, _ = a.unreadable, same and (a.components, b.components)
+        _ = a.components, b.components
     except Unsupported:  # sparse, of an unknown layout
-        unknown, same = "layout", a.attrs == b.attrs
-    if unknown:  # then the stored bytes count, and the file where others may lie
-        return (same and a.encoding != "shard" and a.raw == b.raw
-                and (a.source is b.source or not places_other_bytes(a)))
-    return same and has_same_bytes(a, b)
+        return is_same(a.attrs, b.attrs) and has_same_parts(a, b)
+    return has_same_bytes(a, b)
+
+
+def has_same_parts(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether tensors without values here are known to have the same stored bytes."""
+    if a.source is not b.source and places_other_bytes(a):
+        return False
+    parts, others = a.stored_parts(), b.stored_parts()
+    if set(parts) != set(others):
+        return False
+    for role, part in parts.items():
+        if part.encoding == "shard" or part.raw != others[role].raw:
+            return False
+    return True
 
 
 def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors of one size have the same row-major bytes."""
+    if a.source is b.source and a.encoding == b.encoding == "raw" and (
+            (a.start, a._strides, a.byteorder) == (b.start, b._strides, b.byteorder)):
+        return True
     a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
             for item in (a, b)]  # so that their blocks end at the same places
     return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
@@ -2534,7 +2572,9 @@ def describe_tensor(item: "Tensor") -> str:
     """Return repr() of a tensor: its facts, and values if there is room."""
     text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
     text += f" of {item.format}" if item.format else ""
-    if item.encoding == "raw" or item.size <= SHOWN:
+    encodings = [part.encoding for part in item.stored_parts().values()]
+    if item.encoding == "raw" or item.size <= SHOWN and not (
+            isinstance(item, Sparse) and encodings != ["raw"] * len(encodings)):
         try:
             for edge in (SHOWN, 3, 1, 0):
                 whole = f"{text}:\n{preview(item, edge)}>"
@@ -2658,7 +2698,7 @@ class Tensor:
         """Offset in the file of the first element (if encoded: of the bytes), or None."""
         return self.start if self.source.has_offsets else None
 
-    def stored_parts(self, decode: bool = False) -> TensorMap:
+    def stored_parts(self) -> TensorMap:
         """Return what lies apart in the file, by role; that of the values is ""."""
         return {"": self}
 
@@ -3479,9 +3519,9 @@ INDEX_TYPES = ("uint64", "uint32")
 class Sparse(Tensor):
     """A tensor that stores some of its elements, csr or coo; read as its dense form.
 
-    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
-    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
-    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
+    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts()` returns the
+    Tensors by role, or raises what is wrong with them. `is_sorted`: the columns of each row of csr
+    rise.
     """
 
     __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
@@ -3500,9 +3540,11 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._components is None:
             try:
-                parts = self.open_parts(True)
+                parts = self.open_parts()
                 for part in parts.values():
                     part.check_readable()
+                if parts["values"].size > self.size:
+                    raise FormatError(f"{parts['values'].size} values, but {self.size} elements")
                 why = find_bad_index(self.shape, parts, self.is_sorted)
             except FormatError as error:
                 raise self.error(error.what, type(error), error.field or "data")
@@ -3511,20 +3553,14 @@ class Sparse(Tensor):
             self._components = parts
         return Map(self._components.items())
 
-    def stored_parts(self, decode: bool = False) -> TensorMap:
-        """`decode`: only then some know their shapes."""
+    def stored_parts(self) -> TensorMap:
         parts: Any = Map()
         try:
-            parts.update({} if self.is_blob else self._components or self.open_parts(decode))
+            parts.update({} if self.is_blob else self._components or self.open_parts())
         except FormatError:  # .components raises it again
             pass
         parts[""] = parts.pop("values", self.stored)
         return parts
-
-    def decoded_nbytes(self, decode: bool) -> int:
-        """Return the bytes of its components in memory; `decode`: see stored_parts()."""
-        return sum([part.stored_nbytes if part.encoding == "raw" else part.nbytes
-                    for part in self.stored_parts(decode).values()])
 
     def iter_bytes(self) -> Blocks:
         """Yield the dense form: zeros, and the values in their places."""
@@ -3592,7 +3628,7 @@ def component_shapes(layout: str, shape: Shape, nnz: int) -> Any:
 def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = None,
                 custom: Any = None, format: Any = None) -> Sparse:
     """Return the sparse tensor of these components."""
-    return Sparse(parts["values"], name, tuple(shape), lambda decode: parts, attrs=attrs,
+    return Sparse(parts["values"], name, tuple(shape), lambda: parts, attrs=attrs,
                   custom=custom, format=format)
 
 
@@ -3707,7 +3743,9 @@ class Format:
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     FILE_ATTRS: Any = ()  # File.attrs that save takes
     TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
-    DTYPE_ATTRS: Any = ()  # those of them that describe the dtype
+    DTYPE_ATTRS: Any = ()  # those that describe a dtype which is not known here
+    DIGESTS: "Dict[str, int]" = {}  # algorithms of its checksums -> hexadecimal digits
+    HASHES_DECODED = False  # its checksums are of decoded bytes; write() hashes, then yields
     VERSION = ""  # the option version= of save for this generation
     MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
     DIM_BITS = 64  # of a dimension
@@ -3747,9 +3785,9 @@ class Format:
         """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
         return iter(())
 
-    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> Any:
-        """Return (status, text): has a Tensor of checksums() its digest?"""
-        raise NotImplementedError
+    def hashed_blocks(self, part: Tensor) -> Blocks:
+        """Return the bytes of a Tensor of checksums() that its digest is of."""
+        return part.iter_stored()
 
     def odd_byte(self, item: Tensor) -> Any:
         """Return (position, why) of a byte that no value has, or None."""
@@ -4243,7 +4281,10 @@ def hash_blocks(algorithm: str, blocks: Any) -> str:
 
 
 def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple[str, str]":
-    """Return (status, why): do bytes have a digest? `digits`: of each algorithm, how many."""
+    """Return whether bytes have a digest: ("ok", the digest as it is written), or (status, why).
+
+    `digits`: of each algorithm, how many.
+    """
     algorithm, colon, text = stored.partition(":")
     if not colon or algorithm not in digits:
         return "-", f"{short_repr(stored)} is of an unknown algorithm"
@@ -4259,7 +4300,7 @@ def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple
     except FormatError as error:
         return "-" if isinstance(error, Unsupported) else "FAIL", error.what
     if found.lower().endswith(plain):
-        return "ok", algorithm + " agrees"
+        return "ok", found
     return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
 
 
@@ -4400,7 +4441,7 @@ class ZTensor(Format):
             return item
         source = reading.source  # not the Reading, which has the tensors
         return Sparse(item, name, shape,
-                      lambda decode: self.open_sparse(Reading(source), item, end, decode),
+                      lambda: self.open_sparse(Reading(source), item, end),
                       layout != "sparse", False, attrs, custom, self.NAME)
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
@@ -4420,7 +4461,7 @@ class ZTensor(Format):
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
             raise reading.error(what, *path, tensor=name, check="bounds")
 
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int) -> TensorMap:
         """Return the components of a sparse tensor; `blob`: that of its entry."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
         layout = attrs["layout"][6:] or attrs.get("sparse_format")
@@ -4434,12 +4475,8 @@ class ZTensor(Format):
         nnz: Any = attrs.get("nnz")
         if "nnz" not in attrs and blob.encoding == "raw":
             nnz = blob.stored_nbytes // blob.check_readable()
-        elif "nnz" not in attrs and layout == "csr":  # the last row ends there
-            indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
-            if not decode:
-                indices = self.open_index(reading, "indices", attrs, end)
-                return Map(values=blob, indptr=indptr, indices=indices)
-            nnz = indptr.data[shape[0]]
+        elif "nnz" not in attrs:
+            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         if not UINT64.fits(nnz):
             raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
         for role, dims in component_shapes(layout, shape, nnz).items():
@@ -4477,9 +4514,6 @@ class ZTensor(Format):
     def checksums(self, item: Tensor) -> Any:
         return iter_digests(item, "checksum")  # of the stored bytes
 
-    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
-        return compare_digest(part.iter_stored(), digest, self.DIGESTS)
-
     def can_copy_opaque(self, item: Tensor) -> bool:
         if item.unreadable is None or item.format != self.NAME:
             return False
@@ -4487,10 +4521,15 @@ class ZTensor(Format):
         return (layout != "sparse" and is_text(item.dtype or item.attrs.get("dtype"))
                 and (layout == "dense" or not places_other_bytes(item)))
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
+              digest_of: Any = None) -> Blocks:
+        """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
         for _, what in self.CHOICES.iter_errors(options):
             raise ValueError(what)
         plans = [self.plan(item, options) for _, item in items]
+        if digest_of is not None:
+            for (name, item), plan in zip(items, plans):
+                plan["digest"] = digest_of(name, item)
         problems = self.problems(items, metadata)
         problems += [(name, why) for (name, item), plan in zip(items, plans)
                      for why in self.plan_problems(item, plan, options)]
@@ -4583,7 +4622,8 @@ class ZTensor(Format):
             blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
         elif facts.get("data_endianness") == "big" and not copy:
             blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
-        digest, at = None if plan["checksum"] == "none" else Digest(plan["checksum"]), start
+        known, at = plan.get("digest"), start
+        digest = None if known or plan["checksum"] == "none" else Digest(plan["checksum"])
         for block in blocks:
             at += len(block)
             if digest is not None:
@@ -4591,14 +4631,16 @@ class ZTensor(Format):
             yield block
         facts["size"] = at - start
         if digest is not None:
-            facts["checksum"] = digest.text()
+            known = digest.text()
+        if known:
+            facts["checksum"] = known
 
 
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
-    parts = () if isinstance(item, Sparse) else item.attrs.get("parts", ())
     facts = list(item.custom.values()) + list(item.attrs.values())
-    return len(parts) > 1 or any([isinstance(fact, dict) and "offset" in fact for fact in facts])
+    unseen = len(item.attrs.get("parts", ())) > len(item.stored_parts())
+    return unseen or any([isinstance(fact, dict) and "offset" in fact for fact in facts])
 
 
 # -- [8b2] ztensor2 --------------------------------------------------------------------------------
@@ -4618,6 +4660,24 @@ NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
 SHARD_NAME = typed(str, "the name of a shard", lambda text: (
     0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
+
+
+class Composite(Tensor):
+    """A tensor of a layout that is not known here: its parts lie in the file, by role."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.parts: TensorMap = {}
+
+    def stored_parts(self) -> TensorMap:
+        return self.parts or {"": self}
+
+    def copy(self, **changes: Any) -> Tensor:
+        made: Any = super().copy(**changes)
+        made.parts = self.parts
+        return made
 
 
 class ZTensor2(Format):
@@ -4654,6 +4714,8 @@ class ZTensor2(Format):
         (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
+    DTYPE_ATTRS = ("type", "dtype", "layout", "parts")
+    HASHES_DECODED = True
     MAGIC_RECORD = Layout(("magic", "8s", "zTensor 2"))
     FOOTER = Layout(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
@@ -4750,11 +4812,13 @@ class ZTensor2(Format):
         first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
         if roles and first.dtype:
             ordered = {role: parts[role] for role in shapes}
-            return Sparse(first, name, shape, lambda decode: ordered, False, True, attrs, custom,
+            return Sparse(first, name, shape, lambda: ordered, False, True, attrs, custom,
                           self.NAME)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
-        return first.copy(name=name, dtype=None, shape=shape, unreadable=why, attrs=attrs,
-                          custom=custom)
+        item = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
+                         "<", first.encoding, why, attrs, custom, self.NAME)
+        item.parts = parts
+        return item
 
     @staticmethod
     def fault(reading: Reading, what: str, path: Path, field: str, check: str = "index") -> Any:
@@ -4806,6 +4870,8 @@ class ZTensor2(Format):
             start, nbytes, encoding = 0, 0, "shard"
         attrs = {key: fact[key] for key in self.KEPT if key in fact
                  and (key != "type" or dtype is None)}
+        if dtype is None:
+            attrs["dtype"] = fact["dtype"]
         return Tensor(path[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
                       nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
 
@@ -4851,11 +4917,11 @@ class ZTensor2(Format):
         return (row for row in iter_digests(item, "digest")  # of decoded bytes
                 if row[1].encoding == "raw" or row[1].unreadable is None)
 
-    def check_digest(self, part: Tensor, digest: Any, deep: bool) -> "Tuple[str, str]":
-        if not deep and digest[:5] == "xxh3:" and not fast_xxh3() and part.nbytes > MAX_SLOW_HASH:
-            return "-", f"over MAX_SLOW_HASH ({MAX_SLOW_HASH} bytes); deep=True (--deep) takes all"
-        blocks = part.iter_stored() if part.encoding == "raw" else part.iter_bytes()
-        return compare_digest(blocks, digest, self.DIGESTS)
+    def hashed_blocks(self, part: Tensor) -> Blocks:
+        return part.iter_stored() if part.encoding == "raw" else part.iter_decoded()
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        return False
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
         if stop % self.ALIGN:
@@ -4901,18 +4967,24 @@ class ZTensor2(Format):
         if odd is not None:
             yield f"{odd[1]} (byte {odd[0]})"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
+              digest_of: Any = None) -> Blocks:
+        """As Format.write(); `digest_of`(name, item): the digest of a tensor, if not computed."""
         self.raise_problems(self.problems(items, metadata))
-        return self.iter_objects(items, metadata)
+        return self.iter_objects(items, metadata, digest_of or self.digest_of)
 
-    def iter_objects(self, items: Items, metadata: Facts) -> Blocks:
+    @staticmethod
+    def digest_of(name: str, item: Tensor) -> str:
+        return hash_blocks("xxh3", item.iter_bytes())
+
+    def iter_objects(self, items: Items, metadata: Facts, digest_of: Any) -> Blocks:
         """Yield a file: the magic, the blobs by name, the manifest and the footer."""
         yield self.MAGICS[0]
         zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
         packed, stored = {}, {}  # stored: (tensor, where) by size and digest
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             nbytes, start = item.nbytes, round_up(at, self.PLACE)
-            digest = hash_blocks("xxh3", item.iter_bytes())
+            digest = digest_of(name, item)
             twin, place = stored.setdefault((nbytes, digest), (item, start))
             if place != start and has_same_bytes(item, twin):
                 start = place
@@ -6399,8 +6471,8 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     try:
         fmt = detect_format(opened, format)
         file: File = read_file(opened, fmt, partial)
-        for error in check_file(opened, fmt, deep=True).errors if verify else ():
-            raise error
+        if verify:
+            check_file(opened, fmt, deep=True).raise_first()
         return file
     except BaseException as error:
         opened.close()
@@ -6735,48 +6807,77 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 
 # -- [10a] work ------------------------------------------------------------------------------------
 
-MAX_COPIES = 64  # file sizes that tensors may come to that share bytes, but for the largest
+MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
 
 
-def work_of(item: Any, cast: bool, dense: bool, decode: bool) -> Any:
-    """Return how many bytes a tensor may be when it is read, hashed, decoded and written.
+def most_work(source: Any, works: Any) -> int:
+    """Return how many bytes may be decoded and written of the tensors of a source.
 
-    `decode`: see stored_parts(); what that takes is counted without it.
+    One of up to MAX_DENSE is free. `works`: of each tensor, how many bytes it is.
     """
-    nbytes = sum([stored for _, stored, _ in item.ranges()])
-    if dense or not isinstance(item, Sparse):
-        nbytes = max(item.nbytes, nbytes)
-    if cast and item.dtype == "qfloat":
-        nbytes += 4 * item.size
-    for role, part in item.stored_parts(decode).items():
-        if part.encoding != "raw" and not part.unreadable:  # a byte can be a block of the codec
-            nbytes += 8 * part.stored_nbytes + (part.nbytes if role else 0)
-    return nbytes
+    free = max([work for work in works if work <= MAX_DENSE], default=0)
+    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
 
 
-def check_work(items: Items, cast: bool = False, dense: bool = True) -> None:
-    """Raise ValueError where tensors name the same bytes too often for the size of a file.
+def work_of_part(part: Tensor, factor: int = 1) -> int:
+    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
+    if part.encoding == "raw" or part.unreadable:
+        return factor * part.stored_nbytes
+    # Three bytes can be a block of the codec of which nothing comes out.
+    return factor * part.nbytes + 16 * part.stored_nbytes
 
-    `cast`: quantized tensors become floats; `dense`: sparse ones get their zeros.
+
+def work_of(item: Tensor, dense: bool = True) -> int:
+    """Return how many bytes a tensor is when it is read, decoded and written.
+
+    `dense`: a sparse one with its zeros.
     """
-    files: Any = {}  # file -> its bytes, its tensors by name
-    for item in [getattr(item, "_base", item) for _, item in items]:
+    if isinstance(item, Sparse):  # its indices become numbers
+        work = sum([work_of_part(part, 4) for part in item.stored_parts().values()])
+        if dense and item.nbytes <= MAX_DENSE:
+            work += item.nbytes
+        return work
+    if item.dtype == "qfloat":
+        return max(item.nbytes, 4 * item.size)
+    if item.encoding == "raw":
+        return item.nbytes
+    return sum([work_of_part(part) for part in item.stored_parts().values()])
+
+
+def check_work(items: Items, dense: bool = True) -> None:
+    """Raise ValueError where tensors are much more, decoded and written, than their file.
+
+    What is no file's counts for nothing. `dense`: see work_of().
+    """
+    files: Any = {}  # id of a source -> (source, work by name of a tensor)
+    for _, item in items:
+        item = getattr(item, "_base", item)
         if item.source.has_offsets:
-            files.setdefault(id(item.source), (item.source.nbytes, {}))[1][item.name] = item
-    for nbytes, named in files.values():
-        tensors, reach = list(named.values()), 0
-        sharing: Any = set()
-        for start, stop, i in sorted([(start, start + size, i) for i, item in enumerate(tensors)
-                                      for start, size, _ in item.ranges()]):
-            if start < reach or start == stop:  # bytes of another, or none
-                sharing.add(i)
-            reach = max(reach, stop)
-        for decode in False, True:
-            work = [work_of(tensors[i], cast, dense, decode) for i in sharing]
-            total = sum(work) - max(work, default=0)
-            if total > MAX_COPIES * nbytes:
-                raise ValueError(f"the tensors name the same bytes of {nbytes} again and again, "
-                                 f"for {total}; MAX_COPIES = {MAX_COPIES}")
+            _, works = files.setdefault(id(item.source), (item.source, {}))
+            works[item.name] = work_of(item, dense)
+    for source, works in files.values():
+        work = sum(works.values())
+        if work > most_work(source, works.values()):
+            raise ValueError(f"the tensors are {work} bytes if all are decoded and written, the "
+                             f"file has {source.nbytes}: over MAX_COPIES = {MAX_COPIES} times "
+                             "that and 1 MiB")
+
+
+class Meter:
+    """Tells watch(verb, done, total) how many bytes of a pass are done."""
+
+    def __init__(self, watch: Any, verb: str, total: int) -> None:
+        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
+
+    def over(self, blocks: Blocks) -> Blocks:
+        """Yield what blocks hold, and count it."""
+        if self.watch is None:
+            yield from blocks
+            return
+        for block in iter_parts(blocks, BLOCK):
+            yield block
+            self.done += len(block)
+            self.watch(self.verb, self.done, self.total)
 
 
 # -- [10b] save ------------------------------------------------------------------------------------
@@ -6838,8 +6939,8 @@ def native_file_attrs(tensors: Any, fmt: Format) -> Facts:
     return {key: value for key, value in attrs.items() if key in fmt.FILE_ATTRS}
 
 
-def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
-    """Check all, then return an iterator over the bytes of the file."""
+def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Any:
+    """Return (generation of the format, items, metadata, attrs) of what is to be saved."""
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
             raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
@@ -6855,24 +6956,40 @@ def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: F
         raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
                          + ", ".join(fmt.FILE_ATTRS))
     check_work(items, dense=not fmt.SPARSE)
+    return fmt, items, metadata, attrs
+
+
+def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+    """Check all, then return an iterator over the bytes of the file."""
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
     blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
     return blocks
 
 
-def check_stored(items: Items) -> None:
+def check_stored(items: Items, watch: Any = None) -> None:
     """Raise FormatError where stored bytes are damaged: they get no new checksum."""
     formats: Any = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
-    seen = set()
-    for item in [getattr(item, "_base", item) for _, item in items]:
-        in_file = item.format and item.source.has_offsets
-        for label, part, digest in formats[item.format].checksums(item) if in_file else ():
-            key = id(part.source), part.start, part.stored_nbytes, digest
-            if key not in seen and part.source.has_offsets:  # no copy in memory
-                seen.add(key)
-                status, text = formats[item.format].check_digest(part, digest, True)
-                if status == "FAIL":
-                    raise item.error(label + text, check="checksums")
+    checks: Any = Map()  # what is stored once is hashed once
+    for _, item in items:
+        item = getattr(item, "_base", item)
+        if item.format is None or not item.source.has_offsets:
+            continue
+        fmt = formats[item.format]
+        for label, part, digest in fmt.checksums(item):
+            if part.source.has_offsets:  # no copy in memory
+                checks.setdefault(place_of(part) + (digest,), (fmt, item, label, part, digest))
+    meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
+    for fmt, item, label, part, digest in checks.values():
+        blocks = meter.over(fmt.hashed_blocks(part))
+        status, text = compare_digest(blocks, digest, fmt.DIGESTS)
+        if status == "FAIL":
+            raise item.error(label + text, check="checksums")
+
+
+def place_of(part: Tensor) -> Any:
+    """Return what two Tensors have in common that lie at one place, encoded alike."""
+    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.nbytes, part.dtype)
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> Format:
@@ -7158,8 +7275,10 @@ def data_fields(reading: Reading) -> Any:
 def describe_data(item: Any, role: str) -> Any:
     """Return value and doc of a tensor's bytes: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
-    if role or isinstance(item, Sparse):
+    if isinstance(item, Sparse):
         return role or "values", "of sparse " + text
+    if role:
+        return role, f"of {text}: {item.unreadable}"
     if item.unreadable:
         return text, item.unreadable
     if item.encoding != "raw":
@@ -7246,22 +7365,29 @@ class Report(Result):
     """What verify() found: true when nothing failed.
 
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
-    or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.format`, `.version`, `.path`.
+    or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.not_checked`: how many
+    "checksums" and "contents" are not checked, `.limits`: an Unsupported for each limit that
+    left some out. `.format`, `.version`, `.path`.
     """
 
-    def __init__(self, path: Any, fmt: Any) -> None:
-        self.path, self.format = path, fmt.FAMILY if fmt else None
-        self.title, self.version = fmt.TITLE if fmt else "", None
+    def __init__(self, path: Any, fmt: "Optional[Format]") -> None:
+        self.path, self.format, self.title, self.version = path, None, "", None
+        if fmt is not None:
+            self.format, self.title = fmt.FAMILY, fmt.TITLE
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
         self.errors: "List[FormatError]" = []
+        self.limits: "List[Unsupported]" = []
+        self.remedy = ""  # what would check what a limit left out
+        self.not_checked: "Dict[str, int]" = {"checksums": 0, "contents": 0}
 
     def __bool__(self) -> bool:
         return not self.errors
 
     def facts(self) -> Facts:
         keys = "status", "check", "tensor", "text", "offset"
+        rows = [dict(zip(keys, row)) for row in self.rows]
         return {"file": self.path, "format": self.format, "version": self.version,
-                "valid": bool(self), "rows": [dict(zip(keys, row)) for row in self.rows]}
+                "valid": bool(self), "not_checked": self.not_checked, "rows": rows}
 
     def add(self, status: str, check: str, text: str, tensor: Any = None,
             offset: Any = None) -> None:
@@ -7272,18 +7398,56 @@ class Report(Result):
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
+    def leave_out(self, check: str, why: str, items: "List[Tensor]",
+                  is_limit: bool = False) -> None:
+        """Add what is not checked of these tensors; `is_limit`: though it could be."""
+        if not items:
+            return
+        text = "not checked"
+        if len(items) > 1:
+            text += f", as {plural(len(items) - 1, 'other tensor')}"
+        text = f"{text}: {why}"
+        self.add("-", check, text, items[0].name, items[0].offset)
+        self.not_checked[check] += len(items)
+        if is_limit:
+            self.limits.append(items[0].error(text, Unsupported, check=check))
+
+    def raise_first(self) -> None:
+        """Raise the first error, or that a limit left something out."""
+        for error in self.errors + self.limits:
+            raise error
+
+    def last_line(self) -> str:
+        """Return the verdict: what is wrong, or what is not checked."""
+        text = f"valid {self.title}"
+        if self.errors:
+            text = f"INVALID {self.title}".rstrip() + f": {plural(len(self.errors), 'problem')}"
+            offsets = [error.offset for error in self.errors if error.offset is not None]
+            if offsets:
+                text += f", the first at 0x{min(offsets):x}"
+        if self.not_checked["contents"]:
+            text += f", {plural(self.not_checked['contents'], 'tensor')} not checked"
+        if self.not_checked["checksums"]:
+            text += f", {plural(self.not_checked['checksums'], 'checksum')} not checked"
+        if self.remedy:
+            text += ": " + self.remedy
+        return text
+
     def __repr__(self) -> str:
         lines = []
         for status, check, name, text, offset in self.rows:
-            head = "" if name is None else f"tensor {safe_repr(name)}: "
-            place = "" if offset is None or status == "ok" else f" (at 0x{offset:x})"
-            lines.append(f"{status:5} {check:12} {head}{truncate(text, MAX_LINE // 2)}{place}")
-        last = f"{'INVALID' if self.errors else 'valid'} {self.title}".rstrip()
-        if self.errors:
-            last += f": {plural(len(self.errors), 'problem')}"
-            offsets = [error.offset for error in self.errors if error.offset is not None]
-            last += f", the first at 0x{min(offsets):x}" if offsets else ""
-        return "\n".join(lines + [f"{safe_str(self.path or 'the data')}: {last}"])
+            line = f"{status:5} {check:12} "
+            if name is not None:
+                line += f"tensor {safe_repr(name)}: "
+            line += truncate(text, MAX_LINE // 2)
+            if offset is not None and status != "ok":
+                line += f" (at 0x{offset:x})"
+            lines.append(line)
+        lines.append(f"{safe_str(self.path or 'the data')}: {self.last_line()}")
+        return "\n".join(lines)
+
+
+DEEP = "deep=True (--deep)"
 
 
 def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
@@ -7291,8 +7455,8 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     Broken files have one too; OSError passes. `mmap`: as in load(). `deep`: XXH3 (zTensor 2) of
-    more than MAX_SLOW_HASH bytes also without the module xxhash. `watch`(parts, nbytes, size):
-    yields the parts, of so many bytes in all, of size(part) each.
+    more than MAX_SLOW_HASH bytes in all also without the module xxhash. `watch`(verb, done, total)
+    is called now and then: "checking", bytes done, bytes in all.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -7310,7 +7474,6 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 def check_file(source: Any, fmt: Format, deep: bool, watch: Any = None) -> Report:
     """Return what verify() finds in a source."""
-    watch = watch or (lambda parts, nbytes, size=len: parts)
     report, reading = Report(source.path, fmt), Reading(source, [], [])
     fields, file, last = read_fields(fmt, reading)
     complete(reading, reading.errors)
@@ -7318,9 +7481,10 @@ def check_file(source: Any, fmt: Format, deep: bool, watch: Any = None) -> Repor
         field.kind == "padding" and field.value is not None)]
     if file is not None and isinstance(fmt, Shards):
         file = ShardedFile(source, file.attrs, False)
-    add_structure(report, reading.errors, last, reading.tensors if file is None else file)
     if file is None:
+        add_structure(report, reading.errors, last, reading.tensors)
         return report
+    add_structure(report, reading.errors, last, file)
     report.version = file.attrs.get("version")
     if isinstance(file, ShardedFile):
         check_shards(report, file, deep, watch)
@@ -7328,16 +7492,12 @@ def check_file(source: Any, fmt: Format, deep: bool, watch: Any = None) -> Repor
     if not report.errors:  # a tensor that was left out leaves its bytes without a name
         note_gaps(report, gaps)
     note_places(report, file)
-    if has_much_work(file):
-        what = f"not checked: more work than MAX_COPIES = {MAX_COPIES} file sizes"
-        report.add("-", "contents", what)
-        return report
-    check_data(report, file, deep, watch)
+    data = DataCheck(report, file, deep, watch)
+    data.run()
     for text in fmt.notes(file.attrs, list(file.values())):
         report.add("note", "canonical", text)
     if not report.errors:
-        status, text, offset = save_again(file, watch)
-        report.add(status, "canonical", text, None, offset)
+        check_canonical(report, file, data.digests, watch)
     return report
 
 
@@ -7347,14 +7507,20 @@ def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
     texts = [("magic", report.title), ("checksum", ""),
              ("index", f"{count}, names unique, required fields present"),
              ("sizes", "stored bytes = dtype x shape"), ("bounds", f"{count} inside the file")]
-    reached, errors = True, errors + ([last] if last else [])
-    for check, text in texts[2:3] if isinstance(tensors, ShardedFile) else texts:
+    if isinstance(tensors, ShardedFile):
+        texts = texts[2:3]
+    if last is not None:
+        errors = errors + [last]
+    reached = True
+    for check, text in texts:
         found = [error for error in errors if error.check == check]
         for error in found:
             error.path = report.path
             report.fail(error)
-        if not found and text:
-            report.add("ok" if reached else "-", check, text if reached else "not reached")
+        if not found and text and reached:
+            report.add("ok", check, text)
+        elif not found and text:
+            report.add("-", check, "not reached")
         reached = reached and last not in found
 
 
@@ -7362,16 +7528,21 @@ def note_gaps(report: Report, gaps: Any) -> None:
     """Note odd padding and bytes without a name."""
     for kind in "padding", "unused":
         found = [field for field in gaps if field.kind == kind]
-        if found:
-            count, nbytes = plural(len(found), "range"), sum([field.nbytes for field in found])
-            text = f"{count} of padding {found[0].value}" if kind == "padding" else (
-                f"{plural(nbytes, 'byte')} in {count} that no field names")
-            report.add("note", "padding", text, None, found[0].offset)
+        if not found:
+            continue
+        count = plural(len(found), "range")
+        text = f"{count} of padding {found[0].value}"
+        if kind == "unused":
+            nbytes = sum([field.nbytes for field in found])
+            text = f"{plural(nbytes, 'byte')} in {count} that no field names"
+        report.add("note", "padding", text, None, found[0].offset)
 
 
 def note_places(report: Report, file: File) -> None:
     """Note tensors that are not aligned, or whose bytes overlap in part."""
-    align = 1 if file.attrs.get("layout") == "packed" else file.fmt.ALIGN
+    align = file.fmt.ALIGN
+    if file.attrs.get("layout") == "packed":
+        align = 1
     stored = [item for item in file.values() if item.stored_nbytes]
     unaligned = [(item, f"its data are not at a multiple of {align}")
                  for item in stored if item.start % align]
@@ -7387,23 +7558,10 @@ def note_places(report: Report, file: File) -> None:
     for check, rows in ("alignment", unaligned), ("bounds", overlaps):
         for item, what in rows[:5]:
             report.add("note", check, what, item.name, item.start)
-        if rows[5:]:
+        if len(rows) > 5:
             report.add("note", check, f"{len(rows) - 5} more")
     if align > 1 and len(file) and not unaligned:
         report.add("ok", "alignment", f"all data at multiples of {align}")
-
-
-def has_much_work(file: File) -> bool:
-    """Return whether to check the values takes too much for such a file."""
-    most = MAX_COPIES * file.nbytes
-    found = [item for item in file.values() if isinstance(item, Sparse)]
-    if any(item.decoded_nbytes(False) > most for item in found):
-        return True
-    try:
-        check_work(list(file.items()))
-    except ValueError:
-        return True
-    return any(item.decoded_nbytes(True) > most for item in found)
 
 
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
@@ -7413,89 +7571,258 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         return
     total = 0
     for shard in file.attrs["shards"]:
-        problems: Any = []  # (tensor, what is wrong)
+        before = len(report.errors)
         try:
             with file.open_shard(shard) as found:
-                problems += file.misplaced(shard, found)
+                for name, what in file.misplaced(shard, found):
+                    fail_shard(report, what, name)
                 total += sum([item.stored_nbytes for item in found.values()])
-                errors = check_file(found.source, found.fmt, deep, watch).errors
+                add_shard(report, shard, check_file(found.source, found.fmt, deep, watch))
         except FormatError as error:
-            errors = [error]
-        problems += [(error.tensor, f"{safe_repr(shard)}: {error.what}") for error in errors]
-        for name, what in problems[:MAX_ERRORS - len(report.errors)]:
-            report.fail(FormatError(what, None, "shards", name, file.path, "shards"))
-        if not problems:
+            fail_shard(report, f"{safe_repr(shard)}: {error.what}", error.tensor)
+        if len(report.errors) == before:
             what = f"{safe_repr(shard)}: {plural(len(file.names[shard]), 'tensor')}"
             report.add("ok", "shards", what)
     stated = file.attrs["index"].get("total_size")
     if stated is not None and not [error for error in report.errors if error.tensor is None]:
         what = f"total_size is {short_repr(stated)}, the tensors have {plural(total, 'byte')}"
-        report.add("ok" if stated == total else "note", "shards", what)
+        status = "ok" if stated == total else "note"
+        report.add(status, "shards", what)
 
 
-def check_data(report: Report, file: File, deep: bool, watch: Any) -> None:
-    """Check checksums and values of all tensors; what is alike is one row."""
-    statuses = []  # of checksums
-    left: Any = {}  # (check, why not) -> tensors
-    decoded, nbytes = 0, sum([item.stored_nbytes for item in file.values()])
-    for item in watch(file.values(), nbytes, lambda item: item.stored_nbytes):
-        try:
-            for label, part, digest in file.fmt.checksums(item):
-                status, text = file.fmt.check_digest(part, digest, deep)
-                statuses.append(status)
-                if status == "FAIL":
-                    report.fail(item.error(label + text, check="checksums"))
-                elif status == "-":
-                    left.setdefault(("checksums", label + text), []).append(item)
+def fail_shard(report: Report, what: str, name: Any) -> None:
+    """Add an error of a shard, one of MAX_ERRORS at most."""
+    if len(report.errors) < MAX_ERRORS:
+        report.fail(FormatError(what, None, "shards", name, report.path, "shards"))
+
+
+def add_shard(report: Report, shard: str, found: Report) -> None:
+    """Add what was found in a shard: what is wrong, odd or not checked."""
+    for status, _, name, text, _ in found.rows:
+        text = f"{safe_repr(shard)}: {text}"
+        if status == "FAIL":
+            fail_shard(report, text, name)
+        elif status == "note" or "not checked" in text:
+            report.add(status, "shards", text, name)
+    report.limits += found.limits
+    report.remedy = report.remedy or found.remedy
+    for check, count in found.not_checked.items():
+        report.not_checked[check] += count
+
+
+class Check:
+    """A check of a checksum or of values that the tensors `items` have in common.
+
+    `digest`: of the checksum, or "": the values are checked; `label`: which part it is of.
+    """
+
+    def __init__(self, part: Tensor, work: int, digest: str = "", label: str = "") -> None:
+        self.part, self.digest, self.label = part, digest, label
+        self.work = work  # bytes to be read and decoded
+        self.items: "List[Tensor]" = []
+        self.kind = "checksums" if digest else "contents"
+
+    def is_slow(self) -> bool:
+        """Return whether the checksum takes half a minute for a GB."""
+        return self.digest[:5] == "xxh3:" and not fast_xxh3()
+
+
+def list_checks(file: File) -> "List[Check]":
+    """Return what is to be checked of the tensors, what they have in common once."""
+    checks: Any = Map()
+    hashed: Any = set()  # places in the file of which the decoded bytes are hashed
+    for item in file.values():
+        for label, part, digest in file.fmt.checksums(item):
+            work = part.stored_nbytes
+            if file.fmt.HASHES_DECODED:
+                work = work_of_part(part)
+                if digest.partition(":")[0] in file.fmt.DIGESTS:
+                    hashed.add(place_of(part))
+            key = place_of(part) + (label, digest)
+            checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
+        key, work = place_of(item) + (item.unreadable,), work_of_values(item)
+        if isinstance(item, Sparse):  # what its indices may be is said by its shape
+            key = item.name
+        elif item.encoding != "raw" and item.dtype != "bool" and place_of(item) in hashed:
+            continue
+        checks.setdefault(key, Check(item, work)).items.append(item)
+    return list(checks.values())
+
+
+def work_of_values(item: Tensor) -> int:
+    """Return how many bytes check_values() reads and decodes."""
+    if isinstance(item, Sparse):  # numbers take 9 times the memory of indices
+        return sum([work_of_part(part, 16) for part in item.stored_parts().values()])
+    if item.unreadable or item.encoding == "raw" and item.dtype != "bool":
+        return 0
+    return work_of_part(item)
+
+
+class DataCheck:
+    """The checks of checksums and values of all tensors; what takes too much work is left out.
+
+    `digests`: the checksums that agree, by name of the tensor.
+    """
+
+    def __init__(self, report: Report, file: File, deep: bool, watch: Any) -> None:
+        self.report, self.fmt = report, file.fmt
+        self.checks = list_checks(file)
+        self.planned = choose_checks(report, self.checks, deep, file.source)
+        sizes = [check.part.nbytes for check in self.planned if check.digest]
+        self.meter = Meter(watch, "checking", sum(sizes))
+        self.digests: "Dict[str, str]" = {}
+        self.decoded: Any = set()  # places in the file
+        self.agreed = 0
+        self.left: Any = Map()  # (kind, why not) -> tensors
+        for item in file.values():
             if item.unreadable:
-                left.setdefault(("contents", item.unreadable), []).append(item)
-            decoded += check_values(file.fmt, item)
-        except Unsupported as error:
-            left.setdefault(("contents", error.what), []).append(item)
-        except FormatError as error:
-            error.check, error.tensor = "contents", item.name
-            report.fail(error)
-    for (check, why), items in left.items():
-        more = f", as {plural(len(items) - 1, 'other tensor')}" if items[1:] else ""
-        report.add("-", check, f"not checked{more}: {why}", items[0].name, items[0].offset)
-    agreed = statuses.count("ok")
-    text = f"{agreed} of {len(statuses)} agree" if statuses else "no tensor has one"
-    report.add("ok" if agreed else "-", "checksums", text)
-    if decoded:
-        report.add("ok", "contents", f"{plural(decoded, 'zstd blob')} decoded in full")
+                self.leave_out("contents", item.unreadable, [item])
+
+    def leave_out(self, kind: str, why: str, items: "List[Tensor]") -> None:
+        self.left.setdefault((kind, why), []).extend(items)
+
+    def fail(self, check: Check, what: str, offset: "Optional[int]", kind: str) -> None:
+        for item in check.items:
+            path = self.report.path
+            if len(self.report.errors) < MAX_ERRORS:
+                self.report.fail(FormatError(what, offset, "data", item.name, path, kind))
+
+    def run(self) -> None:
+        """Do the checks that are planned, and add to the report what they find."""
+        for check in self.planned:
+            try:
+                if check.digest:
+                    self.compare(check)
+                else:
+                    check_values(self.fmt, check.part, self.meter, self.decoded)
+            except Unsupported as error:
+                self.leave_out(check.kind, error.what, check.items)
+            except FormatError as error:
+                self.fail(check, error.what, error.offset, "contents")
+        for (kind, why), items in self.left.items():
+            self.report.leave_out(kind, why, items)
+        count = sum([len(check.items) for check in self.checks if check.digest])
+        status, text = "-", "no tensor has one"
+        if count:
+            text = f"{self.agreed} of {count} agree"
+        if self.agreed:
+            status = "ok"
+        self.report.add(status, "checksums", text)
+        if self.decoded:
+            text = f"{plural(len(self.decoded), 'zstd blob')} decoded in full"
+            self.report.add("ok", "contents", text)
+
+    def compare(self, check: Check) -> None:
+        """Compare a checksum with that of the bytes."""
+        part = check.part
+        blocks = self.meter.over(self.fmt.hashed_blocks(part))
+        status, text = compare_digest(blocks, check.digest, self.fmt.DIGESTS)
+        if status == "-":
+            self.leave_out(check.kind, check.label + text, check.items)
+            return
+        if status == "FAIL":
+            self.fail(check, check.label + text, part.offset, check.kind)
+            return
+        self.agreed += len(check.items)
+        for item in check.items:
+            if not check.label and item.encoding != "sparse":
+                self.digests[item.name] = text
+        if self.fmt.HASHES_DECODED and part.encoding != "raw":
+            self.decoded.add(place_of(part))
 
 
-def check_values(fmt: Format, item: Tensor) -> int:
-    """Return how many parts were decoded; raise what is wrong with the values."""
-    parts = list(item.components.values()) if isinstance(item, Sparse) else [item]
-    encoded = [part for part in parts if part.encoding != "raw" and not part.unreadable]
-    for part in encoded:
-        for _ in part.iter_decoded():
-            pass
+def choose_checks(report: Report, checks: "List[Check]", deep: bool,
+                  source: Any) -> "List[Check]":
+    """Return the checks that the limits allow; add to the report which are left out."""
+    works = [check.work for check in checks if check.part.encoding != "sparse"]
+    work_left, slow_left = most_work(source, works), MAX_SLOW_HASH
+    planned, heavy, slow = [], [], []
+    for check in checks:
+        if check.work > work_left:
+            heavy.append(check)
+        elif check.is_slow() and not deep and check.part.nbytes > slow_left:
+            slow.append(check)
+        else:
+            planned.append(check)
+            work_left -= check.work
+            if check.is_slow():
+                slow_left -= check.part.nbytes
+    if slow:
+        report.remedy = DEEP
+    for found, why in (
+            (heavy, f"over MAX_COPIES = {MAX_COPIES} times the file and 1 MiB"),
+            (slow, f"over MAX_SLOW_HASH ({MAX_SLOW_HASH} bytes in all); {DEEP} takes all")):
+        for kind in "checksums", "contents":
+            items = [item for check in found if check.kind == kind for item in check.items]
+            report.leave_out(kind, why, items, True)
+    return planned
+
+
+def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
+    """Raise what is wrong with the values; note in `decoded` the places that were decoded."""
+    parts = [item]
+    if isinstance(item, Sparse):
+        parts = list(item.components.values())
+    for part in parts:
+        if part.encoding != "raw" and not part.unreadable and place_of(part) not in decoded:
+            for _ in meter.over(part.iter_decoded()):
+                pass
+            decoded.add(place_of(part))
     wrong = fmt.odd_byte(item)
     if wrong:
-        error = item.error(f"byte {wrong[0]} of the data: {wrong[1]}")
-        error.offset += wrong[0] if item.encoding == "raw" else 0
+        error = item.error(f"byte {wrong[0]} of the data: {wrong[1]}", check="contents")
+        if item.encoding == "raw":
+            error.offset += wrong[0]
         raise error
-    return len(encoded)
 
 
-def save_again(file: File, watch: Any) -> Any:
-    """Save the file in the order of its data; return (status, text, offset) of what differs."""
+def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch: Any) -> None:
+    """Add whether save() makes the same bytes of a file, in the order of its data.
+
+    Nothing is hashed nor decoded for it: `digests` are those that verify() has compared.
+    """
+    if report.limits:
+        report.add("-", "canonical", "not looked at, as some of the checks before")
+        return
+    for item in file.values():
+        if item.encoding not in ("raw", "zstd") and not item.unreadable:
+            encodings = [part.encoding for part in item.stored_parts().values()]
+            if encodings != ["raw"] * len(encodings):
+                what = "not looked at: it would have to be decoded again"
+                report.add("-", "canonical", what, item.name)
+                return
+    known: Any = {}
+    if digests:
+        known["digest_of"] = lambda name, item: digests.get(name)
+    if file.fmt.HASHES_DECODED:  # what has no XXH3 that agrees is not in the canonical form
+        digests = {name: text for name, text in digests.items() if text.startswith("xxh3:")}
+        known["digest_of"] = lambda name, item: digests.get(name, "")
     at, source = 0, file.source
+    meter = Meter(watch, "comparing", source.nbytes)
     try:
-        blocks = iter_parts(encode_file(file.fmt, file, None, None, {}), BLOCK)
-        for block in watch(blocks, source.nbytes):
+        fmt, items, metadata, attrs = prepare(file.fmt, file, None, None, {})
+        blocks = without_gc(fmt.write)(items, metadata, attrs, {}, **known)
+        for block in meter.over(iter_parts(blocks, BLOCK)):
             stored, block = source.view(at, len(block)), memoryview(block)
             if stored != block:
                 at += len(os.path.commonprefix([bytes(stored), bytes(block)]))
-                return "note", "saved again, it differs from here on", at
+                report.add("note", "canonical", "saved again, it differs from here on", None, at)
+                return
             at += len(block)
+    except FormatError as error:
+        if isinstance(error, Unsupported):
+            report.add("-", "canonical", "it cannot be saved again: " + error.what)
+        else:
+            report.fail(error)
+        return
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        return "-", "it cannot be saved again: " + str(error).split("\n")[0], None
+        what = "it cannot be saved again: " + str(error).split("\n")[0]
+        report.add("-", "canonical", what)
+        return
     if at < source.nbytes:
-        return "note", "saved again, it ends here", at
-    return "ok", "saved again, it has the same bytes", None
+        report.add("note", "canonical", "saved again, it ends here", None, at)
+    else:
+        report.add("ok", "canonical", "saved again, it has the same bytes")
 
 
 # -- [11c] convert ---------------------------------------------------------------------------------
@@ -7529,19 +7856,22 @@ class Summary(Result):
             texts = ["absent" if value is None else short_repr(value) for value in (old, new)]
             lines.append(f"metadata {short_repr(key)}: {' -> '.join(texts)}")
         lines += [f"dropped: {text}" for text in self.dropped]
-        return "\n".join(lines + [f"wrote {plural(self.nbytes, 'byte')}"])
+        lines.append(f"wrote {plural(self.nbytes, 'byte')}")
+        return "\n".join(lines)
 
-    def cast_lines(self) -> Any:
+    def cast_lines(self) -> "List[str]":
         """Return a line for each kind of cast: how many, what they lost."""
-        alike, lost = Map(), {name: counts for name, *counts in self.lost}
+        kinds: Any = Map()  # (old, new, exact) -> names
         for name, old, new, exact in self.cast:
-            alike.setdefault((old, new, exact), []).append(name)
+            kinds.setdefault((old, new, exact), []).append(name)
         lines = []
-        for (old, new, exact), names in alike.items():
-            infinite, nan = map(sum, zip(*[lost.get(name, (0, 0)) for name in names]))
+        for (old, new, exact), names in kinds.items():
+            lost = [row for row in self.lost if row[0] in names]
             how = "exact" if exact else "rounded"
-            how += f"; {plural(infinite, 'value')} became infinite" if infinite else ""
-            how += f"; {plural(nan, 'value')} became NaN" if nan else ""
+            for count, word in (sum([row[1] for row in lost]), "infinite"), (
+                    sum([row[2] for row in lost]), "NaN"):
+                if count:
+                    how += f"; {plural(count, 'value')} became {word}"
             who = safe_repr(names[0]) if len(names) == 1 else plural(len(names), "tensor")
             lines.append(f"cast: {who} {old} -> {new} ({how})")
         return lines
@@ -7560,8 +7890,8 @@ def convert(source: "Union[Source, File]", target: Target, *,
     shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
     `drop`: leave out content that has no place (custom attributes, scalars, metadata).
     metadata="text": numbers as text where the target holds only text. `meta`: metadata to set, or
-    to remove (None). `partial`: as in load(). `options` and memory: as in save(). `watch`(blocks,
-    nbytes): yields the blocks.
+    to remove (None). `partial`: as in load(). `options` and memory: as in save(). `watch`(verb,
+    done, total) is called now and then: "casting", "checking" or "writing", bytes done, in all.
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -7576,41 +7906,52 @@ def convert(source: "Union[Source, File]", target: Target, *,
     fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
+    # 1 what is asked for
     chosen = [(name, source[name]) for name in select_names(source, only, exclude)]
     chosen = in_order(chosen, source)
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_work(chosen, bool(cast))
+    check_work(chosen, dense=not fmt.SPARSE)
+    # 2 how the target can hold it; all that it cannot hold is one error
     task = Conversion(source, fmt, names, cast, dense, drop)
     items = [(names[name], task.fit_tensor(name, item)) for name, item in chosen]
+    task.find_all_losses(watch)
     values = task.change_metadata(meta or {})
     fitting = task.fit_metadata(values, options, metadata == "text")
     task.leave_attrs(chosen)
     task.raise_reasons()
-    blocks = fmt.write(items, fitting, task.attrs, options)
-    check_stored(chosen)
-    if watch is not None:
-        blocks = watch(iter_parts(blocks, 16 << 20), sum([item.nbytes for _, item in items]))
-    task.summary.nbytes = write_out(target, blocks)
+    # 3 the bytes
+    meter = Meter(watch, "writing", sum([item.nbytes for _, item in items]))
+    hashing: Any = {}
+    if fmt.HASHES_DECODED and watch is not None:
+        meter.total *= 2
+        hashing["digest_of"] = lambda name, item: hash_blocks("xxh3", meter.over(item.iter_bytes()))
+    blocks = fmt.write(items, fitting, task.attrs, options, **hashing)
+    check_stored(chosen, watch)
+    task.summary.nbytes = write_out(target, meter.over(blocks))
     return task.summary
 
 
 class Conversion:
     """What one convert() makes of tensors, metadata, attributes; `names`: old -> new."""
 
-    def __init__(self, file: File, fmt: Format, names: Facts, cast: Any, dense: bool,
+    def __init__(self, file: File, fmt: Format, names: "Dict[str, str]", cast: Any, dense: bool,
                  drop: bool) -> None:
-        self.file, self.fmt, self.names, self.dense, self.drop = file, fmt, names, dense, drop
+        self.file, self.fmt, self.names = file, fmt, names
+        self.dense, self.drop = dense, drop
         self.reasons: Any = {}  # (noun, why, remedy) -> names
+        self.casts: "List[Tuple[str, Tensor, str, str]]" = []  # (name, values, old dtype, new)
         self.summary = Summary()
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
         self.summary.missing = file.attrs.get("missing", [])
         self.attrs = native_file_attrs(file, fmt)
         self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
         if hasattr(cast, "items"):
-            self.cast = {old if old == "qfloat" else as_dtype(old): as_dtype(new)
-                         for old, new in cast.items()}
+            for old, new in cast.items():
+                if old != "qfloat":
+                    old = as_dtype(old)
+                self.cast[old] = as_dtype(new)
         elif cast is not None:
             self.cast = as_dtype(cast)
 
@@ -7626,7 +7967,9 @@ class Conversion:
             if noun != "tensor" or len(names) == 1:
                 who = f"{noun} {join_names([short_repr(name, 200) for name in names], 10)}"
             text = f"{who}: {truncate(why, MAX_LINE // 4)}"
-            lines.append(f"{text}: {remedy}" if remedy else text)
+            if remedy:
+                text += ": " + remedy
+            lines.append(text)
         if lines:
             raise ValueError(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
 
@@ -7637,21 +7980,18 @@ class Conversion:
         else:
             self.refuse(noun, name, why, "drop=True")
 
-    def fit_tensor(self, name: str, item: Any) -> Any:
+    def fit_tensor(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor as the target can hold it, dense or cast; note both."""
-        item = self.fit_custom(name, item)
-        old, new, fmt = item.dtype, self.cast, self.fmt
-        if isinstance(new, dict):
-            new = new.get(old, old)
-        elif not old or old in fmt.DTYPES or fmt.can_copy_opaque(item):
-            new = old
-        is_sparse = isinstance(item, Sparse) and not fmt.SPARSE
-        if is_sparse:
-            item = Cast(item, old)  # made dense when it is written
+        item, fmt = self.fit_custom(name, item), self.fmt
+        new = self.wanted_dtype(item)
+        is_copied = new == item.dtype
+        if isinstance(item, Sparse) and not fmt.SPARSE:
+            item = Cast(item, item.dtype)  # made dense when it is written
+            is_copied = False
             self.summary.cast.append((name, "sparse", "dense", True))
             if not self.dense:
                 self.refuse("tensor", name, "sparse", "dense=True")
-        if new != old:
+        if new != item.dtype:
             try:
                 item = self.cast_one(name, item, new)
             except FormatError:
@@ -7659,22 +7999,32 @@ class Conversion:
             except ValueError as error:
                 self.refuse("tensor", name, f"cast to {new}: {error}")
                 return item
-        elif not is_sparse:
+        if is_copied:
             self.summary.copied.append(name)
         for why in fmt.tensor_problems(item):
             remedy = self.remedy(item, why)
-            if remedy[:5] == "cast=":  # after its `;` `why` names that of save()
+            if remedy.startswith("cast="):  # after its `;` `why` names that of save()
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
 
+    def wanted_dtype(self, item: Tensor) -> "Optional[str]":
+        """Return the dtype that a tensor gets."""
+        if isinstance(self.cast, dict):
+            return self.cast.get(item.dtype, item.dtype)
+        if not item.dtype or item.dtype in self.fmt.DTYPES or self.fmt.can_copy_opaque(item):
+            return item.dtype
+        return self.cast
+
     def fit_custom(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor with those attributes of a user that have a place; note the others."""
         problems = self.fmt.custom_problems(item)
+        if not problems:
+            return item
         for what in problems.values():
             self.lose("tensor", name, what)
         fitting = [pair for pair in item.custom.items() if pair[0] not in problems]
-        return item.copy(custom=Map(fitting)) if problems else item
+        return item.copy(custom=Map(fitting))
 
     def remedy(self, item: Tensor, why: str) -> str:
         """Return the option that helps against `why`, or ""."""
@@ -7684,13 +8034,14 @@ class Conversion:
             return "cast='float32'"
         if item.unreadable or item.dtype is None:
             return "exclude='NAME'"
-        new = "" if item.dtype in self.fmt.DTYPES else dtype_for(self.fmt, item.dtype)
+        if item.dtype in self.fmt.DTYPES:
+            return ""
+        new = dtype_for(self.fmt, item.dtype)
         return f"cast='{new}'" if new else ""
 
-    def cast_one(self, name: str, item: Any, new: str) -> Any:
-        """Return a tensor with another dtype; note what that loses."""
-        values: Any = item
-        exact = item.dtype != "qfloat"
+    def cast_one(self, name: str, item: Tensor, new: Any) -> Tensor:
+        """Return a tensor with another dtype; what that loses is looked for later."""
+        values = item
         if isinstance(item, Quantized):
             values = Cast(item, "float32")
             values.iter_bytes()  # raises for an unknown scheme
@@ -7698,32 +8049,54 @@ class Conversion:
             values = item.components["values"]
         else:
             item.check_readable()
-        if not cast_is_exact(values.dtype, new):
-            same, infinite, nan = find_losses(values, values.dtype, new)
-            exact = exact and same
-            self.summary.lost += [(name, infinite, nan)] * (infinite + nan > 0)
-        self.summary.cast.append((name, str(item.dtype), new, exact))
-        return item.astype(new) if isinstance(item, Sparse) else Cast(item, new)
+        self.casts.append((name, values, str(item.dtype), new))
+        if isinstance(item, Sparse):
+            return item.astype(new)
+        return Cast(item, new)
+
+    def find_all_losses(self, watch: Any) -> None:
+        """Note what the casts lose, or which values the new dtype does not have."""
+        rounded = [values for _, values, _, new in self.casts
+                   if not cast_is_exact(str(values.dtype), new)]
+        meter = Meter(watch, "casting", sum([values.nbytes for values in rounded]))
+        for name, values, old, new in self.casts:
+            exact = old != "qfloat"
+            if not cast_is_exact(str(values.dtype), new):
+                try:
+                    same, infinite, nan = find_losses(values, str(values.dtype), new, meter)
+                except FormatError:
+                    raise
+                except ValueError as error:  # an integer that does not fit
+                    self.refuse("tensor", name, f"cast to {new}: {error}")
+                    continue
+                exact = exact and same
+                if infinite or nan:
+                    self.summary.lost.append((name, infinite, nan))
+            self.summary.cast.append((name, old, new, exact))
 
     def fit_metadata(self, found: Any, options: Facts, as_text: bool) -> Facts:
         """Return the metadata that the target holds; note what is left out or becomes text."""
         fmt, summary, fitting = self.fmt, self.summary, Map()
         no_place = fmt.no_metadata(dict(self.attrs, **options))
         for key, (value, *others) in found.items():
-            why = "the files do not agree on it" if others else (
-                no_place or fmt.metadata_problem(key, value))
-            fits = not others and not no_place and isinstance(value, (int, float)) and (
-                fmt.metadata_problem(key, repr(value)) is None)  # as text
+            if others:
+                self.lose("metadata", key, "the files do not agree on it")
+                continue
+            why = no_place or fmt.metadata_problem(key, value)
             if why is None:
                 fitting[key] = value
                 stored = fmt.stored_number(value)
-                summary.changed += [(key, value, stored)] * (repr(stored) != repr(value))
-            elif fits and as_text:
+                if repr(stored) != repr(value):
+                    summary.changed.append((key, value, stored))
+                continue
+            is_number = isinstance(value, (int, float)) and not no_place
+            fits_as_text = is_number and fmt.metadata_problem(key, repr(value)) is None
+            if fits_as_text and as_text:
                 fitting[key] = repr(value)
                 summary.as_text.append(key)
-            elif key == "format" and self.file.format == "safetensors" and not others:  # "pt"
+            elif key == "format" and self.file.format == "safetensors":  # "pt"
                 summary.left_behind.append(f"metadata {key}")
-            elif fits and not self.drop:
+            elif fits_as_text and not self.drop:
                 self.refuse("metadata", key, why, "metadata='text'")
             else:
                 self.lose("metadata", key, why)
@@ -7735,18 +8108,20 @@ class Conversion:
         for key, new in meta.items():
             if new is None and key not in found:
                 raise ValueError(f"meta: there is no metadata {short_repr(key)}")
-            old, *others = found.get(key, [None])
-            old = None if others else old
-            self.summary.changed += [(key, old, new)] * (repr(old) != repr(new))
-            found[key] = [new]
+            values = found.get(key, [])
+            old = values[0] if len(values) == 1 else None
+            if repr(old) != repr(new):
+                self.summary.changed.append((key, old, new))
             if new is None:
                 del found[key]
+            else:
+                found[key] = [new]
         return found
 
     def leave_attrs(self, items: Items) -> None:
         """Note what attributes and names the target does not hold; content needs `drop`."""
-        fmt, file, left = self.fmt, self.file, set(self.summary.left_behind)
-        for key, value in file.attrs.items():
+        fmt, left = self.fmt, set(self.summary.left_behind)
+        for key, value in self.file.attrs.items():
             if key in self.attrs or key == "missing":
                 continue
             if key in ("scalars", "operations", "dims") and value not in (None, {}):  # content
@@ -7761,44 +8136,56 @@ class Conversion:
         self.summary.left_behind = sorted(left)
 
 
-def select_names(file: File, only: Any, exclude: Any = None) -> Any:
-    """Return the names of a File that `only` has, if given, and `exclude` does not have.
+def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
+    """Return those names that `only` has, if given, and `exclude` does not have.
 
-    Both have names; what is no tensor's name is a shell pattern.
+    Both have names; what is no tensor's name is a shell pattern. `names`: a mapping, or a File.
     """
+    chosen = set(names)
+    if only is not None:
+        chosen = match_names(names, only, "only")
+    chosen -= match_names(names, exclude or (), "exclude")
+    return [name for name in names if name in chosen]
+
+
+def match_names(names: Any, patterns: Any, option: str) -> Any:
+    """Return the set of names that are among these names and shell patterns."""
     from fnmatch import fnmatchcase
-    matched: Any = {"only": set(file if only is None else ()), "exclude": set()}
-    for option, patterns in ("only", only), ("exclude", exclude):
-        for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
-            found = [pattern] if pattern in file else [
-                name for name in file if fnmatchcase(name, pattern)]
-            if not found:
-                raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
-            matched[option].update(found)
-    chosen = matched["only"] - matched["exclude"]
-    return [name for name in file if name in chosen]
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    matched: Any = set()
+    for pattern in patterns:
+        found = [pattern]
+        if pattern not in names:
+            found = [name for name in names if fnmatchcase(name, pattern)]
+        if not found:
+            raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
+        matched.update(found)
+    return matched
 
 
-def rename_all(names: Any, rename: Any) -> Facts:
+def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
     """Return the new names by old ones; an exact name wins, then the first pattern.
 
     ValueError where two get the same name.
     """
-    known, owners, renamed = set(names), {}, {}
-    rules = {name: rename(name) for name in names} if callable(rename) else rename or {}
+    rules = rename or {}
+    if callable(rename):
+        rules = {name: rename(name) for name in names}
+    known, renamed = set(names), {}
     for old, new in sorted(rules.items(), key=lambda pair: pair[0] not in known):
         if not isinstance(new, str):
             raise TypeError(f"rename: a name is a str, not {short_repr(new)}")
-        start, star, end = str(old).partition("*")
-        found = [old] if old in known else [
-            name for name in names if star and len(name) >= len(start + end)
-            and name.startswith(start) and name.endswith(end)]
-        if not found or old not in known and "*" in end + new.replace("*", "", 1):
+        if old in known:
+            renamed[old] = new
+            continue
+        found = rename_pattern(names, str(old), new)
+        if not found:
             raise ValueError(f"rename: no tensor is called {short_repr(old)} (one `*` is any text)")
         for name in found:
-            text = name[len(start):len(name) - len(end)]
-            renamed.setdefault(name, new if old in known else new.replace("*", text))
+            renamed.setdefault(name, found[name])
     renamed = {name: renamed.get(name, name) for name in names}
+    owners: "Dict[str, str]" = {}
     for name, new in renamed.items():
         other = owners.setdefault(new, name)
         if other != name:
@@ -7807,28 +8194,48 @@ def rename_all(names: Any, rename: Any) -> Facts:
     return renamed
 
 
-def find_losses(item: Tensor, old: str, new: str) -> Any:
+def rename_pattern(names: "List[str]", old: str, new: str) -> "Dict[str, str]":
+    """Return the new names of those that a pattern with one `*` has; none of a bad pattern."""
+    if old.count("*") != 1 or new.count("*") > 1:
+        return {}
+    start, _, end = old.partition("*")
+    found = {}
+    for name in names:
+        if len(name) >= len(start + end) and name.startswith(start) and name.endswith(end):
+            found[name] = new.replace("*", name[len(start):len(name) - len(end)])
+    return found
+
+
+def find_losses(item: Tensor, old: str, new: str, meter: Meter) -> "Tuple[bool, int, int]":
     """Return whether a cast there and back is exact; how many become infinite, NaN."""
     same, infinite, nan = True, 0, 0
-    for part in iter_parts(item.iter_bytes(), PART):
+    for part in iter_parts(meter.over(item.iter_bytes()), PART):
         data = bytes(part)
-        if (old, new) == ("float32", "bfloat16"):  # 6 times as fast: no low bits, no NaN
-            tops, zeros = data[3::4], bytes(len(data) // 4)
-            if data[0::4] == data[1::4] == zeros and 127 not in tops and 255 not in tops:
-                continue
+        if (old, new) == ("float32", "bfloat16") and has_no_low_bits(data):
+            continue
         there = cast_block(data, old, new)  # ValueError for integers that do not fit
         try:
             same = same and bytes(cast_block(there, new, old)) == data
         except ValueError:
             same = False
-        values = unpack_values(new, there) if new in FLOAT_DIGITS else ()
-        if not -INFINITY < sum(values) < INFINITY:
-            for x, y in zip(unpack_values(old, data), values):
-                if x == x and y != y:
-                    nan += 1
-                elif abs(y) == INFINITY and abs(x) != INFINITY:
-                    infinite += 1
+        if new not in FLOAT_DIGITS:
+            continue
+        values = unpack_values(new, there)
+        if -INFINITY < sum(values) < INFINITY:  # all are finite
+            continue
+        for x, y in zip(unpack_values(old, data), values):
+            if x == x and y != y:
+                nan += 1
+            elif abs(y) == INFINITY and abs(x) != INFINITY:
+                infinite += 1
     return same, infinite, nan
+
+
+def has_no_low_bits(data: bytes) -> bool:
+    """Return whether float32 values lose nothing as bfloat16: 6 times as fast as to try it."""
+    tops, zeros = data[3::4], bytes(len(data) // 4)
+    could_be_nan = 127 in tops or 255 in tops
+    return data[0::4] == data[1::4] == zeros and not could_be_nan
 
 
 # -- [11d] diff ------------------------------------------------------------------------------------
@@ -7837,46 +8244,64 @@ def find_losses(item: Tensor, old: str, new: str) -> Any:
 class Diff(Result):
     """What diff() found: true when something differs.
 
-    `.a`, `.b`: the paths. `.tensors`: how many there are. `.differences`: a map for each: "sign"
-    - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name", "changes" for a
-    person; where values changed "count", "max_abs", "max_rel" (of NaN against a number both
-    infinite), "not_finite": how many NaN and infinities are among them.
+    `.a`, `.b`: the paths. `.tensors`: how many were compared. `.differences`: a map for each:
+    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
+    "changes" for a person; where values changed "count", "first" (the indices of the first),
+    "max_abs", "max_rel" (of NaN against a number both infinite), "not_finite": how many NaN and
+    infinities are among them.
     """
 
-    def __init__(self, a: Any, b: Any) -> None:
-        self.a, self.b, self.tensors = a.path, b.path, len(set(a).union(b))
+    def __init__(self, a: File, b: File, tensors: int) -> None:
+        self.a, self.b, self.tensors = a.path, b.path, tensors
         self.differences: "List[Facts]" = []
 
     def __bool__(self) -> bool:
         return bool(self.differences)
 
     def __repr__(self) -> str:
-        lines = []
-        for row in self.differences:
-            name, changes = safe_str(row["name"]), row["changes"]
-            text = f"{name}: {', '.join(changes)}" if row["kind"] == "tensor" else (
-                f"{row['kind']} {name}: {' -> '.join(map(short_repr, changes))}")
-            lines.append(f"{row['sign']} {text}")
+        return self.text(None)
+
+    def text(self, limit: "Optional[int]") -> str:
+        """Return a line for each difference, `limit` of them at most, and their number."""
+        lines = [self.line(row) for row in self.differences[:limit]]
+        if len(lines) < len(self.differences):
+            lines.append(f"{len(self.differences) - len(lines)} more")
         number = plural(len(self.differences), "difference")
-        return "\n".join(lines + [f"{plural(self.tensors, 'tensor')}, {number}"])
+        lines.append(f"{plural(self.tensors, 'tensor')}, {number}")
+        return "\n".join(lines)
 
-    def add(self, noun: str, name: str, a: Any, b: Any, row: Facts) -> None:
-        sign = "~" if name in a and name in b else "-" if name in a else "+"
-        self.differences.append({"sign": sign, "kind": noun, "name": name, **row})
+    @staticmethod
+    def line(row: Facts) -> str:
+        """Return a difference as text."""
+        name, changes = safe_str(row["name"]), row["changes"]
+        if row["kind"] == "tensor":
+            return f"{row['sign']} {name}: {', '.join(changes)}"
+        return f"{row['sign']} {row['kind']} {name}: {' -> '.join(map(short_repr, changes))}"
+
+    def add(self, kind: str, name: str, a: Any, b: Any, row: Facts) -> None:
+        """Add what differs of a name in one of the mappings a and b, or in both."""
+        sign = "~"
+        if name not in b:
+            sign = "-"
+        elif name not in a:
+            sign = "+"
+        self.differences.append({"sign": sign, "kind": kind, "name": name, **row})
 
 
-def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = True,
+def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, only: Any = None,
+         exclude: Any = None, any_dtype: bool = False, mmap: bool = True,
          watch: Any = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity;
     with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom attributes are
-    compared, those of formats are not. `mmap`: as in load(). `watch`(names,
-    nbytes, size): yields the names, of tensors of size(name) bytes.
+    compared, those of formats are not. `only`, `exclude`: tensors, as in convert(). `any_dtype`:
+    the same values of another dtype are no difference. `mmap`: as in load(). `watch`(verb, done,
+    total) is called now and then: "comparing", bytes done, bytes in all.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
-    ~ w: 1 value changed, by 0.5 at most
+    ~ w: 1 value changed, by 0.5 at most, the first at [0]
     1 tensor, 1 difference
     >>> bool(diff(one, two, rtol=0.5))
     False
@@ -7887,93 +8312,169 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, mmap: bool = T
         if not isinstance(one, File):
             with load(one, mmap=mmap) as file:
                 both = (file, b) if one is a else (a, file)
-                return diff(*both, rtol=rtol, atol=atol, mmap=mmap, watch=watch)
-        check_work(list(one.items()))
-    found, names = Diff(a, b), dict.fromkeys(list(a) + list(b))
-    if watch is not None:
-        names = watch(names, sum([item.nbytes for item in a.values()]),
-                      lambda name: a[name].nbytes if name in a else 0)
+                return diff(*both, rtol=rtol, atol=atol, only=only, exclude=exclude,
+                            any_dtype=any_dtype, mmap=mmap, watch=watch)
+    names = select_names(Map.fromkeys(list(a) + list(b)), only, exclude)
+    for file in (a, b):
+        check_work([(name, file[name]) for name in names if name in file])
+    found = Diff(a, b, len(names))
+    shared = [name for name in names if name in a and name in b]
+    meter = Meter(watch, "comparing", sum([a[name].nbytes for name in shared]))
     for name in names:
-        row = diff_tensor([file[name] for file in (a, b) if name in file], rtol, atol)
-        if row:
+        if name not in a or name not in b:
+            item = a[name] if name in a else b[name]
+            row: Facts = {"changes": [type_and_shape(item)]}
+        else:
+            row = diff_tensor(a[name], b[name], rtol, atol, any_dtype, meter)
+        if row["changes"]:
             found.add("tensor", name, a, b, row)
     add_facts(found, a, b)
     return found
 
 
+def type_and_shape(item: Tensor) -> str:
+    return f"{dtype_words(item)} {short_repr(item.shape)}"
+
+
 def add_facts(found: Diff, a: File, b: File) -> None:
     """Add what differs in metadata and scalars; the "pt" of safetensors may be missing."""
-    scalars = [file.attrs.get("scalars") or {} for file in (a, b)]
-    metadata = [{key: values if values[1:] else values[0] for key, values
-                 in metadata_values(file).items()} for file in (a, b)]
-    for noun, (x, y) in ("metadata", metadata), ("scalar", scalars):
-        for key in dict.fromkeys(list(x) + list(y)):
-            changes = [facts[key] for facts in (x, y) if key in facts]
-            idle = key == "format" and "safetensors" in (a.format, b.format) and a.fmt is not b.fmt
-            if not idle if len(changes) == 1 else to_json(changes[0]) != to_json(changes[1]):
-                found.add(noun, key, x, y, {"changes": changes})
+    add_changes(found, "metadata", known_metadata(a), known_metadata(b),
+                "safetensors" in (a.format, b.format) and a.fmt is not b.fmt)
+    add_changes(found, "scalar", a.attrs.get("scalars") or {}, b.attrs.get("scalars") or {}, False)
 
 
-def diff_tensor(both: Any, rtol: float, atol: float) -> Facts:
-    """Return what differs between two tensors, or {}; of a single one, what it is."""
-    texts = [f"{dtype_words(item)} {short_repr(item.shape)}" for item in both]
-    a, b = both[0], both[-1]
-    if len(both) == 1 or a.shape != b.shape:
+def known_metadata(file: File) -> Facts:
+    """Return the metadata; of a key on which shards do not agree, the list of its values."""
+    known = Map()
+    for key, values in metadata_values(file).items():
+        known[key] = values if len(values) > 1 else values[0]
+    return known
+
+
+def add_changes(found: Diff, kind: str, a: Facts, b: Facts, other_library: bool) -> None:
+    """Add the keys of which two maps have different values, or only one has any."""
+    for key in Map.fromkeys(list(a) + list(b)):
+        values = [facts[key] for facts in (a, b) if key in facts]
+        if len(values) == 1:
+            differs = not (other_library and key == "format")
+        else:
+            differs = not is_same(*values)
+        if differs:
+            found.add(kind, key, a, b, {"changes": values})
+
+
+def diff_tensor(a: Tensor, b: Tensor, rtol: float, atol: float, any_dtype: bool,
+                meter: Meter) -> Facts:
+    """Return what differs between two tensors; "changes" is empty where nothing does."""
+    texts = [type_and_shape(item) for item in (a, b)]
+    if a.shape != b.shape:
         return {"changes": [" -> ".join(texts)]}
-    row: Facts = {"changes": [] if texts[0] == texts[1] else [" -> ".join(texts)]}
+    row: Facts = {"changes": []}
+    if texts[0] != texts[1] and not any_dtype:
+        row["changes"].append(" -> ".join(texts))
     try:
-        diff_values(a, b, row, rtol, atol)
+        found = ValueDiff(a, b, rtol, atol, meter)
+        words = found.words(any_dtype)
+        if words:
+            row["changes"].append(words)
+        if found.count:
+            row.update(count=found.count, first=list(found.place()), not_finite=found.not_finite,
+                       max_abs=found.max_abs, max_rel=found.max_rel)
     except Unsupported as error:
-        if stored_facts(a) != stored_facts(b) or places_other_bytes(a):
+        if not is_stored_alike(a, b):
             row["changes"].append(f"not known to be the same: {error.what}")
-    for key in dict.fromkeys(list(a.custom) + list(b.custom)):
-        values = [item.custom.get(key, MISSING) for item in both]
-        if MISSING in values or to_json(values[0]) != to_json(values[1]):
+    for key in Map.fromkeys(list(a.custom) + list(b.custom)):
+        values = [item.custom.get(key, MISSING) for item in (a, b)]
+        if not is_same(*values):
             texts = ["absent" if value is MISSING else short_repr(value) for value in values]
             row["changes"].append(f"attribute {short_repr(key)}: {' -> '.join(texts)}")
-    return row if row["changes"] else {}
+    return row
 
 
-def stored_facts(item: Tensor) -> Any:
-    """Return all that the file says of a tensor without values here, and its bytes."""
-    said = {key: value for key, value in item.attrs.items() if key not in ("checksum", "param_id")}
-    return [item.format, item.shape, item.byteorder, item.encoding, to_json([said, item.custom]),
-            [part.raw for part in item.stored_parts().values()]]
+def is_stored_alike(a: Tensor, b: Tensor) -> bool:
+    """Return whether files say the same of two tensors without values here, also in bytes."""
+    facts = []
+    for item in (a, b):
+        attrs = {key: value for key, value in item.attrs.items()
+                 if key not in ("checksum", "param_id")}
+        facts.append([item.format, item.shape, item.byteorder, item.encoding, attrs, item.custom])
+    return is_same(*facts) and has_same_parts(a, b)
 
 
-def diff_values(a: Any, b: Any, row: Facts, rtol: float, atol: float) -> None:
-    """Note what differs, in constant memory: bytes are compared first, then numbers."""
-    old, new = a.dtype, b.dtype
-    count, odd, most, ratio, same = 0, 0, 0.0, 0.0, True
-    for part, other in zip(iter_groups(a), iter_groups(b)):
-        if old == new and part == other:
-            continue
-        same = False
-        for x, y in zip(unpack_values(old, part), unpack_values(new, other)):
+class ValueDiff:
+    """What differs between the values of two tensors of one shape, found in constant memory.
+
+    `count`: of values that are not close; `first`: the row-major number of the first of them;
+    `not_finite`: how many are NaN or an infinity against another value; `same_bytes`.
+    """
+
+    def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float, meter: Meter) -> None:
+        self.shape, self.same_dtype = a.shape, a.dtype == b.dtype
+        self.rtol, self.atol = rtol, atol
+        self.count = self.first = self.not_finite = 0
+        self.max_abs = self.max_rel = 0.0
+        self.same_bytes = True
+        start = 0  # the number of the first value of a group
+        for part, other in zip(iter_groups(a, meter), iter_groups(b, Meter(None, "", 0))):
+            if not self.same_dtype or part != other:
+                self.same_bytes = False
+                values = unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)
+                self.compare(start, *values)
+            start += PART
+
+    def compare(self, start: int, values: Any, others: Any) -> None:
+        """Note which values differ; the first has the number `start`."""
+        rtol, atol, most, ratio, found = self.rtol, self.atol, self.max_abs, self.max_rel, []
+        for i, (x, y) in enumerate(zip(values, others)):
             if x == y or (x != x and y != y):
                 continue
             gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
             if gap <= atol + rtol * abs(y) and gap < INFINITY:
                 continue
-            count += 1
-            if not gap < INFINITY:  # NaN or infinity against another value
-                odd, gap = odd + 1, INFINITY
-            most = max(most, gap)
-            ratio = max(ratio, gap / abs(y) if y and gap < INFINITY else INFINITY)
-    near = rtol or atol
-    if count:
-        by = f", {odd} of them from or to NaN or infinity" if odd else f", by {most!r} at most"
-        row["changes"].append(f"{plural(count, 'value')} changed{by}")
-        row.update(count=count, not_finite=odd, max_abs=most, max_rel=ratio)
-    elif not same and (old != new or not near):
-        bits = ", other bits (-0.0 or NaN)" if old == new else ""
-        row["changes"].append("close values" if near else "same values" + bits)
+            found.append(i)
+            if gap < INFINITY:
+                most = max(most, gap)
+                part = gap / abs(y) if y else INFINITY
+                ratio = max(ratio, part)
+            else:  # NaN or infinity against another value
+                self.not_finite += 1
+                most = ratio = INFINITY
+        if found and not self.count:
+            self.first = start + found[0]
+        self.count += len(found)
+        self.max_abs, self.max_rel = most, ratio
+
+    def place(self) -> Shape:
+        """Return the indices of the first value that differs."""
+        number, indices = self.first, []
+        for n in reversed(self.shape):
+            indices.append(number % n)
+            number //= n
+        return tuple(reversed(indices))
+
+    def words(self, any_dtype: bool) -> str:
+        """Return what differs, as text; "" where nothing does."""
+        if self.count:
+            by = f"by {self.max_abs!r} at most"
+            if self.not_finite:
+                by = f"{self.not_finite} of them from or to NaN or infinity"
+            if self.shape:
+                by += f", the first at {short_repr(self.place())}"
+            return f"{plural(self.count, 'value')} changed, {by}"
+        if self.same_bytes:
+            return ""
+        is_near = bool(self.rtol or self.atol)
+        if not self.same_dtype and not any_dtype:
+            return "close values" if is_near else "same values"
+        if self.same_dtype and not is_near:
+            return "same values, other bits (-0.0 or NaN)"
+        return ""
 
 
-def iter_groups(item: Tensor) -> Blocks:
+def iter_groups(item: Tensor, meter: Meter) -> Blocks:
     """Yield the row-major bytes of PART elements each, then those left."""
     nbytes, rest = PART * item.check_readable(), b""
-    for part in iter_parts(item.iter_bytes(), PART):
+    for part in iter_parts(meter.over(item.iter_bytes()), PART):
         rest += part
         if len(rest) >= nbytes:
             yield rest[:nbytes]
@@ -8461,21 +8962,52 @@ def rounded(number: int) -> str:
     return ""
 
 
-def progress(parts: Any, nbytes: int, size: Any = len) -> Blocks:
-    """Yield parts; tell a terminal once a second how much is done."""
-    from time import time
-    done, last, wipe = 0, time(), ""
+class Progress:
+    """Tells a terminal once a second how much is done, how fast, and how long the rest takes."""
+
+    def __init__(self) -> None:
+        self.verb, self.began, self.done_before = "", 0.0, 0
+        self.shown, self.width = self.now(), 0
+
+    @staticmethod
+    def now() -> float:
+        from time import time
+        return time()
+
+    def __call__(self, verb: str, done: int, total: int) -> None:
+        now = self.now()
+        if verb != self.verb:
+            self.verb, self.began, self.done_before = verb, now, done
+        if now - self.shown < 1 or not sys.stderr.isatty():
+            return
+        self.shown = now
+        total = max(total, done)
+        text = f"{verb}: {done / 1e6:.0f} of {total / 1e6:.0f} MB, {done / max(total, 1):.0%}"
+        rate = (done - self.done_before) / max(now - self.began, 1e-3)
+        if rate > 0:
+            seconds = round((total - done) / rate)
+            text += f", {rate / 1e6:.1f} MB/s, {seconds // 60}:{seconds % 60:02} left"
+        self.show(text)
+
+    def show(self, text: str) -> None:
+        """Show a text in the place of the one before."""
+        sys.stderr.write("\r" + text.ljust(self.width))
+        self.width = len(text)
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self.width:
+            sys.stderr.write("\r" + " " * self.width + "\r")
+            self.width = 0
+
+
+def with_progress(call: Any, *args: Any, **options: Any) -> Any:
+    """Return what call(watch=...) returns, while a terminal is told how far it is."""
+    progress = Progress()
     try:
-        for part in parts:
-            yield part
-            done += size(part)
-            if time() - last > 1 and sys.stderr.isatty():
-                last, wipe = time(), "\r" + " " * 40 + "\r"
-                text = f"{done >> 20} of {nbytes >> 20} MB, {done / max(done, nbytes, 1):.0%}"
-                sys.stderr.write(wipe + text)
-                sys.stderr.flush()
+        return call(*args, watch=progress, **options)
     finally:
-        sys.stderr.write(wipe)
+        progress.clear()
 
 
 def each_file(args: Any) -> int:
@@ -8596,15 +9128,15 @@ def show_get(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
         items = pick(file, args.name, args.file)
         one = [name for name, _ in items] == [args.name]
+        check_work(items)
         if args.stats:
-            show_stats(items, one, args.json)
+            with_progress(show_stats, items, one, args.json)
         elif args.name is None or args.raw and not one:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
         elif args.raw:
             (_, item), = items
             blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
-            parts = iter_parts(map(memoryview, blocks), 16 << 20)
-            write_all(open_output("-")[0], progress(parts, item.nbytes))
+            with_progress(write_raw, blocks, item.nbytes)
         elif args.json:
             facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
                       "values": item.tolist()} for name, item in items]
@@ -8616,6 +9148,10 @@ def show_get(args: Any) -> None:
                 print(preview(item))
                 if item.size > SHOWN:
                     print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+
+
+def write_raw(blocks: Blocks, nbytes: int, watch: Any) -> None:
+    write_all(open_output("-")[0], Meter(watch, "writing", nbytes).over(map(memoryview, blocks)))
 
 
 def pick(file: File, name: "Optional[str]", path: str) -> Items:
@@ -8649,18 +9185,20 @@ def index(text: str) -> Any:
     return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
 
 
-def show_stats(items: Items, one: bool, json: bool) -> None:
+def show_stats(items: Items, one: bool, json: bool, watch: Any) -> None:
     """Print statistics of tensors; raise the first error of one after all others."""
-    check_work(items)
+    meter = Meter(watch, "reading", sum([item.nbytes for _, item in items]))
     rows: "List[Facts]" = []
     damage: Any = None
     for name, item in items:
         rows.append({"name": name, "dtype": dtype_words(item), "shape": item.shape})
         try:
-            rows[-1].update(stats_of(item))
+            rows[-1].update(stats_of(item, meter))
         except FormatError as error:
             rows[-1]["error"] = error.what
             damage = damage or not isinstance(error, Unsupported) and error
+    if watch is not None:
+        watch.clear()
     if json:
         print(to_json(rows[0] if one else rows))
     else:
@@ -8671,11 +9209,11 @@ def show_stats(items: Items, one: bool, json: bool) -> None:
         raise damage
 
 
-def stats_of(item: Tensor) -> Facts:
+def stats_of(item: Tensor, meter: Meter) -> Facts:
     """Return min, max and mean of the finite elements (or None), and the counts of others."""
     count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
     item.check_readable()
-    for part in progress(iter_parts(item.iter_bytes(), PART), item.nbytes):
+    for part in iter_parts(meter.over(item.iter_bytes()), PART):
         values = unpack_values(str(item.dtype), part)
         if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
             nans += len([value for value in values if value != value])
@@ -8725,7 +9263,7 @@ def print_fields(found: Explained, coloured: bool) -> None:
 
 
 def show_verify(args: Any, path: str) -> Facts:
-    report = verify(open_input(path), deep=args.deep, watch=progress, **args.options)
+    report = with_progress(verify, open_input(path), deep=args.deep, **args.options)
     if not args.json and not args.quiet:
         print("\n" * (path != args.files[0]) + str(report))
     elif not args.json and report.errors:
@@ -8740,10 +9278,10 @@ def show_convert(args: Any) -> None:
     target, report = open_output(args.target)
     with load(open_input(args.source), **args.options) as file:
         try:
-            summary = convert(file, target, format=args.format, cast=cast, only=args.only,
-                              exclude=args.exclude, rename=Map(args.rename), dense=args.dense,
-                              drop=args.drop, metadata=args.metadata, meta=Map(args.meta),
-                              watch=progress, **dict(args.set))
+            summary = with_progress(
+                convert, file, target, format=args.format, cast=cast, only=args.only,
+                exclude=args.exclude, rename=Map(args.rename), dense=args.dense, drop=args.drop,
+                metadata=args.metadata, meta=Map(args.meta), **dict(args.set))
         except ValueError as error:
             raise ValueError(f"{describe(error)}\nnothing written")
     lines = [f"  {line}" for line in str(summary).split("\n")[:-1]]
@@ -8753,11 +9291,15 @@ def show_convert(args: Any) -> None:
 
 def show_diff(args: Any) -> bool:
     try:
-        found = diff(open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
-                     watch=progress, **args.options)
+        found = with_progress(
+            diff, open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
+            only=args.only, exclude=args.exclude, any_dtype=args.any_dtype, **args.options)
     except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
         raise TypeError(describe(error))
-    print(found.to_json() if args.json else found)
+    if args.json:
+        print(to_json(dict(vars(found), differences=found.differences[:args.limit])))
+    else:
+        print(found.text(args.limit))
     return bool(found)
 
 
@@ -8896,6 +9438,7 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
                   "help": "read files, do not map them: of network disks, or that may shrink"},
     "--rtol X": {"type": float, "default": 0.0, "help": "values are equal up to atol + rtol * |b|"},
     "--atol X": {"type": float, "default": 0.0},
+    "--any-dtype": "the same values of another dtype are no difference",
     "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
     "--cast DTYPE or OLD=NEW,...": dict(
@@ -8920,7 +9463,7 @@ COMMANDS = (  # what runs it, what it does, its arguments
      "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
      "--partial --set --no-mmap --json"),
     (show_diff, "compare two files tensor by tensor, whatever their formats",
-     "a b --rtol --atol --no-mmap --json"),
+     "a b --rtol --atol --any-dtype --only --exclude --limit --no-mmap --json"),
     (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
     (show_vendor, "write a copy of this file with only what is asked for",
@@ -8974,6 +9517,7 @@ def main(argv: "Optional[List[str]]" = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
         return 130
     except (OSError, ValueError, TypeError, IndexError, MemoryError) as error:  # TypeError: misuse
         sys.stdout.flush()
