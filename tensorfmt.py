@@ -50,7 +50,7 @@ Contents (the banners of the sections below; search for a number)
     [6i] repr and previews     repr(), the notebook's table, did you mean
     [7a] Tensor, File          strided views, values, the mapping of names to tensors
     [7b] Schema                what a map of an index holds
-    [7c] Reading, regions      Layout, Reading: what a format asks for; regions of a file
+    [7c] Reading, regions      Reading: what a format asks for; regions of a file
     [7c2] places               where the fields of errors are
     [7d] sparse                stored elements and where they are
     [7e] Format                what every format says
@@ -89,7 +89,7 @@ How load("model.bpk") runs, from function to function:
          -> read_file -> Burnpack.read(reading)      straight code, in numbered steps
               reading.record(0, HEADER)              one unpack: magic, version, metadata_size
               reading.cbor(10, size, INDEX)          a dict, checked by the Schema INDEX
-              reading.entries(...)                   for each entry of the index:
+              for each entry of the index:
                    Burnpack.open_entry               makes a Tensor: dtype, shape, where it lies
                    reading.add_tensor                checks its name, size and place
          <- File                 a mapping of names to Tensors; no byte of them was read
@@ -123,7 +123,7 @@ if TYPE_CHECKING:
                         Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
-    Path = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
+    Trail = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
     Target = Union[str, os.PathLike[str], SupportsWrite[Any]]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
@@ -131,9 +131,9 @@ if TYPE_CHECKING:
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Blocks = Iterator[Any]  # bytes-like objects in order
     TensorMap = Mapping[str, "Tensor"]
-    Fields = Iterator[Tuple[int, int, Path, Any, int, str]]  # of a region
+    Spans = Iterator[Tuple[int, int, Trail, Any, int, str]]  # of a region
 else:  # annotations name them
-    Any = Path = Shape = Facts = Items = Blocks = TensorMap = Source = Target = Fields = object
+    Any = Trail = Shape = Facts = Items = Blocks = TensorMap = Source = Target = Spans = object
 BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order, and there are no threads
     import collections
@@ -149,7 +149,7 @@ else:
 StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
-ABSENT: Facts = {}  # formats that this copy was made without, by how they begin
+ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by how they begin
 WITHOUT: Any = []  # and optional parts that are asked for here
 
 # Limits of all formats. An error names its limit; set it before load() to change it.
@@ -165,7 +165,7 @@ KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # that verify() notes
-PATH_WIDTH = 400  # characters of the path of a field
+TRAIL_WIDTH = 400  # characters of the trail of a field, as text
 TEXT_WIDTH = 300  # characters of one text of a file in a message or a table
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 MESSAGE_WIDTH = 32000  # characters of a message, which has at most 100 lines of one kind
@@ -181,7 +181,7 @@ class FormatError(ValueError):
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    steps: Any = None  # the keys that lead to `field`, a tuple; None: not known yet
+    trail: Any = None  # the keys that lead to `field`, a tuple; None: not known yet
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
                  tensor: Any = None, path: Any = None, check: str = "index") -> None:
@@ -276,14 +276,19 @@ def join_names(names: Any, most: int = 100) -> str:
     return text + (f", {len(names) - most} more" if len(names) > most else "")
 
 
-def format_path(keys: Any) -> str:
-    """Return a field's path as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
-    path = ""
-    for key in keys:
-        word = isinstance(key, str) and len(key) <= PATH_WIDTH and key.replace("_", "").isalpha()
-        text = (f".{key}" if path else key) if word else f"[{short_repr(key, PATH_WIDTH)}]"
-        path = truncate(path + text, PATH_WIDTH)
-    return path
+def format_trail(trail: Trail) -> str:
+    """Return a trail as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
+    text = ""
+    for key in trail:
+        is_short = isinstance(key, str) and len(key) <= TRAIL_WIDTH
+        if not is_short or not key.replace("_", "").isalpha():
+            text += f"[{short_repr(key, TRAIL_WIDTH)}]"
+        elif text:
+            text += f".{key}"
+        else:
+            text = key
+        text = truncate(text, TRAIL_WIDTH)
+    return text
 
 
 def encode_text(text: str, errors: str = "strict") -> bytes:
@@ -649,7 +654,7 @@ class Buffer:
 
     mapping = True
 
-    def __init__(self, data: Any, has_offsets: bool = False, path: Any = None,
+    def __init__(self, data: Any, has_offsets: bool = False, path: "Optional[str]" = None,
                  file_id: Any = None) -> None:
         view: Any = memoryview(data)
         if hasattr(view, "cast"):  # not on boards
@@ -657,9 +662,13 @@ class Buffer:
                 view = view.cast("B")
             except (TypeError, ValueError):  # it has gaps, no elements, or a format like ">H"
                 view = memoryview(view.tobytes())
-        self._view: Any = view.toreadonly() if hasattr(view, "toreadonly") else view  # from 3.8 on
-        self.nbytes, self.has_offsets = len(view), has_offsets
-        self.path, self.file_id = path, file_id
+        if hasattr(view, "toreadonly"):  # from Python 3.8 on
+            view = view.toreadonly()
+        self._view: Any = view
+        self.nbytes = len(view)
+        self.has_offsets = has_offsets
+        self.path = path
+        self.file_id = file_id
 
     def view(self, offset: int, nbytes: int) -> Any:
         view = self._view  # once: another thread may close() now
@@ -678,7 +687,7 @@ class Buffer:
             return open_pickled, self.file_id + (self.nbytes,)
         return Buffer, (self.read(0, self.nbytes), self.has_offsets)
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: Any) -> "Buffer":
         return self
 
 
@@ -688,10 +697,12 @@ class Stream(Buffer):
     mapping = False
     has_offsets = True
 
-    def __init__(self, stream: Any, path: Any = None, file_id: Any = None) -> None:
-        self.path, self.file_id = path, file_id  # the latter only if it was opened here
+    def __init__(self, stream: Any, path: "Optional[str]" = None, file_id: Any = None) -> None:
+        self.path = path
+        self.file_id = file_id  # only of a file that was opened here
         self._stream: Any = stream
-        self._lock, self._window = RLock(), (0, b"")
+        self._lock = RLock()
+        self._window = 0, b""  # where it begins, and its bytes
         here = stream.tell()
         self.nbytes = stream.seek(0, 2) or stream.tell()
         stream.seek(here)
@@ -699,22 +710,28 @@ class Stream(Buffer):
     def view(self, offset: int, nbytes: int) -> Any:
         if BOARD and offset > sys.maxsize:
             raise Unsupported("an offset in the file is too large for this device", offset)
+        nbytes = max(0, min(nbytes, self.nbytes - offset))
         with self._lock:
             if self._stream is None:
                 raise ValueError("the File is closed")
-            here, parts = self._stream.tell(), []
-            left = nbytes = max(0, min(nbytes, self.nbytes - offset))
+            here = self._stream.tell()
             try:
                 self._stream.seek(offset)
-                while left:  # read() may give fewer bytes than it is asked for
-                    part = bytes(self._stream.read(left) or b"")
-                    if not 0 < len(part) <= left:
-                        what = f"{len(part)} bytes read, {left} asked for (has the stream shrunk?)"
-                        raise FormatError(what, offset + nbytes - left, path=self.path)
-                    parts.append(part)
-                    left -= len(part)
+                return self.read_whole(offset, nbytes)
             finally:
                 self._stream.seek(here)
+
+    def read_whole(self, offset: int, nbytes: int) -> bytes:
+        """Return bytes from here, `offset`, on; a read() may give fewer than it is asked for."""
+        parts = []
+        left = nbytes
+        while left:
+            part = bytes(self._stream.read(left) or b"")
+            if not 0 < len(part) <= left:
+                what = f"{len(part)} bytes read, {left} asked for (has the stream shrunk?)"
+                raise FormatError(what, offset + nbytes - left, path=self.path)
+            parts.append(part)
+            left -= len(part)
         return b"".join(parts)
 
     def read(self, offset: int, nbytes: int) -> bytes:
@@ -723,12 +740,17 @@ class Stream(Buffer):
         if not start <= offset <= offset + nbytes <= start + len(window):
             if nbytes > WINDOW // 2:
                 return bytes(self.view(offset, nbytes))
-            self._window = start, window = offset, bytes(self.view(offset, WINDOW))
-        return window[offset - start:offset - start + nbytes]
+            start = offset
+            window = bytes(self.view(offset, WINDOW))
+            self._window = start, window
+        at = offset - start
+        return window[at:at + nbytes]
 
     def close(self) -> None:
         with self._lock:
-            stream, self._stream, self._window = self._stream, None, (0, b"")
+            stream = self._stream
+            self._stream = None
+            self._window = 0, b""
         if self.file_id and stream is not None:
             stream.close()
 
@@ -743,18 +765,21 @@ class PickledFile(Buffer):
     shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
 
     def __init__(self, path: str, mmap: bool, mtime: Any, nbytes: int) -> None:
-        self.path, self.nbytes, self.file_id = path, nbytes, (path, mmap, mtime)
+        self.path = path
+        self.nbytes = nbytes
+        self.file_id = path, mmap, mtime
         self._lock = RLock()
         self._source: Any = None  # not opened yet
 
-    def open(self) -> Any:
+    def open(self) -> Buffer:
         """Return its source, opened once."""
         with self._lock:
             if self._source is None:
-                source = open_path(*self.file_id[:2])
-                if (source.nbytes, source.file_id) != (self.nbytes, self.file_id):
+                path, mmap, _ = self.file_id
+                source = open_path(path, mmap)
+                if source.nbytes != self.nbytes or source.file_id != self.file_id:
                     source.close()
-                    raise ValueError(f"{safe_str(self.path)} has changed since it was opened")
+                    raise ValueError(f"{safe_str(path)} has changed since it was opened")
                 self._source = source
             return self._source
 
@@ -769,38 +794,49 @@ class PickledFile(Buffer):
 def open_pickled(*args: Any) -> PickledFile:
     """Return the source of a pickle, one for all tensors of a file."""
     from weakref import WeakValueDictionary
-    known = PickledFile.shared = PickledFile.shared or WeakValueDictionary()
-    return known.get(args) or known.setdefault(args, PickledFile(*args))
+    if PickledFile.shared is None:
+        PickledFile.shared = WeakValueDictionary()
+    shared = PickledFile.shared
+    return shared.get(args) or shared.setdefault(args, PickledFile(*args))
 
 
-def open_source(source: Any, mmap: bool = True) -> Any:
+def open_source(source: Any, mmap: bool = True) -> Buffer:
     """Return the source for a path, bytes or a stream."""
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        return open_path(os.fsdecode(source) if hasattr(os, "fsdecode") else source, mmap)
+        if hasattr(os, "fsdecode"):  # not on boards
+            source = os.fsdecode(source)
+        return open_path(source, mmap)
     try:
         return Buffer(source, has_offsets=True)
     except TypeError:
         lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
     if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
-        with source.open("rb") as stream:  # zipfile.Path: to seek in a deflated member takes long
+        # A zipfile.Path is read at once: to seek in a deflated member takes long.
+        with source.open("rb") as stream:
             return Buffer(stream.read(), True, getattr(source, "name", None))
     if lacks or hasattr(source, "encoding"):
         raise TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
                         f'"rb")), not {type(source).__name__}')
-    path = getattr(source, "name", getattr(source, "path", None))  # path: of fsspec's streams
-    return Stream(source, path if isinstance(path, str) else None)
+    # A file says its path as .name, which may be a number; a stream of fsspec as .path.
+    path = getattr(source, "name", getattr(source, "path", None))
+    if not isinstance(path, str):
+        path = None
+    return Stream(source, path)
 
 
-def open_path(path: str, mmap: bool) -> Any:
+def open_path(path: str, mmap: bool) -> Buffer:
     """Return the source for the file of a path: mapped, or a stream."""
     try:
         about = os.stat(path)
     except OSError as error:
         link = "" if "tools" in WITHOUT else dangling_link(path)
-        raise OSError(error.errno, link, path) if link else error
-    if about[0] >> 12 == 4:
+        if not link:
+            raise
+        raise OSError(error.errno, link, path)
+    file_type = about[0] >> 12
+    if file_type == 4:
         return open_path(find_in_folder(path), mmap)
-    if about[0] >> 12 == 1:  # to open one may wait for ever
+    if file_type == 1:  # to open one may wait for ever
         raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read()), or `-`")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     file_id = where, mmap, getattr(about, "st_mtime", 0)
@@ -819,8 +855,10 @@ def map_file(file: Any) -> Any:
     memory, without its promise or for reading only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
-    ways: Any = [{"access": 3, "trackfd": False}, {"access": 3}, {"flags": private}, {"access": 1}]
-    for way in ways[sys.version_info[:2] < (3, 13):]:  # trackfd is new there
+    ways: Any = [{"access": 3}, {"flags": private}, {"access": 1}]
+    if sys.version_info[:2] >= (3, 13):
+        ways.insert(0, {"access": 3, "trackfd": False})
+    for way in ways:
         try:
             from mmap import mmap
             return mmap(file.fileno(), 0, **way)
@@ -836,7 +874,7 @@ class Codec:
     """What the readers of CBOR and MessagePack share; errors count from `base`."""
 
     NAME: str
-    path: Path  # of the field that walk() reads
+    trail: Trail  # of the field that walk() reads
     parse_item: Any  # (at, depth) -> (value, end) of an item in `depth` arrays, maps and tags
     container_at: Any  # (at, depth) -> ("array", "map" or "", size or -1, its items' begin, depth)
     base, end, data, lazy, strict = 0, 0, b"", False, False
@@ -895,14 +933,14 @@ class Codec:
             self.texts[data] = text
         return text
 
-    def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
+    def walk(self, schema: Any = None, trail: Trail = (), at: int = 0, begin: Any = None,
              doc: str = "", depth: int = 0) -> Any:
-        """Yield (begin, end, path, value, where it begins, doc) of each field; return the end.
+        """Yield (begin, end, trail, value, where it begins, doc) of each field; return the end.
 
         A key and its value are one field, as is a list of scalars; of other arrays and maps and of
         bytes that stay in the file, the head. `schema` and `doc` explain; errors are parse()'s.
         """
-        self.path, begin, plain = path, at if begin is None else begin, None
+        self.trail, begin, plain = trail, at if begin is None else begin, None
         kind, size, inside, inner_depth = self.container_at(at, depth)
         if not kind:
             plain = self.parse_item(at, depth)
@@ -910,13 +948,13 @@ class Codec:
             plain = self.plain_list(size, inside, inner_depth)
         if plain is None:
             value: Any = [] if kind == "array" else Map()
-            yield begin, inside, path, None if size < 0 else size or value, at, doc
-            return (yield from self.walk_items(schema, path, kind, size, inside, doc, inner_depth))
+            yield begin, inside, trail, None if size < 0 else size or value, at, doc
+            return (yield from self.walk_items(schema, trail, kind, size, inside, doc, inner_depth))
         value, end = plain
         if type(value) is range:
-            yield begin, value.start, path, len(value), at, doc
+            yield begin, value.start, trail, len(value), at, doc
         else:
-            yield begin, end, path, value, at, doc
+            yield begin, end, trail, value, at, doc
         return end
 
     def goes_on(self, count: int, size: int, at: int) -> bool:
@@ -936,7 +974,7 @@ class Codec:
             return None  # the walk into it finds its broken item
         return values, at + (size < 0)
 
-    def walk_items(self, schema: Any, path: Path, kind: str, size: int, at: int, doc: str,
+    def walk_items(self, schema: Any, trail: Trail, kind: str, size: int, at: int, doc: str,
                    depth: int) -> Any:
         """Yield the fields of an array's or a map's items; return the end."""
         count = 0
@@ -944,16 +982,16 @@ class Codec:
             start, about = at, (None, doc)
             key: Any = count
             if kind == "map":
-                self.path = path
+                self.trail = trail
                 key, at = self.parse_item(at, depth)
                 if type(key) is not str:
                     self.check_key((), key, start)
             if schema is not None:
                 about = schema.about(key)
-            at = yield from self.walk(about[0], path + (key,), at, start, about[1], depth)
+            at = yield from self.walk(about[0], trail + (key,), at, start, about[1], depth)
             count += 1
         if size < 0:
-            yield at, at + 1, path, None, at, "break: the end of it"
+            yield at, at + 1, trail, None, at, "break: the end of it"
         return at + (size < 0)
 
 
@@ -1028,15 +1066,18 @@ class Cbor(Codec):
         return "array" if major == 4 else "map", size, inside, depth + 1
 
     def array(self, start: int, size: int, at: int, depth: int) -> Any:
-        """Return (items, end) of an array; most items are small numbers."""
+        """Return (items, end) of an array; most items are small numbers.
+
+        What begins in the last 24 bytes may be cut: there parse_item() reads all, and says how.
+        """
         self.enter(start, depth, at, size)
-        data, strict, out = self.data, self.strict, []
+        data, strict, near, out = self.data, self.strict, self.end - 24, []
         try:
             while size:
                 start, head = at, data[at]
                 if head < 24:
                     value, at = head, at + 1
-                elif head < 28:  # a number in 1, 2, 4 or 8 bytes
+                elif head < 28 and at < near:  # a number in 1, 2, 4 or 8 bytes
                     at += 1 + (1 << head - 24)
                     value = int.from_bytes(data[start + 1:at], "big")
                     if strict and value < CBOR_LEAST[head]:
@@ -1047,20 +1088,19 @@ class Cbor(Codec):
                     value, at = self.parse_item(at, depth + 1)
                 out.append(value)
                 size -= 1
-            if at > self.end:
-                raise IndexError
             return out, at + (size < 0)
         except IndexError:
-            raise self.error("the data end inside an item", start if at > self.end else at)
+            raise self.error("the data end inside an item", at)
 
     def map(self, start: int, size: int, at: int, depth: int) -> Any:
-        """Return (pairs, end) of a map; most keys and many values are short texts."""
+        """Return (pairs, end) of a map; most keys and many values are short texts: see array()."""
         self.enter(start, depth, at, 2 * size)
         data, texts, strict, out, last = self.data, self.texts, self.strict, Map(), b""
+        near = self.end - 24
         try:
             while size:
                 start, head = at, data[at]
-                if 0x60 < head < 0x78:  # a text of up to 23 bytes
+                if 0x60 < head < 0x78 and at < near:  # a text of up to 23 bytes
                     at += head - 0x5F
                     raw = data[start + 1:at]
                     key = texts.get(raw) or self.text(raw, start)
@@ -1078,7 +1118,7 @@ class Cbor(Codec):
                 start, head = at, data[at]
                 if head < 24:
                     out[key], at = head, at + 1
-                elif 0x60 < head < 0x78:
+                elif 0x60 < head < 0x78 and at < near:
                     at += head - 0x5F
                     raw = data[start + 1:at]
                     out[key] = texts.get(raw) or self.text(raw, start)
@@ -1089,11 +1129,9 @@ class Cbor(Codec):
                 else:
                     out[key], at = self.parse_item(at, depth + 1)
                 size -= 1
-            if at > self.end:
-                raise IndexError
             return out, at + (size < 0)
         except IndexError:
-            raise self.error("the data end inside an item", start if at > self.end else at)
+            raise self.error("the data end inside an item", at)
 
     def tagged(self, start: int, tag: int, at: int, depth: int) -> Any:
         """Return (value, end) of what a tag is put before; `bignums`: maybe an integer."""
@@ -1294,7 +1332,7 @@ class MessagePack(Codec):
 
     NAME = "MessagePack"
 
-    def __init__(self, source: Any, lazy: bool = False) -> None:
+    def __init__(self, source: "Buffer", lazy: bool = False) -> None:
         super().__init__("strict" if lazy else TEXT_ERRORS, FormatError if lazy else Unsupported)
         self.source, self.end, self.lazy = source, source.nbytes, lazy
         self.at = self.start = self.window_at = 0
@@ -1450,31 +1488,31 @@ class MessagePack(Codec):
 class Values:
     """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
 
-    def __init__(self, source: Any, at: int, rows: Any, path: Any) -> None:
-        self.source, self.at, self.rows, self.path = source, at, rows, path
+    def __init__(self, source: "Buffer", at: int, rows: Any, trail: Trail) -> None:
+        self.source, self.at, self.rows, self.trail = source, at, rows, trail
 
-    def fields(self) -> Fields:
+    def spans(self) -> Spans:
         """Yield its fields."""
-        reader, path = MessagePack(self.source), self.path
+        reader, trail = MessagePack(self.source), self.trail
         reader.at = self.at
         try:
             for name, kind, doc, *items in self.rows:
-                begin, path = reader.at, self.path + (name,)
+                begin, trail = reader.at, self.trail + (name,)
                 value: Any = reader.take(kind)
                 if kind == "bin":  # its head is the field, and says how many bytes follow
-                    yield begin, value.start, path, len(value), begin, doc
+                    yield begin, value.start, trail, len(value), begin, doc
                     continue
                 value = str_of_bytes(value) if kind == "str" else value
-                yield begin, reader.at, path, value, begin, doc
+                yield begin, reader.at, trail, value, begin, doc
                 if items and value > items[1]:
                     return  # read() refuses it
                 for i in range(value if items else 0):
-                    begin, path = reader.at, self.path + (name, i)
+                    begin, trail = reader.at, self.trail + (name, i)
                     value = reader.take(kind[1:])
                     value = str_of_bytes(value) if kind == "[str" else value
-                    yield begin, reader.at, path, value, begin, items[0]
+                    yield begin, reader.at, trail, value, begin, items[0]
         except FormatError as error:
-            error.steps = path
+            error.trail = trail
             raise
 
 
@@ -1571,7 +1609,7 @@ def struct_code(kind: Any) -> str:
     return kind
 
 
-class TableLayout:
+class TablePlan:
     """Where the fields lie in the tables of one vtable; slots: their places, 0: absent."""
 
     def __init__(self, rows: Any, slots: Any) -> None:
@@ -1606,12 +1644,12 @@ class Flat:
     files share their vtables and little besides. Errors count from `base`.
     """
 
-    path: Path = ()  # of the field that walk() reads
+    trail: Trail = ()  # of the field that walk() reads
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
         self.data, self.rows, self.size, self.base, self.at = data, rows, len(data), base, base
         self.left = 500 + 2 * self.size  # bytes that may be read
-        self.vtables, self.layouts = {}, {}  # by (place, rows), and by (slots, rows)
+        self.vtables, self.plans = {}, {}  # by (place, rows), and by (slots, rows)
 
     def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
         return error_class("FlatBuffers: " + what, self.base + at)
@@ -1643,13 +1681,13 @@ class Flat:
 
     def table(self, rows: Any, at: int) -> Facts:
         """Return the fields of a table by name, defaults of absent ones."""
-        layout = self.layout(rows, at)
-        values: Facts = layout.defaults.copy()
-        for names, code in layout.runs:
+        plan = self.plan_of(rows, at)
+        values: Facts = plan.defaults.copy()
+        for names, code in plan.runs:
             values.update(zip(names, unpack_from(code, self.data, at)))
-        for name in layout.empty:
+        for name in plan.empty:
             values[name] = []
-        for name, step, kind in layout.offsets:
+        for name, step, kind in plan.offsets:
             values[name] = self.target(kind, self.follow(at + step, values[name]))
         return values
 
@@ -1665,23 +1703,23 @@ class Flat:
         return [self.target(inner, self.follow(at + 4 + 4 * i, step))
                 for i, step in enumerate(self.numbers("I", at))]
 
-    def layout(self, rows: Any, at: int) -> TableLayout:
-        """Return the layout of the table at a position."""
+    def plan_of(self, rows: Any, at: int) -> TablePlan:
+        """Return the plan of the table at a position."""
         vtable = at - self.number("<i", at)
         slots = self.vtables.get((vtable, id(rows)))
         if slots is None:
             slots = self.vtables[vtable, id(rows)] = self.read_slots(rows, vtable, at)
-        layout = self.layouts.get((slots, id(rows)))
-        if layout is None:
-            if len(self.layouts) > 256:  # no file has so many
-                self.layouts.clear()
-            layout = self.layouts[slots, id(rows)] = TableLayout(rows, slots)
-        self.spend(layout.cost, at)
-        for name in layout.missing:
+        plan = self.plans.get((slots, id(rows)))
+        if plan is None:
+            if len(self.plans) > 256:  # no file has so many
+                self.plans.clear()
+            plan = self.plans[slots, id(rows)] = TablePlan(rows, slots)
+        self.spend(plan.cost, at)
+        for name in plan.missing:
             raise self.error(f"the required field {name} is missing", at)
-        if at + layout.nbytes > self.size:
+        if at + plan.nbytes > self.size:
             raise self.error("field out of bounds", at)
-        return layout
+        return plan
 
     def read_slots(self, rows: Any, vtable: int, at: int) -> Any:
         """Return where the fields of the table at `at` are, by its vtable."""
@@ -1718,60 +1756,60 @@ class Flat:
         self.spend(4 + nbytes, at)
         return list(unpack_from(f"<{count}{code}", self.data, at + 4))
 
-    def fields(self) -> Fields:
+    def spans(self) -> Spans:
         """Yield the fields of all that the rows name."""
         self.vtables.clear()
-        self.left, self.path, base = 500 + 2 * self.size, ("root",), self.base
+        self.left, self.trail, base = 500 + 2 * self.size, ("root",), self.base
         root = self.root()
         yield base, base + 4, ("root",), root, base + root, "root table"
-        for begin, end, path, value, value_at, doc in self.walk(self.rows, root, ()):
-            yield base + begin, base + end, path, value, base + value_at, doc
+        for begin, end, trail, value, value_at, doc in self.walk(self.rows, root, ()):
+            yield base + begin, base + end, trail, value, base + value_at, doc
 
-    def walk(self, rows: Any, at: int, path: Path) -> Any:
-        """Yield (begin, end, path, value, where it is, doc) of the fields in and below a table.
+    def walk(self, rows: Any, at: int, trail: Trail) -> Any:
+        """Yield (begin, end, trail, value, where it is, doc) of the fields in and below a table.
 
         The value of an offset is where it leads. An absent field has no bytes.
         """
         vtable, offsets = at - self.number("<i", at), []
         is_new = (vtable, id(rows)) not in self.vtables
-        self.path = path + ("table",)
-        slots = self.layout(rows, at).slots
+        self.trail = trail + ("table",)
+        slots = self.plan_of(rows, at).slots
         if is_new:
             nbytes, size = unpack_from("<HH", self.data, vtable)
             steps = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, vtable + 4))
             doc = f"{nbytes} bytes, table {size}"
-            yield vtable, vtable + nbytes, path + ("vtable",), steps, vtable, doc
-        yield at, at + 4, path + ("table",), at - vtable, vtable, "vtable"
+            yield vtable, vtable + nbytes, trail + ("vtable",), steps, vtable, doc
+        yield at, at + 4, trail + ("table",), at - vtable, vtable, "vtable"
         for (name, kind, _, doc), step in zip(rows, slots):
             if not step or kind is None:
-                yield at, at, path + (name,), None, at, doc
+                yield at, at, trail + (name,), None, at, doc
                 continue
             place, code = at + step, struct_code(kind)
             value = self.number("<" + code, place)
             leads = place if code == kind else place + value
-            yield place, place + WIDTH[code], path + (name,), value, leads, doc
+            yield place, place + WIDTH[code], trail + (name,), value, leads, doc
             if code != kind:
-                offsets.append((kind, place, value, path + (name,), doc))
+                offsets.append((kind, place, value, trail + (name,), doc))
         for offset in offsets:
             yield from self.walk_target(*offset)
 
-    def walk_target(self, kind: Any, at: int, step: int, path: Path, doc: str) -> Any:
+    def walk_target(self, kind: Any, at: int, step: int, trail: Trail, doc: str) -> Any:
         """Yield the fields of what an offset leads to."""
-        self.path = path
+        self.trail = trail
         at, inner = self.follow(at, step), kind[0] if isinstance(kind, list) else kind
         if not isinstance(kind, list) and kind != "string":
-            yield from self.walk(kind, at, path)
+            yield from self.walk(kind, at, trail)
         elif kind == "string" or struct_code(inner) == inner:
             value, count = self.target(kind, at), self.number("<I", at)
             nbytes = count + 1 if kind == "string" else count * WIDTH[inner]
-            yield at, at + 4 + nbytes, path, value, at, doc
+            yield at, at + 4 + nbytes, trail, value, at, doc
         else:
             steps = self.numbers("I", at)
-            yield at, at + 4, path, len(steps), at, "number of elements"
+            yield at, at + 4, trail, len(steps), at, "number of elements"
             for i, step in enumerate(steps):
                 place = at + 4 + 4 * i
-                yield place, place + 4, path + (i,), step, place + step, "element"
-                yield from self.walk_target(inner, place, step, path + (i,), doc)
+                yield place, place + 4, trail + (i,), step, place + step, "element"
+                yield from self.walk_target(inner, place, step, trail + (i,), doc)
 
 
 def flat_loads(data: Any, rows: Any) -> Facts:
@@ -1799,7 +1837,7 @@ class FlatBuilder:
     def __init__(self) -> None:
         self.parts: "List[bytes]" = []  # the last one first
         self.used, self.align = 0, 4
-        self.vtables, self.layouts = {}, {}
+        self.vtables, self.plans = {}, {}
 
     def put(self, data: bytes, size: int = 1) -> int:
         """Add data, then zeros so that `size` divides the place 4 bytes into the data."""
@@ -1834,9 +1872,9 @@ class FlatBuilder:
         """Add a table of numbers and of places that offsets lead to, without None and defaults."""
         fields = [None if values.get(row[0], row[2]) == row[2] else values[row[0]] for row in rows]
         key = id(rows), self.used & 7, tuple([value is None for value in fields])
-        if key not in self.layouts:
-            self.layouts[key] = self.lay_out(rows, key[1], key[2])
-        code, nbytes, steps, vtable = self.layouts[key]
+        if key not in self.plans:
+            self.plans[key] = self.lay_out(rows, key[1], key[2])
+        code, nbytes, steps, vtable = self.plans[key]
         place = self.used + nbytes
         row = [self.step(place - distance, fields[slot]) if distance else fields[slot]
                for slot, distance in steps]
@@ -1889,7 +1927,7 @@ class Json:
     `nan`: then numbers are as for Python. Errors count from `base`.
     """
 
-    path: Path = ()  # of the whole text
+    trail: Trail = ()  # of the whole text
     read_end: Any = None  # of what parse() gave
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
@@ -1976,7 +2014,7 @@ class Json:
             raise self.error("broken here", at)
         return found.span(1)
 
-    def walk(self, schema: Any = None, path: Path = (), at: int = 0, begin: Any = None,
+    def walk(self, schema: Any = None, trail: Trail = (), at: int = 0, begin: Any = None,
              doc: str = "") -> Any:
         """Yield fields and return the end, as walk() of Codec does.
 
@@ -1985,7 +2023,7 @@ class Json:
         at, end = self.token(at)
         begin, mark = at if begin is None else begin, self.data[at:end]
         is_open, value = mark in (b"[", b"{"), None
-        if is_open and len(path) - len(self.path) >= self.depth:
+        if is_open and len(trail) - len(self.trail) >= self.depth:
             raise self.error(f"nested deeper than {self.depth}", at)
         plain = self.plain_list(at) if mark == b"[" and schema is None else None
         if plain is not None:
@@ -1995,8 +2033,8 @@ class Json:
         elif self.data[slice(*self.token(end))] in (b"]", b"}"):
             value, end, is_open = Map() if mark == b"{" else [], self.token(end)[1], False
         stop = min(self.match("after", end).end(), self.end)
-        yield begin, stop, path, value, at, doc
-        return (yield from self.walk_items(schema, path, mark, end, doc)) if is_open else end
+        yield begin, stop, trail, value, at, doc
+        return (yield from self.walk_items(schema, trail, mark, end, doc)) if is_open else end
 
     def plain_list(self, at: int) -> Any:
         """Return (values, end) of an array, or None if arrays, objects or errors are in it."""
@@ -2006,7 +2044,7 @@ class Json:
         except FormatError:
             return None  # the walk into it finds its broken item
 
-    def walk_items(self, schema: Any, path: Path, mark: bytes, end: int, doc: str) -> Any:
+    def walk_items(self, schema: Any, trail: Trail, mark: bytes, end: int, doc: str) -> Any:
         """Yield the fields in an array or an object; return its end."""
         keys, count, comma = set(), 0, b","
         while comma == b",":
@@ -2021,7 +2059,7 @@ class Json:
                 end = self.token(end)[1]
             if schema is not None:
                 about = schema.about(key)
-            end = yield from self.walk(about[0], path + (key,), end, begin, about[1])
+            end = yield from self.walk(about[0], trail + (key,), end, begin, about[1])
             count += 1
             start, end = self.token(end)
             comma = self.data[start:end]
@@ -2285,7 +2323,7 @@ def zstd_module() -> Any:
 class ZstdFrames:
     """The stored bytes of a tensor as a binary file."""
 
-    def __init__(self, source: Any, offset: int, nbytes: int) -> None:
+    def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
         self._source, self._at, self._end = source, offset, offset + nbytes
 
     def read(self, nbytes: int) -> bytes:
@@ -2294,7 +2332,7 @@ class ZstdFrames:
         return self._source.read(self._at - nbytes, nbytes)
 
 
-def zstd_check(source: Any, at: int, nbytes: int) -> None:
+def zstd_check(source: "Buffer", at: int, nbytes: int) -> None:
     """Raise FormatError unless these are whole frames (RFC 8878); not every module checks.
 
     frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
@@ -2320,7 +2358,7 @@ def zstd_check(source: Any, at: int, nbytes: int) -> None:
         raise FormatError("zstd: the last frame is cut short, or bytes lie after it")
 
 
-def zstd_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
+def zstd_decode(source: "Buffer", offset: int, nbytes: int, need: int) -> Blocks:
     """Yield the `need` bytes that frames of `nbytes` bytes must hold."""
     module = zstd_module()
     zstd_check(source, offset, nbytes)
@@ -2645,7 +2683,8 @@ class Tensor:
     components: Any = None  # Tensors by role, of a sparse one
     scheme: Any = None  # of a quantized one
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, source: Any, start: int,
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, source: "Buffer",
+                 start: int,
                  stored_nbytes: int, strides: Any = None, byteorder: str = "<",
                  encoding: str = "raw", unreadable: "Optional[str]" = None, attrs: Any = None,
                  custom: Any = None, format: "Optional[str]" = None) -> None:
@@ -2993,7 +3032,7 @@ class File(TensorMap):
     <File ztensor: 1 tensor 'w'>
     """
 
-    def __init__(self, fmt: "Format", source: Any, attrs: Facts, metadata: Facts,
+    def __init__(self, fmt: "Format", source: "Buffer", attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
         self.fmt, self.format, self.source = fmt, fmt.FAMILY, source
         self.path: "Optional[str]" = source.path
@@ -3077,18 +3116,28 @@ class Typed:
     """What a value of an index may be: `words` for it, and fits(value)."""
 
     def __init__(self, words: str, fits: Any) -> None:
-        self.words, self.fits = words, fits
+        self.words = words
+        self.fits = fits
 
-    def iter_errors(self, value: Any, *path: Any) -> Any:
-        """Yield (path, what) if a value does not fit."""
+    def iter_errors(self, value: Any, *trail: Any) -> Any:
+        """Yield (trail, what) if a value does not fit."""
         if not self.fits(value):
-            name = safe_str(path[-1]) if isinstance(path[-1], str) else short_repr(path[-1])
-            yield path, f"{name} is {short_repr(value)}, expected {self.words}"
+            key = trail[-1]
+            name = safe_str(key) if isinstance(key, str) else short_repr(key)
+            yield trail, f"{name} is {short_repr(value)}, expected {self.words}"
 
 
-def typed(python: type, words: str, fits: Any = None) -> Typed:
-    """Return the kind of values of a Python type for which fits(value) is true."""
-    return Typed(words, lambda value: type(value) is python and (fits is None or fits(value)))
+def typed(python: type, words: str, accepts: Any = None) -> Typed:
+    """Return the kind of values of a Python type for which accepts(value) is true."""
+    def has_type(value: Any) -> bool:
+        return type(value) is python
+
+    def fits(value: Any) -> bool:
+        return type(value) is python and bool(accepts(value))
+
+    if accepts is None:
+        return Typed(words, has_type)
+    return Typed(words, fits)
 
 
 def choice(*texts: str) -> Typed:
@@ -3096,23 +3145,33 @@ def choice(*texts: str) -> Typed:
     return typed(str, " or ".join(texts), frozenset(texts).__contains__)
 
 
+def is_uint64(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 64
+
+
 def are_uint64(values: Any) -> bool:
-    return type(values) is list and not [
-        n for n in values if type(n) is not int or not 0 <= n < 1 << 64]
+    if type(values) is not list:
+        return False
+    for value in values:
+        if type(value) is not int or not 0 <= value < 1 << 64:
+            return False
+    return True
 
 
-def is_start_end(pair: Any) -> bool:
-    return (type(pair) is list and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
-            and 0 <= pair[0] <= pair[1] < 1 << 64)
+def is_offset_length(values: Any) -> bool:
+    return are_uint64(values) and len(values) == 2
+
+
+def is_start_end(values: Any) -> bool:
+    return is_offset_length(values) and bool(values[0] <= values[1])
 
 
 ANY = Typed("anything", lambda value: True)
 TEXT = typed(str, "text")
-MAP = typed(dict if Map is dict else Map, "a map")
-UINT64 = Typed("an integer 0 to 2**64-1", lambda n: type(n) is int and 0 <= n < 1 << 64)
+MAP = typed(Map, "a map")
+UINT64 = Typed("an integer 0 to 2**64-1", is_uint64)
 UINT64_LIST = Typed("an array of integers 0 to 2**64-1", are_uint64)
-OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1",
-                      lambda pair: are_uint64(pair) and len(pair) == 2)
+OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1", is_offset_length)
 START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
 
 
@@ -3128,63 +3187,85 @@ class Schema:
     def __init__(self, *rows: Any, additional: Any = (ANY, "unknown here"), key_type: Any = ANY,
                  container: Any = Map, doc: str = "") -> None:
         self.rows = {row[0]: (row[1],) + row[3:] for row in rows}  # as `additional`
-        self.additional, self.key_type = additional, key_type
-        self.container, self.doc = container, doc
         self.required = [row[0] for row in rows if row[2]]
         self.nullable = [row[0] for row in rows if row[2] is None]
-        self.checks = {key: row[0].fits for key, row in self.rows.items()}
+        self.checks = {row[0]: row[1].fits for row in rows}
+        self.additional = additional
+        self.key_type = key_type
+        self.container = container
+        self.doc = doc
+
+    def pairs(self, value: Any) -> Any:
+        """Return the (key, item) of a container; of an array the keys are indices."""
+        return value.items() if self.container is Map else enumerate(value)
 
     def fits(self, value: Any) -> bool:
         """Return whether nothing is wrong in a map."""
         if type(value) is not self.container:
             return False
-        checks, key_fits, other_fits = self.checks, self.key_type.fits, self.additional[0].fits
-        for key, item in value.items() if self.container is Map else enumerate(value):
-            if key in checks:
-                if not checks[key](item) and (item is not None or key not in self.nullable):
+        checks = self.checks
+        key_fits = self.key_type.fits
+        other_fits = self.additional[0].fits
+        for key, item in self.pairs(value):
+            if key not in checks:
+                if not key_fits(key) or not other_fits(item):
                     return False
-            elif not key_fits(key) or not other_fits(item):
-                return False
-        return not [key for key in self.required if key not in value]
-
-    def iter_errors(self, value: Any, *path: Any) -> Any:
-        """Yield (path, what) of all that is wrong in a map, and in maps inside."""
-        if type(value) is not self.container:
-            wanted = "a map" if self.container is Map else "an array"
-            name = f"{safe_str(path[-1])} is " if path and isinstance(path[-1], str) else ""
-            yield path, f"{name}{short_repr(value)}, expected {wanted}"
-            return
-        for key, item in value.items() if self.container is Map else enumerate(value):
-            if key not in self.rows and not self.key_type.fits(key):
-                yield path + (key,), f"the key {short_repr(key)} is not {self.key_type.words}"
-            elif item is not None or key not in self.nullable:
-                yield from self.rows.get(key, self.additional)[0].iter_errors(item, *path + (key,))
+            elif not checks[key](item):
+                if item is not None or key not in self.nullable:
+                    return False
         for key in self.required:
             if key not in value:
-                yield path, f"the entry lacks {key!r}"
+                return False
+        return True
+
+    def iter_errors(self, value: Any, *trail: Any) -> Any:
+        """Yield (trail, what) of all that is wrong in a map, and in maps inside."""
+        if type(value) is not self.container:
+            what = f"{short_repr(value)}, expected "
+            what += "a map" if self.container is Map else "an array"
+            if trail and isinstance(trail[-1], str):
+                what = f"{safe_str(trail[-1])} is {what}"
+            yield trail, what
+            return
+        for key, item in self.pairs(value):
+            if key not in self.rows and not self.key_type.fits(key):
+                yield trail + (key,), f"the key {short_repr(key)} is not {self.key_type.words}"
+            elif item is not None or key not in self.nullable:
+                kind = self.rows.get(key, self.additional)[0]
+                yield from kind.iter_errors(item, *trail + (key,))
+        for key in self.required:
+            if key not in value:
+                yield trail, f"the entry lacks {key!r}"
 
     def about(self, key: Any) -> Any:
         """Return (Schema or None, doc) of what lies at a key."""
         kind, doc, *items = self.rows.get(key, self.additional)
-        return kind if isinstance(kind, Schema) else items[0] if items else None, doc
+        if isinstance(kind, Schema):
+            return kind, doc
+        if items:
+            return items[0], doc
+        return None, doc
 
 
 # -- [7c] Reading, regions -------------------------------------------------------------------------
 #
 # What a format's read() asks for is a region of the file. Regions are kept only for explain() and
-# verify(), and when load() reads again after an error. fields() of a region yields (begin, end,
-# path, value, where that begins, doc); ("tensors", 3, "shape") is the path of tensors[3].shape.
+# verify(), and when load() reads again after an error. spans() of a region yields (begin, end,
+# trail, value, where that begins, doc) of each field. A trail is the keys and indices that lead to
+# a field, the outermost first: ("tensors", 3, "shape") leads to tensors[3].shape.
 
 
-class Layout:
-    """Little-endian fields side by side: rows (name, code, doc).
+class RecordType:
+    """What a record holds: little-endian fields side by side, as rows (name, code, doc).
 
     A code is one of struct ("6q": six values; "8s": bytes), "text" (as many bytes as the value
     before says), or a function of the values before, which returns one of struct.
     """
 
     def __init__(self, *rows: Any) -> None:
-        self.rows, self.parts = rows, ["<"]  # codes; fields of fixed sizes have one together
+        self.rows = rows
+        # Codes that are read one by one; those of fixed sizes in turn are one, for one unpack.
+        self.parts: Any = ["<"]
         for _, code, _ in rows:
             if code == "text" or callable(code):
                 self.parts += [code, "<"]
@@ -3197,63 +3278,77 @@ class Layout:
         return pack(self.parts[0], *values)
 
     @staticmethod
-    def iter_values(codes: Any, source: Any, at: int) -> Any:
+    def iter_values(codes: Any, source: Buffer, at: int) -> Any:
         """Yield (begin, end, values) of each code; values: None where the source ends."""
         values: Any = ()
         for code in codes:
-            code = f"<{code(values)}" if callable(code) else code
+            if callable(code):
+                code = "<" + code(values)
             nbytes = values[-1] if code == "text" else calcsize(code)
             data = source.read(at, nbytes)
             if len(data) < nbytes:
                 yield at, at + nbytes, None
                 return
-            new = (data,) if code == "text" else unpack_from(code, data, 0)
-            yield at, at + nbytes, new
-            values += new
+            found = (data,) if code == "text" else unpack_from(code, data, 0)
+            yield at, at + nbytes, found
+            values += found
             at += nbytes
 
 
 class Record:
-    """A region: fields by a Layout."""
+    """A region: fields by a RecordType."""
 
-    def __init__(self, source: Any, at: int, layout: Layout, path: Path) -> None:
-        self.source, self.at, self.layout, self.path = source, at, layout, path
+    def __init__(self, source: Buffer, at: int, record_type: RecordType, trail: Trail) -> None:
+        self.source = source
+        self.at = at
+        self.record_type = record_type
+        self.trail = trail
 
     def iter_rows(self) -> Any:
-        """Yield (row, (begin, end, values)) of each field, as Layout.iter_values()."""
-        codes = [Layout(row).parts[0] for row in self.layout.rows]
-        return zip(self.layout.rows, self.layout.iter_values(codes, self.source, self.at))
+        """Yield (row, (begin, end, values)) of each field, as RecordType.iter_values()."""
+        rows = self.record_type.rows
+        codes = [RecordType(row).parts[0] for row in rows]
+        return zip(rows, self.record_type.iter_values(codes, self.source, self.at))
 
-    def fields(self) -> Fields:
-        for row, (begin, end, values) in self.iter_rows():
+    def spans(self) -> Spans:
+        for (name, code, doc), (begin, end, values) in self.iter_rows():
             if values is None:  # the file ends in it
-                end, values = begin, (None,)
+                yield begin, begin, self.trail + (name,), None, begin, doc
+                return
             value = values[0] if len(values) == 1 else list(values)
-            text = decode_text(value) if row[1] == "text" and value is not None else None
-            yield begin, end, self.path + (row[0],), value if text is None else text, begin, row[2]
+            if code == "text":
+                text = decode_text(value)
+                if text is not None:
+                    value = text
+            yield begin, end, self.trail + (name,), value, begin, doc
 
 
 class Tree:
     """A region: one item of CBOR, JSON or MessagePack, which a Schema explains."""
 
-    def __init__(self, codec: Any, schema: Schema, path: Path) -> None:
-        self.codec, self.schema, self.path, self.at = codec, schema, path, codec.base
+    def __init__(self, codec: Any, schema: Schema, trail: Trail) -> None:
+        self.codec = codec
+        self.schema = schema
+        self.trail = trail
+        self.at = codec.base
 
-    def fields(self) -> Fields:
+    def spans(self) -> Spans:
         codec = self.codec
-        codec.path, base = self.path, codec.base
+        base = codec.base
+        codec.trail = self.trail
         codec.items_left = codec.other_keys_left = INFINITY  # parse() counted them
         codec.strict = False  # parse() has raised, at the place
         try:
-            for begin, end, path, value, value_at, doc in codec.walk(
-                    self.schema, self.path, doc=self.schema.doc):
-                yield base + begin, base + end, path, value, base + value_at, doc
+            for begin, end, trail, value, value_at, doc in codec.walk(
+                    self.schema, self.trail, doc=self.schema.doc):
+                yield base + begin, base + end, trail, value, base + value_at, doc
         except FormatError as error:
-            error.steps = codec.path
+            error.trail = codec.trail
             raise
         if codec.read_end is not None and codec.data[codec.read_end:].strip(b" \t\r\n"):
-            begin, end = base + codec.read_end, base + len(codec.data)
-            yield begin, end, self.path + ("trailing",), None, begin, "bytes after the index"
+            begin = base + codec.read_end
+            end = base + len(codec.data)
+            yield begin, end, self.trail + ("trailing",), None, begin, "bytes after the index"
 
 
 class Reading:
@@ -3261,23 +3356,26 @@ class Reading:
 
     `regions`: None, or a list that keeps what is read. `errors`: None, or a list that takes errors
     of single tensors; reading goes on (verify). `partial`: tensors that do not lie whole in the
-    file may be left out. A path that comes last is spread: *path; before others it is a tuple.
+    file may be left out. A trail that comes last is spread: *trail; before others it is a tuple.
     """
 
     at = 0  # where the region that was read last begins
-    root = "item"  # the field around all others, for errors without a path
-    packed: Any = None  # the reader of MessagePack, with its window
+    root = "item"  # the field around all others, for errors without a trail
+    reader: "Optional[MessagePack]" = None  # with its window
     repeated = 0  # characters of names that repeat others
 
-    def __init__(self, source: Any, regions: Any = None, errors: Any = None,
+    def __init__(self, source: Buffer, regions: Any = None, errors: Any = None,
                  partial: bool = False) -> None:
-        self.source, self.end = source, source.nbytes
-        self.regions, self.errors, self.partial = regions, errors, partial
-        self.tensors: Facts = Map()
+        self.source = source
+        self.end = source.nbytes
+        self.regions = regions
+        self.errors = errors
+        self.partial = partial
+        self.tensors: "Dict[str, Tensor]" = Map()
         self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
-        self.unnamed: Any = []  # what else a file lacks that is cut short
+        self.unnamed: "List[str]" = []  # what else a file lacks that is cut short
         self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
-        self.paths: Any = {}  # path of an entry -> name, if regions are kept
+        self.trails: "Dict[Trail, str]" = {}  # of an entry -> name, if regions are kept
 
     def note(self, at: int, region_class: Any, *args: Any) -> None:
         """Note that a region is read now; keep it if regions are kept."""
@@ -3285,35 +3383,42 @@ class Reading:
         if self.regions is not None:
             self.regions.append(region_class(*args))
 
-    def check_magic(self, fmt: Any, magic: bytes) -> None:
+    def check_magic(self, fmt: "Format", magic: bytes) -> None:
         """Raise unless the file begins with the bytes of its format, as far as it goes."""
         head = self.source.read(0, len(magic))
         if head and magic.startswith(head):
             return
-        zeros = bytes([48 if 48 <= byte < 58 else byte for byte in self.source.read(0, 8)])
+        pattern = b""  # the first bytes, with "0" for each digit
+        for byte in self.source.read(0, 8):
+            if 48 <= byte < 58:
+                byte = 48
+            pattern += bytes([byte])
         for start, name in fmt.REFUSED.items():
-            if start in (self.source.read(0, len(start)), zeros):
+            if start == pattern or start == self.source.read(0, len(start)):
                 what = f"{name} is another format; only {fmt.TITLE} is read"
                 raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
         what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
         raise self.error(what, "magic", offset=0, check="magic")
 
-    def record(self, at: int, layout: Layout, *path: Any) -> Any:
-        """Return (values, end) of the fields of a Layout."""
-        self.note(at, Record, self.source, at, layout, path)
-        values, end = (), at
-        for part in layout.iter_values(layout.parts, self.source, at):
-            if part[2] is None:
-                what = "cut short: the file ends in this record"
-                raise self.error(what, *path) if "tools" in WITHOUT else cut_record(
-                    self, Record(self.source, at, layout, path))
-            values, end = values + part[2], part[1]
+    def record(self, at: int, record_type: RecordType, *trail: Any) -> Any:
+        """Return (values, end) of the fields of a RecordType."""
+        self.note(at, Record, self.source, at, record_type, trail)
+        values: Any = ()
+        end = at
+        for _, stop, found in record_type.iter_values(record_type.parts, self.source, at):
+            if found is None:
+                if "tools" in WITHOUT:
+                    raise self.error("cut short: the file ends in this record", *trail)
+                raise cut_record(self, Record(self.source, at, record_type, trail))
+            values += found
+            end = stop
         return values, end
 
-    def cbor(self, at: int, nbytes: int, schema: Schema, *path: Any, whole: bool = False,
+    def cbor(self, at: int, nbytes: int, schema: Schema, *trail: Any, whole: bool = False,
              **rules: Any) -> Any:
         """As json(), of one item of CBOR; `whole`: bytes after it are an error."""
-        return self.tree(Cbor(self.source.read(at, nbytes), at, **rules), schema, path, whole)
+        codec = Cbor(self.source.read(at, nbytes), at, **rules)
+        return self.tree(codec, schema, trail, whole)
 
     def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
         """Return the root table of a FlatBuffer as a dict, by nested rows."""
@@ -3321,115 +3426,128 @@ class Reading:
         self.note(at, lambda: codec)
         return codec.read()
 
-    def json(self, at: int, nbytes: int, schema: Schema, *path: Any, **rules: Any) -> Any:
+    def json(self, at: int, nbytes: int, schema: Schema, *trail: Any, **rules: Any) -> Any:
         """Return a value of JSON that fits a Schema; `rules`: those of Json."""
-        return self.tree(Json(self.source.read(at, nbytes), at, **rules), schema, path, False)
+        codec = Json(self.source.read(at, nbytes), at, **rules)
+        return self.tree(codec, schema, trail, False)
 
-    def tree(self, codec: Any, schema: Schema, path: Path, whole: bool) -> Any:
+    def tree(self, codec: Any, schema: Schema, trail: Trail, whole: bool) -> Any:
         """Return what a codec reads, if it fits a Schema."""
-        self.note(codec.base, Tree, codec, schema, path)
+        self.note(codec.base, Tree, codec, schema, trail)
         value, codec.read_end = codec.parse()
         if whole and codec.read_end < len(codec.data):
             at = codec.base + codec.read_end
-            raise self.error("trailing bytes after the index", *path, offset=at)
-        self.check_schema(schema, value, path)
+            raise self.error("trailing bytes after the index", *trail, offset=at)
+        self.check_schema(schema, value, trail)
         return value
 
-    def messagepack(self, at: int, rows: Any, *path: Any) -> Any:
+    def messagepack(self, at: int, rows: Any, *trail: Any) -> Any:
         """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
-        self.note(at, Values, self.source, at, rows, path)
-        self.packed = self.packed or MessagePack(self.source)
-        return self.packed.read_rows(at, rows)
+        self.note(at, Values, self.source, at, rows, trail)
+        if self.reader is None:
+            self.reader = MessagePack(self.source)
+        return self.reader.read_rows(at, rows)
 
-    def spend_name(self, name: str, *path: Any) -> None:
+    def spend_name(self, name: str, *trail: Any) -> None:
         """Raise if names, which repeat those around them, are much longer than the file."""
         self.repeated += len(name)
         if self.repeated > MAX_NAMES + 4 * self.end:
             what = f"longer names than MAX_NAMES = {MAX_NAMES} in all"
-            raise self.error(what, *path, error_class=Unsupported)
+            raise self.error(what, *trail, error_class=Unsupported)
 
-    def check_schema(self, schema: Any, value: Any, path: Path, tensor: Any = None) -> None:
-        """Raise unless the value at a path fits a Schema or a kind."""
+    def check_schema(self, schema: Any, value: Any, trail: Trail, tensor: Any = None) -> None:
+        """Raise unless the value at a trail fits a Schema or a kind."""
         if not schema.fits(value):
-            for where, what in schema.iter_errors(value, *path):
+            for where, what in schema.iter_errors(value, *trail):
                 raise self.error(what, *where, tensor=tensor)
 
-    def check_range(self, value: int, *path: Any, high: int, low: int = 0, limit: str = "",
+    def check_range(self, value: int, *trail: Any, high: int, low: int = 0, limit: str = "",
                     why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a path is from `low` to `high`; `limit`: the name of ours."""
-        if not low <= value <= high:
-            what = f"{format_path(path)} is {value}, expected {low} to {high}: {limit or why}"
-            error_class = Unsupported if limit else FormatError
-            raise self.error(what, *path, error_class=error_class)
+        """Raise unless the number at a trail is from `low` to `high`; `limit`: the name of ours."""
+        if low <= value <= high:
+            return
+        what = f"{format_trail(trail)} is {value}, expected {low} to {high}: "
+        if limit:
+            raise self.error(what + limit, *trail, error_class=Unsupported)
+        raise self.error(what + why, *trail)
 
-    def entries(self, pairs: Any, open_entry: Any, low: int, high: Any, fields: Facts) -> None:
-        """Add the tensor that open_entry(path, entry) makes of each entry of an index.
+    def __enter__(self) -> None:
+        """`with reading:` an entry is read; its error is raised, but verify() notes it."""
 
-        Its bytes must lie from `low` to `high`. `fields`: which field of an entry is wrong if the
-        "name", "size" or "place" of its tensor is; "": the entry itself.
-        """
-        for path, entry in pairs:
-            try:
-                self.add_tensor(open_entry(path, entry), path, low, high, fields)
-            except FormatError as error:
-                if self.errors is None or len(self.errors) >= MAX_ERRORS:
-                    raise
-                self.errors.append(error)
+    def __exit__(self, error_class: Any, error: Any, traceback: Any) -> bool:
+        if self.errors is None or not isinstance(error, FormatError):
+            return False
+        if len(self.errors) >= MAX_ERRORS:
+            return False
+        self.errors.append(error)
+        return True
 
-    def add_tensor(self, item: Tensor, path: Path, low: int, high: Any, fields: Facts) -> None:
+    def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
         """Add a tensor with a new name, the size of its shape, and a place from `low` to `high`.
 
-        If `high` is the end of the file, a tensor that ends after it is noted as missing.
+        `field_of`: which field of the entry at a trail gives the "name", the "size" and the "place"
+        of its tensor; "": the entry itself. If `high` is the end of the file, a tensor that ends
+        after it is noted as missing.
         """
-        if self.regions is not None and path:
-            self.paths[path] = item.name
+        if self.regions is not None and trail:
+            self.trails[trail] = item.name
         if item.name in self.tensors or item.name in self.missing:
-            raise self.entry_error("two tensors have this name", item, path, fields["name"])
+            what = "two tensors have this name"
+            raise self.entry_error(what, item.name, trail, field_of["name"])
+        # Equal shapes are shared, and their sizes are computed once.
         key = item.dtype, item.shape
         if key not in self.sizes:
             if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
                 self.sizes.clear()
-            self.sizes[key] = item.itemsize and item.size * item.itemsize, item.shape
-        need, item.shape = self.sizes[key]  # equal shapes are shared
-        if need not in (None, item.stored_nbytes) and item.encoding == "raw" and (
-                not item.unreadable):
-            raise self.entry_error(size_message(item, need), item, path, fields["size"], "sizes")
+            need = item.size * item.itemsize if item.itemsize else None
+            self.sizes[key] = need, item.shape
+        need, item.shape = self.sizes[key]
+        if need != item.stored_nbytes and need is not None:
+            if item.encoding == "raw" and not item.unreadable:
+                what = size_message(item, need)
+                raise self.entry_error(what, item.name, trail, field_of["size"], "sizes")
         end = item.start + item.stored_nbytes
         if end <= high and (item.start >= low or not item.stored_nbytes):
             self.tensors[item.name] = item
             return
         what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
-        error = self.entry_error(what, item, path, fields["place"], "bounds")
+        error = self.entry_error(what, item.name, trail, field_of["place"], "bounds")
         if end <= high or high < self.end:
             raise error
         self.missing[item.name] = item, error  # the file may be cut short: check_whole()
 
-    def check_whole(self, *path: Any) -> None:
+    def check_whole(self, *trail: Any) -> None:
         """Raise an error that counts the missing tensors, if some are: see add_tensor().
 
-        It is at `path`, or where the index places the first of them.
+        It is at `trail`, or where the index places the first of them.
         """
         if not self.missing or self.partial:
             return
-        whole, rows = len(self.tensors), list(self.missing.values())
-        ends = [item.start + item.stored_nbytes for item, _ in rows]
-        what = (f"cut short: {plural(self.end, 'byte')}, the index wants {max(ends)}; "
-                f"{whole} of {whole + len(ends)} tensors are whole"
-                + "; partial=True (--partial) takes the whole ones" * bool(whole))
-        raise self.error(what, *path or rows[0][1].steps, check="bounds")
+        last_end = 0
+        for item, error in self.missing.values():
+            trail = trail or error.trail
+            last_end = max(last_end, item.start + item.stored_nbytes)
+        whole = len(self.tensors)
+        what = f"cut short: {plural(self.end, 'byte')}, the index wants {last_end}; "
+        what += f"{whole} of {whole + len(self.missing)} tensors are whole"
+        if whole:
+            what += "; partial=True (--partial) takes the whole ones"
+        raise self.error(what, *trail, check="bounds")
 
-    def error(self, what: str, *path: Any, offset: Any = None, tensor: Any = None,
-              check: str = "index", error_class: Any = FormatError) -> Any:
+    def error(self, what: str, *trail: Any, offset: "Optional[int]" = None, tensor: Any = None,
+              check: str = "index", error_class: Any = FormatError) -> FormatError:
         """Return the error of a field; complete() knows where it is."""
-        field = format_path(path) or self.root
+        field = format_trail(trail) or self.root
         error = error_class(what, offset, field, tensor, self.source.path, check)
-        error.steps = path
+        error.trail = trail
         return error
 
-    def entry_error(self, what: str, item: Any, path: Any, field: str, check: str = "index") -> Any:
-        """Return the error of a tensor at a field of its entry, or at the entry."""
-        where = path + (field,) if field else path
-        return self.error(what, *where, tensor=item.name, check=check)
+    def entry_error(self, what: str, tensor: "Optional[str]", trail: Trail, field: str,
+                    check: str = "index", error_class: Any = FormatError) -> FormatError:
+        """Return the error of a tensor at a field of its entry; "": at the entry itself."""
+        if field:
+            trail += (field,)
+        return self.error(what, *trail, tensor=tensor, check=check, error_class=error_class)
 
 
 def size_message(item: Tensor, need: int) -> str:
@@ -3441,10 +3559,10 @@ def size_message(item: Tensor, need: int) -> str:
 
 # -- [7c2] places ----------------------------------------------------------------------------------
 
-BROKEN = "broken here"  # the doc of the last field of a region
+BROKEN = "broken here"  # the doc of the last span of a region
 
 
-def read_again(source: Any, fmt: Any, partial: bool) -> Any:
+def read_again(source: Buffer, fmt: "Format", partial: bool) -> Any:
     """Read a broken file again and keep its regions: the error then has a place."""
     reading = Reading(source, regions=[], partial=partial)
     try:
@@ -3458,57 +3576,87 @@ def read_again(source: Any, fmt: Any, partial: bool) -> Any:
 def cut_record(reading: Reading, record: Record) -> FormatError:
     """Return the error of the first field of a record that is not whole in the file."""
     row, (begin, end, _) = list(record.iter_rows())[-1]
-    what = f"{row[0]} needs {end - begin} bytes, {max(0, reading.end - begin)} left (cut short?)"
-    return reading.error(what, *record.path + (row[0],), offset=min(begin, reading.end))
+    name = row[0]
+    left = max(0, reading.end - begin)
+    what = f"{name} needs {end - begin} bytes, {left} left (cut short?)"
+    offset = min(begin, reading.end)
+    return reading.error(what, *record.trail, name, offset=offset)
 
 
-def fields_of(region: Any) -> Fields:
-    """Yield the fields of a region; if it is broken, the last has no bytes."""
+def iter_spans(region: Any) -> Spans:
+    """Yield the spans of a region; if it is broken, the last has no bytes."""
     try:
-        yield from region.fields()
+        yield from region.spans()
     except FormatError as error:
         at: Any = error.offset
-        path = region.path if error.steps is None else error.steps
-        yield at, at, path, None, at, BROKEN
+        trail = region.trail if error.trail is None else error.trail
+        yield at, at, trail, None, at, BROKEN
 
 
-def complete(reading: Reading, errors: Any) -> None:
-    """Give each error what it lacks: the offset of its path, or the path of its offset.
-
-    A path that no field has gets the offset of the innermost field around it; an offset at which no
-    field begins gets the path of the last region. An error of JSON that knows only where the text
-    begins is where the walk breaks.
-    """
-    from itertools import chain
-    offsets: Any = {}  # path that is looked for -> offset
-    paths: Any = {}  # offset -> path
-    found: Any = set()  # offsets that are looked for
-    broken: Any = None
+def complete(reading: Reading, errors: "List[FormatError]") -> None:
+    """Give each error what it lacks: the offset of its trail, or the trail of its offset."""
     for error in errors:
-        if error.steps is None and error.offset is not None:
-            found.add(error.offset)
-        elif error.steps is not None and error.offset is None:
-            offsets.update([(error.steps[:n], None) for n in range(len(error.steps) + 1)])
-    regions = reading.regions if offsets or found else ()
-    for begin, end, path, value, value_at, doc in chain.from_iterable(map(fields_of, regions)):
-        if path in offsets and not doc.startswith("break:"):  # of CBOR: the path of its array
-            offsets[path] = begin
-        for at in found:
-            inside = type(value) is list and value_at < at < end
-            if inside or at in (begin, value_at):
-                paths[at] = path if at >= value_at else path[:-1]  # a key: in the map around it
-        broken = begin if doc == BROKEN else None
+        if error.trail is None:  # of a codec, which knows no trails
+            find_trail(reading, error)
+    find_offsets(reading, [error for error in errors if error.offset is None])
     for error in errors:
-        if error.steps is None:  # the region that was read last is broken
-            last = reading.regions[-1].path if reading.regions else ()
-            error.steps = last if error.field == "" else paths.get(error.offset) or last
-            if broken is not None and error.offset == reading.at:
-                error.offset = broken
-            error.field, error.path = format_path(error.steps) or reading.root, reading.source.path
-        elif error.offset is None:
-            places = [offsets[error.steps[:n]] for n in range(len(error.steps) + 1)]
-            error.offset = ([0] + [begin for begin in places if begin is not None])[-1]
         error.args = (error.what, error.offset, error.field, error.tensor, error.path, error.check)
+
+
+def find_trail(reading: Reading, error: FormatError) -> None:
+    """Set the trail of an error that a codec raised: it lies in the region that was read last."""
+    error.trail = ()
+    if reading.regions:
+        region = reading.regions[-1]
+        if error.field == "":  # of JSON
+            find_break(region, error, reading.at)
+        else:
+            error.trail = trail_at(region, error.offset)
+    error.field = format_trail(error.trail) or reading.root
+    error.path = reading.source.path
+
+
+def find_break(region: Any, error: FormatError, text_at: int) -> None:
+    """Set the place of an error of JSON that knows only where the text begins: the walk breaks."""
+    error.trail = region.trail
+    if error.offset == text_at:
+        for begin, _, _, _, _, doc in iter_spans(region):
+            if doc == BROKEN:
+                error.offset = begin
+
+
+def trail_at(region: Any, offset: Any) -> Trail:
+    """Return the trail of the field that begins at an offset, else that of the region."""
+    found: "Optional[Trail]" = None
+    for begin, end, trail, value, value_at, _ in iter_spans(region):
+        is_inside = type(value) is list and value_at < offset < end
+        if is_inside or offset in (begin, value_at):
+            found = trail
+            if offset < value_at:  # at a key, which belongs to the map around it
+                found = trail[:-1]
+    # The walk into a FlatBuffer moves the trail of its region, to where it breaks.
+    return found or region.trail
+
+
+def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
+    """Set the offsets of errors: those of their fields, else of the innermost around them."""
+    if not errors:
+        return
+    offsets: Any = {}  # of the trails of errors, and of those around them
+    for error in errors:
+        for n in range(len(error.trail) + 1):
+            offsets[error.trail[:n]] = None
+    for region in reading.regions:
+        for begin, _, trail, _, _, doc in iter_spans(region):
+            # The break that ends an array or a map of CBOR has the trail of that.
+            if trail in offsets and not doc.startswith("break:"):
+                offsets[trail] = begin
+    for error in errors:
+        error.offset = 0
+        for n in range(len(error.trail) + 1):
+            offset = offsets[error.trail[:n]]
+            if offset is not None:
+                error.offset = offset
 
 
 # -- [7d] sparse -----------------------------------------------------------------------------------
@@ -3618,9 +3766,9 @@ class Sparse(Tensor):
         return parts
 
 
-def component_shapes(layout: str, shape: Shape, nnz: int) -> Any:
+def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> Any:
     """Return the shapes of the components of `nnz` elements, by role."""
-    if layout == "csr":
+    if sparse_format == "csr":
         return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
     return {"values": (nnz,), "coords": (len(shape), nnz)}
 
@@ -3635,13 +3783,13 @@ def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = Non
 def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
     """Return the sparse tensor of components that a user gives to tensor()."""
     roles = sorted(parts)
-    layout = "coo" if roles == ["coords", "values"] else "csr"
-    if shape is None or layout == "csr" and (
+    sparse_format = "coo" if roles == ["coords", "values"] else "csr"
+    if shape is None or sparse_format == "csr" and (
             len(shape) != 2 or roles != ["indices", "indptr", "values"]):
         raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
                          "shape of rank 2 and {values, indptr, indices}")
     made, nnz = {}, parts["values"].size
-    for role, dims in component_shapes(layout, shape, nnz).items():
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
         part = parts[role]
         if role != "values" and part.dtype not in INDEX_TYPES:
             part = part.astype("uint64")
@@ -3655,7 +3803,7 @@ def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
     return join_sparse(made, shape, custom=custom)
 
 
-def split_blob(layout: str, shape: Shape, blob: Tensor) -> Any:
+def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> Any:
     """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
 
     csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
@@ -3665,18 +3813,21 @@ def split_blob(layout: str, shape: Shape, blob: Tensor) -> Any:
     if blob.encoding == "raw" and blob.stored_nbytes % size:
         raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
     data = b"".join(blob.iter_bytes())
-    step, head = (8 + size, 8 * shape[0] + 8) if layout == "csr" else (8 * rank + size, 0)
+    step, head = (8 + size, 8 * shape[0] + 8) if sparse_format == "csr" else (8 * rank + size, 0)
     nnz, rest = divmod(len(data) - head, step)
     if nnz < 0 or rest:
         raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
     found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
              "values": data[head + 8 * nnz:]}
-    if layout == "coo":
+    if sparse_format == "coo":
         rows = [data[i:i + step] for i in range(0, len(data), step)]
         found["values"] = b"".join([row[8 * rank:] for row in rows])
         found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
-    return {role: new_tensor(blob.dtype if role == "values" else "uint64", dims, found[role], "<",
-                             role) for role, dims in component_shapes(layout, shape, nnz).items()}
+    components = {}
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        dtype = blob.dtype if role == "values" else "uint64"
+        components[role] = new_tensor(dtype, dims, found[role], "<", role)
+    return components
 
 
 def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
@@ -3762,7 +3913,10 @@ class Format:
 
     def detect(self, head: bytes) -> bool:
         """Return whether a file that begins so is of this format, of any generation."""
-        return any(head[:len(magic)] == magic for magic in self.MAGICS + tuple(self.REFUSED))
+        for magic in self.MAGICS + tuple(self.REFUSED):
+            if head.startswith(magic):
+                return True
+        return False
 
     def read(self, reading: Reading) -> Any:
         """Return (attrs, metadata) of a file, and add its tensors without reading them."""
@@ -3777,9 +3931,10 @@ class Format:
 
         `before`, `after`: what is around it, "structure", "data" or "end" (of the file).
         """
-        if after != "data" and not (after == "end" and before in self.PAD_END):
-            return 0, 0
-        return min(stop - start, -start % self.ALIGN), 0
+        is_padded_end = after == "end" and before in self.PAD_END
+        if after == "data" or is_padded_end:
+            return min(stop - start, -start % self.ALIGN), 0
+        return 0, 0
 
     def checksums(self, item: Tensor) -> Any:
         """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
@@ -3799,27 +3954,34 @@ class Format:
 
     def native_attrs(self, item: Tensor) -> Facts:
         """Return the attrs that count here: those of this format, or what a user gave."""
-        if item.format == self.NAME:
-            return item.attrs if item._attrs else {}
-        return item.custom if item.format is None and item._custom else {}
+        if item.format == self.NAME and item._attrs:
+            return item.attrs
+        if item.format is None and item._custom:
+            return item.custom
+        return {}
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         """Return whether a tensor of an unknown dtype can be written as it is stored."""
-        own = self.native_attrs(item)
-        return item.dtype in (None, "qfloat") and not set(own).isdisjoint(self.DTYPE_ATTRS)
+        if item.dtype not in (None, "qfloat"):
+            return False
+        return not set(self.native_attrs(item)).isdisjoint(self.DTYPE_ATTRS)
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
         """Return an option of save, else the attr, else the default."""
-        value = attrs.get(key) if options.get(key) is None else options[key]
-        return default if value is None else value
+        for given in options, attrs:
+            if given.get(key) is not None:
+                return given[key]
+        return default
 
-    def metadata_problem(self, key: Any, value: Any) -> Any:
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         """Return why the metadata cannot hold this, or None."""
         if not self.TEXT_METADATA:
             return "there is no place for metadata"
-        return None if is_text(key) and is_text(value) else f"{self.TITLE} holds text to text"
+        if not is_text(key) or not is_text(value):
+            return f"{self.TITLE} holds text to text"
+        return None
 
-    def no_metadata(self, options: Facts) -> Any:
+    def no_metadata(self, options: Facts) -> "Optional[str]":
         """Return why a file of these options and attrs has no place for metadata, or None."""
         return None
 
@@ -3827,66 +3989,89 @@ class Format:
         """Return a value of the metadata as it is read again."""
         return value
 
-    def name_problem(self, name: str) -> Any:
+    def name_problem(self, name: str) -> "Optional[str]":
         """Return why a tensor cannot have this name, or None."""
         return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
 
-    def custom_problem(self, item: Tensor, key: Any) -> Any:
+    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
         """Return why an attribute that a user gave a tensor has no place here, or None."""
-        known = self.TENSOR_ATTRS is None or item.format is None and key in self.TENSOR_ATTRS
-        return None if known else "there is no place for it"
+        if self.TENSOR_ATTRS is None:
+            return None
+        if item.format is None and key in self.TENSOR_ATTRS:
+            return None
+        return "there is no place for it"
 
-    def custom_problems(self, item: Tensor) -> Any:
+    def custom_problems(self, item: Tensor) -> "Dict[Any, str]":
         """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
-        whys = {key: self.custom_problem(item, key) for key in item._custom or ()}
-        return {key: f"attribute {short_repr(key)}: {why}" for key, why in whys.items() if why}
+        problems = {}
+        for key in item._custom or ():
+            why = self.custom_problem(item, key)
+            if why:
+                problems[key] = f"attribute {short_repr(key)}: {why}"
+        return problems
 
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        if item.encoding == "sparse" and not (item.unreadable or self.SPARSE):
+        if item.encoding == "sparse" and not item.unreadable and not self.SPARSE:
             yield "sparse; .todense() or convert(dense=True)"
-        if (item.unreadable or item.dtype not in self.DTYPES) and not self.can_copy_opaque(item):
-            held = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
-            way = "" if "casts" in WITHOUT else dtype_remedy(self, str(item.dtype))
-            yield item.unreadable or held + way
+        is_held = item.dtype in self.DTYPES and not item.unreadable
+        if not is_held and not self.can_copy_opaque(item):
+            what = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
+            if "casts" not in WITHOUT:
+                what += dtype_remedy(self, str(item.dtype))
+            yield item.unreadable or what
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
-        if [n for n in item.shape if n >> self.DIM_BITS]:
+        if max(item.shape, default=0) >> self.DIM_BITS:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
-    def problems(self, items: Items, metadata: Facts) -> Any:
+    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[Optional[str], str]]":
         """Return (name, why) of tensors that cannot be written; the name of metadata is None."""
-        rows = [(key, self.metadata_problem(key, value)) for key, value in metadata.items()]
-        texts = [f"{short_repr(key)} = {short_repr(metadata[key])} ({why})"
-                 for key, why in rows if why]
-        found: Any = [(None, ", ".join(texts) + "; metadata={} leaves it out")] if texts else []
+        found: "List[Tuple[Optional[str], str]]" = []
+        texts = []
+        for key, value in metadata.items():
+            why = self.metadata_problem(key, value)
+            if why:
+                texts.append(f"{short_repr(key)} = {short_repr(value)} ({why})")
+        if texts:
+            found.append((None, ", ".join(texts) + "; metadata={} leaves it out"))
         for name, item in items:
-            texts = list(self.tensor_problems(item))
+            found += [(name, why) for why in self.tensor_problems(item)]
             if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
-                texts += self.custom_problems(item).values()
-            texts.append(self.name_problem(name))
-            found += [(name, why) for why in texts if why]
+                found += [(name, why) for why in self.custom_problems(item).values()]
+            name_why = self.name_problem(name)
+            if name_why:
+                found.append((name, name_why))
         return found
 
     def raise_problems(self, problems: Any) -> None:
         """Raise ValueError if there are problems: a line for each."""
-        lines = [f"{len(problems)} things:"] if len(problems) > 1 else []
-        lines += [f"metadata {text}" if name is None else f"tensor {safe_repr(name)}: {text}"
-                  for name, text in problems]
-        if lines:
-            raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
+        if not problems:
+            return
+        lines = []
+        if len(problems) > 1:
+            lines.append(f"{len(problems)} things:")
+        for name, text in problems:
+            owner = "metadata " if name is None else f"tensor {safe_repr(name)}: "
+            lines.append(owner + text)
+        raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
 
     @staticmethod
     def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
         """Yield a file: the head, each tensor at its start, zeros between, the tail."""
-        if [item for _, item in items if item.encoding == "zstd" and not item.unreadable]:
-            zstd_module()  # raises without one, before the first byte
+        for _, item in items:
+            if item.encoding == "zstd" and not item.unreadable:
+                zstd_module()  # raises without one, before the first byte
+                break
         yield head
         at = len(head)
         for (_, item), start in zip(items, starts):
             if start > at:
                 yield bytes(start - at)
-            yield from item.iter_stored() if item.unreadable else item.iter_bytes()
+            if item.unreadable:
+                yield from item.iter_stored()
+            else:
+                yield from item.iter_bytes()
             at = start + item.nbytes
         yield bytes(end - at) + tail
 
@@ -3922,89 +4107,130 @@ class Mag(Format):
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
-    MAX_RANK, DIM_BITS, ALIGN, PAD_END, INDEX_FIRST = 6, 63, 64, ("data",), True
-    HEADER = Layout(
-        ("magic", "4s", "mag"), ("version", "I", "storage version"),
-        ("checksum", "I", "CRC-32 of the index"), ("num_tensors", "I", "tensor records"),
-        ("num_meta_kv", "I", "metadata records"), ("aux", "I", "reserved"))
-    META = Layout(
-        ("type", "I", "0 u64, 1 i64, 2 float64"), ("payload", "8s", "the value's bits"),
-        ("key_length", "I", "bytes of the key"), ("key", "text", "name of the number"))
-    SPEC = Layout(
-        ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"),
-        ("shape", "6q", "dimensions, then fill"), ("dtype", "B", "0-3: f32 f16 bool i32"),
-        ("data_length", "Q", "bytes"), ("data_offset", "Q", "offset in the file"),
+    MAX_RANK = 6
+    DIM_BITS = 63
+    ALIGN = 64
+    PAD_END = ("data",)
+    INDEX_FIRST = True
+    HEADER = RecordType(
+        ("magic", "4s", "mag"),
+        ("version", "I", "storage version"),
+        ("checksum", "I", "CRC-32 of the index"),
+        ("num_tensors", "I", "tensor records"),
+        ("num_meta_kv", "I", "metadata records"),
         ("aux", "I", "reserved"))
-    M012 = Layout(
-        ("aux", "I", "dtype + 256 * rank"), ("numel", "Q", "elements"),
+    META = RecordType(
+        ("type", "I", "0 u64, 1 i64, 2 float64"),
+        ("payload", "8s", "the value's bits"),
+        ("key_length", "I", "bytes of the key"),
+        ("key", "text", "name of the number"))
+    SPEC = RecordType(
+        ("key_length", "I", "bytes of the key"),
+        ("key", "text", "name of the tensor"),
+        ("shape", "6q", "dimensions, then fill"),
+        ("dtype", "B", "0-3: f32 f16 bool i32"),
+        ("data_length", "Q", "bytes"),
+        ("data_offset", "Q", "offset in the file"),
+        ("aux", "I", "reserved"))
+    M012 = RecordType(
+        ("aux", "I", "dtype + 256 * rank"),
+        ("numel", "Q", "elements"),
         ("data_offset", "Q", "offset in the file"),
         ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
-        ("key_length", "I", "bytes of the key"), ("key", "text", "name of the tensor"))
+        ("key_length", "I", "bytes of the key"),
+        ("key", "text", "name of the tensor"))
     NUMBERS = "Qqd"  # struct codes of payloads, by type
+    SPEC_FIELD_OF = dict(name="key", size="data_length", place="data_offset")
+    M012_FIELD_OF = dict(name="key", size="numel", place="data_offset")
 
     def read(self, reading: Reading) -> Any:
         # 1 the header says how many records there are
         reading.check_magic(self, b"MAG!")
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
-            what = f"version {version} is not supported (only 1 and 300)"
-            if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
-                what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
-            error_class = Unsupported if version else FormatError
-            raise reading.error(what, "version", error_class=error_class)
+            raise self.version_error(reading, version)
         left = reading.end - at
         reading.check_range(count, "num_meta_kv", high=left // 16)
         reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
-        # 2 records of metadata, then of tensors, in one of two layouts
+        # 2 records of metadata, then of tensors, which are of one of two types
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        is_spec, rows, end = self.find_layout(reading, checksum, total, at)
+        record_type, rows, end = self.find_record_type(reading, checksum, total, at)
         if aux:
             raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
-        if not is_spec and rows and rows[0][2] == rows[0][1] % 64 == 0:
-            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-            raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
-        open_entry, size = (self.open_spec, "data_length") if is_spec else (self.open_012, "numel")
-        reading.entries(((("tensors", i), row) for i, row in enumerate(rows)),
-                        lambda path, row: open_entry(reading, path, row), low=end,
-                        high=reading.end, fields=dict(name="key", size=size, place="data_offset"))
+        is_spec = record_type is self.SPEC
+        if is_spec:
+            open_entry, field_of = self.open_spec, self.SPEC_FIELD_OF
+        else:
+            self.check_offsets(reading, rows)
+            open_entry, field_of = self.open_012, self.M012_FIELD_OF
+        for i, row in enumerate(rows):
+            with reading:
+                item = open_entry(reading, ("tensors", i), row)
+                reading.add_tensor(item, ("tensors", i), end, reading.end, field_of)
         reading.check_whole()
         # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
-            is_crc32c = checksum == crc32c(reading.source.read(12, end - 12))
-            is_spec = not is_crc32c or 0 in [row[0] for row in numbers]
-        return {"version": 1, "layout": "spec" if is_spec else "magnetron-0.1.2"}, metadata
+            has_u64 = 0 in [row[0] for row in numbers]
+            is_spec = has_u64 or checksum != crc32c(reading.source.read(12, end - 12))
+        layout = "spec" if is_spec else "magnetron-0.1.2"
+        return {"version": 1, "layout": layout}, metadata
 
-    def read_records(self, reading: Reading, at: int, layout: Layout, name: str, count: int) -> Any:
+    @staticmethod
+    def version_error(reading: Reading, version: int) -> FormatError:
+        """Return the error of a version; 0 was never one."""
+        what = f"version {version} is not supported (only 1 and 300)"
+        if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
+            what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
+        error_class = Unsupported if version else FormatError
+        return reading.error(what, "version", error_class=error_class)
+
+    @staticmethod
+    def check_offsets(reading: Reading, rows: Any) -> None:
+        """Raise if the first offset is relative: 0, where the header lies."""
+        for _, numel, offset, *_ in rows[:1]:
+            if offset == 0 and numel % 64 == 0:
+                what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+                raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
+
+    @staticmethod
+    def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
+                     count: int) -> Any:
         """Return (records, where they end)."""
         rows = []
         for i in range(count):
-            row, at = reading.record(at, layout, name, i)
+            row, at = reading.record(at, record_type, name, i)
             rows.append(row)
         return rows, at
 
-    def find_layout(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (is it SPEC?, tensor records, their end)."""
-        before, faults = reading.regions, []
-        for layout in self.SPEC, self.M012:
-            reading.regions = before and list(before)
+    def find_record_type(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
+        """Return (SPEC or M012, the records of tensors, where they end)."""
+        before = reading.regions
+        faults = []
+        for record_type in self.SPEC, self.M012:
+            if before is not None:
+                reading.regions = list(before)
             try:
-                rows, end = self.read_records(reading, at, layout, "tensors", total)
+                rows, end = self.read_records(reading, at, record_type, "tensors", total)
                 self.check_checksum(reading, checksum, end)
-                return layout is self.SPEC, rows, end
+                return record_type, rows, end
             except FormatError as error:
                 error.__traceback__ = None  # a cycle with this frame
-                faults.append((error.check == "checksum", error, reading.regions))
-        # of SPEC, unless only the records of M012 are whole
-        _, fault, reading.regions = max(faults, key=lambda row: row[0])
+                faults.append((error, reading.regions))
+        # The error is that of SPEC, unless only the records of M012 are whole.
+        fault, regions = faults[0]
+        if fault.check != "checksum" and faults[1][0].check == "checksum":
+            fault, regions = faults[1]
+        reading.regions = regions
         raise fault
 
-    def check_checksum(self, reading: Reading, checksum: int, end: int) -> None:
+    @staticmethod
+    def check_checksum(reading: Reading, checksum: int, end: int) -> None:
         """Raise unless it is CRC-32 of [0, end) with itself as 0, or either CRC of [12, end)."""
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
-        if checksum not in (whole, crc32(tail)) and checksum != crc32c(tail):
+        if checksum != whole and checksum != crc32(tail) and checksum != crc32c(tail):
             what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
             what += f"CRC-32C {crc32c(tail):08X}"
             raise reading.error(what, "checksum", check="checksum")
@@ -4013,60 +4239,70 @@ class Mag(Format):
         """Return the metadata: numbers by their keys."""
         metadata = Map()
         for i, (number_type, payload, _, raw) in enumerate(rows):
-            path = "metadata", i
-            key = self.key_text(reading, raw, path)
+            key = self.key_text(reading, raw, ("metadata", i))
             if key in metadata:
-                raise reading.error(f"metadata key {short_repr(key)} twice", *path + ("key",))
+                what = f"metadata key {short_repr(key)} twice"
+                raise reading.error(what, "metadata", i, "key")
             if number_type > 2:
                 what = f"metadata {short_repr(key)} has type {number_type}, not 0, 1 or 2"
-                raise reading.error(what, *path + ("type",), error_class=Unsupported)
+                raise reading.error(what, "metadata", i, "type", error_class=Unsupported)
             metadata[key], = unpack_from("<" + self.NUMBERS[number_type], payload, 0)
         return metadata
 
-    def key_text(self, reading: Reading, raw: bytes, path: Path) -> str:
+    @staticmethod
+    def key_text(reading: Reading, raw: bytes, trail: Trail) -> str:
         text = decode_text(raw)
         if text is None:
-            raise reading.error("the key is not UTF-8", *path + ("key",))
+            raise reading.entry_error("the key is not UTF-8", None, trail, "key")
         return text
 
-    def open_spec(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor of the layout SPEC: -1 ends the shape, or 0 with data."""
+    def open_spec(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
+        """Return the tensor of a SPEC: -1 ends the shape, or 0 with data."""
+        name = self.key_text(reading, row[1], trail)
+        places = row[2:8]
         number, nbytes, offset, aux = row[8:]
-        name, places, rank = self.key_text(reading, row[1], path), row[2:8], 0
+        rank = 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
         if min(places) < -1 or len(set(places[rank:])) > 1:
             what = f"shape {list(places)} is not dimensions from 0 on, then all -1 or all 0"
-            raise reading.error(what, *path + ("shape",), tensor=name, check="sizes")
-        dtype = self.dtype_of(reading, number, path + ("dtype",), name)
-        start = offset if nbytes else min(offset, reading.end)  # of no bytes, any offset does
-        return Tensor(name, dtype, places[:rank], reading.source, start, nbytes,
-                      attrs={"aux": aux} if aux else None, format=self.NAME)
-
-    def open_012(self, reading: Reading, path: Path, row: Any) -> Tensor:
-        """Return a tensor of the layout M012."""
-        aux, numel, offset = row[:3]
-        shape, what, field = row[3:-2], "", "aux"
-        name, need = self.key_text(reading, row[-1], path), count_elements(shape)
-        if aux >> 16 or not 1 <= len(shape) <= 6:
-            what = "aux is 0x%x: a rank of 1 to 6 in its second byte, 0 above" % aux
-        elif [n for n in shape if not 1 <= n < 1 << 63]:
-            what, field = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}", "shape"
-        elif numel != need:
-            what, field = f"{numel} elements, the shape {short_repr(shape)} has {need}", "numel"
-        if what:
-            raise reading.error(what, *path + (field,), tensor=name, check="sizes")
-        dtype = self.dtype_of(reading, aux & 255, path + ("aux",), name)
-        return Tensor(name, dtype, shape, reading.source, offset, numel * ITEMSIZE[dtype],
+            raise reading.entry_error(what, name, trail, "shape", "sizes")
+        dtype = self.dtype_of(reading, number, trail, "dtype", name)
+        if not nbytes:  # of no bytes, any offset does
+            offset = min(offset, reading.end)
+        attrs = {"aux": aux} if aux else None
+        return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes, attrs=attrs,
                       format=self.NAME)
 
-    def dtype_of(self, reading: Reading, number: int, path: Path, name: str) -> str:
+    def open_012(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
+        """Return the tensor of an M012."""
+        aux, numel, offset = row[:3]
+        shape = row[3:-2]
+        name = self.key_text(reading, row[-1], trail)
+        need = count_elements(shape)
+        what = ""
+        if aux >> 16 or not 1 <= len(shape) <= 6:
+            field = "aux"
+            what = "aux is 0x%x: a rank of 1 to 6 in its second byte, 0 above" % aux
+        elif min(shape) < 1 or max(shape) >= 1 << 63:
+            field = "shape"
+            what = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}"
+        elif numel != need:
+            field = "numel"
+            what = f"{numel} elements, the shape {short_repr(shape)} has {need}"
+        if what:
+            raise reading.entry_error(what, name, trail, field, "sizes")
+        dtype = self.dtype_of(reading, aux & 255, trail, "aux", name)
+        nbytes = numel * ITEMSIZE[dtype]
+        return Tensor(name, dtype, shape, reading.source, offset, nbytes, format=self.NAME)
+
+    def dtype_of(self, reading: Reading, number: int, trail: Trail, field: str, name: str) -> str:
         if number < 4:
             return self.DTYPES[number]
-        raise reading.error(f"dtype {number} is not 0 to 3", *path, tensor=name,
-                            error_class=Unsupported)
+        what = f"dtype {number} is not 0 to 3"
+        raise reading.entry_error(what, name, trail, field, error_class=Unsupported)
 
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
         nbytes, zero = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
             return nbytes, zero
@@ -4074,47 +4310,60 @@ class Mag(Format):
             return stop - start, 0
         return nbytes, 255
 
-    def metadata_problem(self, key: Any, value: Any) -> Any:
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
             return "keys are text of 1 to 65535 bytes without NUL"
-        if isinstance(value, float) or isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        if isinstance(value, float):
+            return None
+        if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
             return None
         return "mag holds numbers only: u64, i64, float64"
 
     def stored_number(self, value: Any) -> Any:
         return int(value) if type(value) is bool else value
 
-    def name_problem(self, name: str) -> Any:
+    def name_problem(self, name: str) -> "Optional[str]":
         if not name or "\0" in name:
             return "an empty name, or a NUL in it"
         return super().name_problem(name)
 
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
-        # 1 metadata
+        # 1 records of the metadata
         records = []
         for key, value in metadata.items():
-            number_type = 2 if isinstance(value, float) else int(value < 0)
+            number_type = 0  # u64
+            if isinstance(value, float):
+                number_type = 2
+            elif value < 0:
+                number_type = 1
             raw = encode_text(key)
             code = f"<I{self.NUMBERS[number_type]}I"
             records += [pack(code, number_type, value, len(raw)), raw]
-        # 2 records of tensors; data begin after all
+        # 2 records of the tensors, each of 73 bytes and a name; the data begin after all
         names = [encode_text(name) for name, _ in items]
-        end = 24 + sum(map(len, records)) + sum([73 + len(raw) for raw in names])
-        starts, at = [], round_up(end, 64) if items else end
+        at = 24 + len(b"".join(records + names)) + 73 * len(names)
+        if items:
+            at = round_up(at, 64)
+        starts = []
         for raw, (_, item) in zip(names, items):
             nbytes = item.nbytes
             if at + nbytes >> 64:
                 raise ValueError("mag cannot hold 2**64 bytes of data")
-            dims = item.shape + (0 if nbytes else -1,) * (6 - item.ndim)
+            fill = 0 if nbytes else -1
+            places = item.shape + (fill,) * (6 - item.ndim)
             number = self.DTYPES.index(item.dtype)
-            records += [pack("<I", len(raw)), raw, pack("<6qBQQI", *dims + (number, nbytes, at, 0))]
+            records += [pack("<I", len(raw)), raw]
+            records.append(pack("<6qBQQI", *places, number, nbytes, at, 0))
             starts.append(at)
             at = round_up(at + nbytes, 64)
         # 3 the header, with the checksum of all
-        index, header = b"".join(records), [b"MAG!", 1, 0, len(items), len(metadata), 0]
-        header[2] = crc32(index, crc32(self.HEADER.pack(*header)))
-        return self.iter_file(self.HEADER.pack(*header) + index, items, starts, at)
+        index = b"".join(records)
+        counts = len(items), len(metadata), 0
+        header = self.HEADER.pack(b"MAG!", 1, 0, *counts)
+        checksum = crc32(index, crc32(header))
+        header = self.HEADER.pack(b"MAG!", 1, checksum, *counts)
+        return self.iter_file(header + index, items, starts, at)
 
 
 # -- [8a2] mag300 ----------------------------------------------------------------------------------
@@ -4134,7 +4383,7 @@ class Mag300(Format):
 
     NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
-    HEADER = Layout(
+    HEADER = RecordType(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
         ("aux", "I", "1: the data are big-endian"), ("meta_offset", "Q", "where the JSON begins"),
         ("meta_span", "Q", "its bytes"), ("blob_offset", "Q", "where the data begin"),
@@ -4148,7 +4397,18 @@ class Mag300(Format):
         ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
         ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
-    FIELDS = dict(name="", size="nbytes", place="offset")
+    FIELD_OF = dict(name="", size="nbytes", place="offset")
+    NUMBERS = ("float32", "float16", "bfloat16", "float8", "bool", "uint8", "int8", "uint16",
+               "int16", "uint32", "int32", "uint64", "int64")  # which float8 no document says
+    DTYPES: Any = dict([(dtype, dtype.replace("bool", "boolean")) for dtype in NUMBERS
+                        if dtype != "float8"])
+    FACTS = Map([("timestamp", "1970-01-01T00:00:00+00:00"), ("magnetron_ver", "0.2.2"),
+                 ("snapshot_ver", "0.3.0")])  # written, unless a file of 300 has others
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
+               "timestamp": "text, else that of the file, or of 1970"}
+    FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
+    TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
+    MAX_RANK, DIM_BITS, ALIGN, INDEX_FIRST = 16, 63, 4096, True
 
     def read(self, reading: Reading) -> Any:
         # 1 the header says where JSON and data are
@@ -4171,9 +4431,11 @@ class Mag300(Format):
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
         # 3 each entry of tensor_map is a tensor in the data
         order = ">" if aux else "<"
-        reading.entries(((("tensor_map", name), row) for name, row in root["tensor_map"].items()),
-                        lambda path, entry: self.open_entry(reading, path, entry, start, order),
-                        low=start, high=min(start + size, end), fields=self.FIELDS)
+        for name, entry in root["tensor_map"].items():
+            trail = "tensor_map", name
+            with reading:
+                item = self.open_entry(reading, trail, entry, start, order)
+                reading.add_tensor(item, trail, start, min(start + size, end), self.FIELD_OF)
         if not reading.errors:
             self.check_places(reading, start, size)
         reading.check_whole(*["blob_offset"] * (start > end))
@@ -4186,12 +4448,13 @@ class Mag300(Format):
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"]
 
-    def open_entry(self, reading: Reading, path: Any, entry: Any, start: int, order: str) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any, start: int,
+                   order: str) -> Tensor:
         """Return the tensor of an entry."""
-        name = path[1]
+        name = trail[1]
         if not is_text(name):
-            raise reading.error("the name has a lone surrogate", *path, tensor=name)
-        reading.check_schema(self.ENTRY, entry, path, name)
+            raise reading.error("the name has a lone surrogate", *trail, tensor=name)
+        reading.check_schema(self.ENTRY, entry, trail, name)
         text, number = entry["dtype"], entry["dtype_id"]
         dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
         attrs = unreadable = None
@@ -4211,22 +4474,11 @@ class Mag300(Format):
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
                 what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
-                raise reading.entry_error(what, item, ("tensor_map", item.name), "offset", "bounds")
+                trail = "tensor_map", item.name
+                raise reading.entry_error(what, item.name, trail, "offset", "bounds")
             at = offset + item.stored_nbytes
         if size - at >= 4096:
             raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
-
-    NUMBERS = ("float32", "float16", "bfloat16", "float8", "bool", "uint8", "int8", "uint16",
-               "int16", "uint32", "int32", "uint64", "int64")  # which float8 no document says
-    DTYPES: Any = dict([(dtype, dtype.replace("bool", "boolean")) for dtype in NUMBERS
-                        if dtype != "float8"])
-    FACTS = Map([("timestamp", "1970-01-01T00:00:00+00:00"), ("magnetron_ver", "0.2.2"),
-                 ("snapshot_ver", "0.3.0")])  # written, unless a file of 300 has others
-    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
-               "timestamp": "text, else that of the file, or of 1970"}
-    FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
-    TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, DIM_BITS, ALIGN, INDEX_FIRST = 16, 63, 4096, True
 
     def metadata_problem(self, key: Any, value: Any) -> Any:
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
@@ -4367,8 +4619,8 @@ class ZTensor(Format):
     TENSOR_ATTRS = None  # fields of an entry that are none of these are the user's
     DTYPE_ATTRS = ("dtype",)
     DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
-    MAGIC_RECORD = Layout(("magic", "8s", "zTensor 0.1"))
-    TRAILER = Layout(("index_size", "Q", "bytes of CBOR before"))
+    MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 0.1"))
+    TRAILER = RecordType(("index_size", "Q", "bytes of CBOR before"))
     STORED = (
         ("offset", UINT64, True, "first stored byte"), ("size", UINT64, True, "bytes stored"),
         ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
@@ -4389,7 +4641,7 @@ class ZTensor(Format):
                    doc="one map per tensor")
     KEYS = ("name", "offset", "size", "dtype", "shape")  # that become attributes of the Tensor
     REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
-    FIELDS = dict(name="name", size="size", place="offset")
+    FIELD_OF = dict(name="name", size="size", place="offset")
 
     def read(self, reading: Reading) -> Any:
         # 1 the magic
@@ -4406,16 +4658,17 @@ class ZTensor(Format):
         end = reading.end - 8 - nbytes
         index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
         # 4 their tensors
-        reading.entries(((("index", i), entry) for i, entry in enumerate(index)),
-                        lambda path, entry: self.open_entry(reading, end, path, entry),
-                        low=self.ALIGN, high=end, fields=self.FIELDS)
+        for i, entry in enumerate(index):
+            with reading:
+                item = self.open_entry(reading, end, ("index", i), entry)
+                reading.add_tensor(item, ("index", i), self.ALIGN, end, self.FIELD_OF)
         return {"version": "0.1.0"}, Map()
 
-    def open_entry(self, reading: Reading, end: int, path: Path, entry: Facts) -> Tensor:
+    def open_entry(self, reading: Reading, end: int, trail: Trail, entry: Facts) -> Tensor:
         """Return the tensor of an entry; its data end before `end`."""
         if not self.ENTRY.fits(entry):
             name = entry.get("name") if type(entry) is Map else None
-            reading.check_schema(self.ENTRY, entry, path, name if is_text(name) else None)
+            reading.check_schema(self.ENTRY, entry, trail, name if is_text(name) else None)
         name, start, nbytes, code, dims = [entry[key] for key in self.KEYS]
         attrs, custom = self.split_entry(entry)
         shape, encoding, layout = tuple(dims), entry["encoding"], entry.get("layout", "dense")
@@ -4427,12 +4680,12 @@ class ZTensor(Format):
         if code not in self.DTYPES:
             attrs["dtype"], dtype = code, None
             unreadable = f"dtype {short_repr(code)} is not known"
-        self.check_place(reading, start, nbytes, end, path + ("offset",), name)
+        self.check_place(reading, start, nbytes, end, trail + ("offset",), name)
         if encoding == "zstd":
             need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
             if not nbytes or need > ZSTD_RATIO * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
-                raise reading.error(what, *path + ("size",), tensor=name, check="sizes")
+                raise reading.entry_error(what, name, trail, "size", "sizes")
         elif entry.get("data_endianness") == "big" and encoding == "raw":
             order = "<" if ITEMSIZE.get(dtype) == 1 else ">"
         item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
@@ -4455,31 +4708,37 @@ class ZTensor(Format):
         return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
 
     @staticmethod
-    def check_place(reading: Any, start: int, nbytes: int, end: int, path: Any, name: Any) -> None:
+    def check_place(reading: "Reading", start: int, nbytes: int, end: int, trail: Trail,
+                    name: Any) -> None:
         """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
         if not 64 <= start <= end - nbytes or start % 64:
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
-            raise reading.error(what, *path, tensor=name, check="bounds")
+            raise reading.error(what, *trail, tensor=name, check="bounds")
 
     def open_sparse(self, reading: Reading, blob: Tensor, end: int) -> TensorMap:
         """Return the components of a sparse tensor; `blob`: that of its entry."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
-        layout = attrs["layout"][6:] or attrs.get("sparse_format")
-        if layout not in ("csr", "coo"):
-            error_class = Unsupported if type(layout) is str else FormatError
-            raise error_class(f"sparse_format is {short_repr(layout)}, not csr or coo")
-        if layout == "csr" and len(shape) != 2:
+        sparse_format = attrs["layout"][6:] or attrs.get("sparse_format")
+        if sparse_format not in ("csr", "coo"):
+            error_class = Unsupported if type(sparse_format) is str else FormatError
+            raise error_class(f"sparse_format is {short_repr(sparse_format)}, not csr or coo")
+        if sparse_format == "csr" and len(shape) != 2:
             raise FormatError(f"csr needs rank 2, this is rank {len(shape)}")
         if attrs["layout"] != "sparse":
-            return split_blob(layout, shape, blob)
+            return split_blob(sparse_format, shape, blob)
         nnz: Any = attrs.get("nnz")
         if "nnz" not in attrs and blob.encoding == "raw":
             nnz = blob.stored_nbytes // blob.check_readable()
+        elif "nnz" not in attrs and sparse_format == "csr":  # the last row ends there
+            indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
+            nnz = indptr.data[shape[0]]
+        elif "nnz" not in attrs:
+            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         elif "nnz" not in attrs:
             raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         if not UINT64.fits(nnz):
             raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
-        for role, dims in component_shapes(layout, shape, nnz).items():
+        for role, dims in component_shapes(sparse_format, shape, nnz).items():
             components[role] = self.open_component(reading, blob, role, dims, end)
         return components
 
@@ -4558,9 +4817,9 @@ class ZTensor(Format):
     def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
         """Yield why a tensor cannot be stored so."""
         opaque = self.can_copy_opaque(item)
-        for path, what in () if self.CHOICES.fits(plan) else self.CHOICES.iter_errors(plan):
-            if path[0] == "checksum" or not opaque:
-                yield f"attribute {what}; the option {path[0]}= replaces it"
+        for trail, what in () if self.CHOICES.fits(plan) else self.CHOICES.iter_errors(plan):
+            if trail[0] == "checksum" or not opaque:
+                yield f"attribute {what}; the option {trail[0]}= replaces it"
         if opaque and [key for key in ("encoding", "data_endianness")
                        if options.get(key) not in (None, item.attrs.get(key))]:
             yield f"{item.unreadable}; it can only be copied as it is stored"
@@ -4586,7 +4845,7 @@ class ZTensor(Format):
         """Yield a file: the magic, the blobs, the index and its size."""
         yield b"ZTEN0001"
         at, index = 8, [cbor_head(4, len(items))]
-        packed: "Dict[Any, bytes]" = {}  # fields that come again
+        encoded: "Dict[Any, bytes]" = {}  # fields that come again
         for (name, item), plan in zip(items, plans):
             entry: Facts = {"name": name}
             custom, components = plan["custom"], {"values": item}
@@ -4600,10 +4859,10 @@ class ZTensor(Format):
                 at = facts["offset"] + facts["size"]
             entry.update(layout=plan["layout"], shape=item.shape)
             repeated = tuple([entry.get(key) for key in self.REPEATED])
-            if repeated not in packed:
-                packed[repeated] = pack_pairs(entry, self.REPEATED)
+            if repeated not in encoded:
+                encoded[repeated] = pack_pairs(entry, self.REPEATED)
             index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name), cbor_scalar("offset"),
-                      cbor_scalar(entry["offset"]), packed[repeated],
+                      cbor_scalar(entry["offset"]), encoded[repeated],
                       pack_pairs(entry, ("checksum",)), pack_pairs(custom, sorted(custom)), b"\xff"]
         data = b"".join(index)
         yield data + self.TRAILER.pack(len(data))
@@ -4716,8 +4975,8 @@ class ZTensor2(Format):
     TENSOR_ATTRS = None  # a user's are attributes
     DTYPE_ATTRS = ("type", "dtype", "layout", "parts")
     HASHES_DECODED = True
-    MAGIC_RECORD = Layout(("magic", "8s", "zTensor 2"))
-    FOOTER = Layout(("manifest_offset", "Q", "a multiple of 4096"),
+    MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
+    FOOTER = RecordType(("manifest_offset", "Q", "a multiple of 4096"),
                     ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
                     ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
                     ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
@@ -4741,7 +5000,7 @@ class ZTensor2(Format):
          "files by name"),
         ("objects", Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED), True, "by name"),
         doc="the manifest")
-    FIELDS = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
+    FIELD_OF = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
 
     def read(self, reading: Reading) -> Any:
         # 1 the magic, and the footer at the end: where the manifest is
@@ -4757,9 +5016,11 @@ class ZTensor2(Format):
         top = reading.cbor(start, nbytes, self.TOP, whole=True, strict=True)
         # 3 its tensors; `ranges` of their parts, for the last check
         shards, ranges = top.get("shards", {}), [("", start, start + nbytes, ())]
-        reading.entries(((("objects", name), entry) for name, entry in top["objects"].items()),
-                        lambda path, entry: self.open_entry(reading, shards, ranges, path, entry),
-                        low=0, high=reading.end, fields=self.FIELDS)
+        for name, entry in top["objects"].items():
+            trail = "objects", name
+            with reading:
+                item = self.open_entry(reading, shards, ranges, trail, entry)
+                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
         self.check_overlap(reading, ranges)
         attrs = {"version": "2", "shards": shards} if "shards" in top else {"version": "2"}
         return attrs, top.get("attributes", {})
@@ -4785,22 +5046,23 @@ class ZTensor2(Format):
             raise reading.error(what, "manifest_hash")
         return start, nbytes
 
-    def open_entry(self, reading: Reading, shards: Any, ranges: Any, path: Any, entry: Any) -> Any:
-        """Return the tensor of an object; `ranges`: add (shard, start, end, path) of its parts."""
-        name = path[-1]
-        reading.check_schema(self.ENTRY, entry, path, name)
+    def open_entry(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
+                   entry: Any) -> Any:
+        """Return the tensor of an object; `ranges`: add (shard, start, end, trail) of its parts."""
+        name = trail[-1]
+        reading.check_schema(self.ENTRY, entry, trail, name)
         shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
-        parts = {role: self.open_part(reading, shards, ranges, path + ("parts", role), fact)
+        parts = {role: self.open_part(reading, shards, ranges, trail + ("parts", role), fact)
                  for role, fact in facts.items()}
         roles = self.LAYOUTS.get(layout)
         if not parts or roles and set(parts) != set(roles):
             wanted = short_repr(roles) if roles else "one"
             what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
-            raise self.fault(reading, what, path, "parts")
-        self.check_shape(reading, path, shape, layout)
-        shapes = self.find_shapes(reading, path, parts, shape) if roles else {}
+            raise self.fault(reading, what, trail, "parts")
+        self.check_shape(reading, trail, shape, layout)
+        shapes = self.find_shapes(reading, trail, parts, shape) if roles else {}
         for role, part in parts.items():
-            self.check_size(reading, path + ("parts", role), part, facts[role], shapes.get(role))
+            self.check_size(reading, trail + ("parts", role), part, facts[role], shapes.get(role))
         attrs, custom = Map(layout=layout), entry.get("attributes")
         if layout == "dense":
             item = parts["data"]
@@ -4821,68 +5083,71 @@ class ZTensor2(Format):
         return item
 
     @staticmethod
-    def fault(reading: Reading, what: str, path: Path, field: str, check: str = "index") -> Any:
+    def fault(reading: Reading, what: str, trail: Trail, field: str, check: str = "index") -> Any:
         """Return the error of a field of an object, or of a part of it."""
-        return reading.error(what, *path + (field,), tensor=path[1], check=check)
+        return reading.entry_error(what, trail[1], trail, field, check)
 
-    def find_shapes(self, reading: Reading, path: Path, parts: Any, shape: Shape) -> Any:
+    def find_shapes(self, reading: Reading, trail: Trail, parts: Any, shape: Shape) -> Any:
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
             return {"data": shape}
-        layout = "coo" if "coords" in parts else "csr"
-        index = parts["coords" if layout == "coo" else "indices"]
+        sparse_format = "coo" if "coords" in parts else "csr"
+        index = parts["coords" if sparse_format == "coo" else "indices"]
         for role in sorted(parts):
             dtype = parts[role].dtype
             if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
                 what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
-                raise self.fault(reading, what, path + ("parts", role), "dtype")
-        nnz = index.size // len(shape) if layout == "coo" else index.size
-        return component_shapes(layout, shape, nnz)
+                raise self.fault(reading, what, trail + ("parts", role), "dtype")
+        nnz = index.size // len(shape) if sparse_format == "coo" else index.size
+        return component_shapes(sparse_format, shape, nnz)
 
-    def open_part(self, reading: Reading, shards: Any, ranges: Any, path: Any, fact: Any) -> Tensor:
+    def open_part(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
+                  fact: Any) -> Tensor:
         """Return a part of an object as a flat Tensor."""
         (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
         dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
         end, unreadable = reading.end - 40, None
         decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
         if ("encoding" in fact) != ("decoded_length" in fact):
-            raise self.fault(reading, "encoding and decoded_length come together", path, "encoding")
+            what = "encoding and decoded_length come together"
+            raise self.fault(reading, what, trail, "encoding")
         if "encoding" in fact and encoding != SEEKABLE:
             unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
         if code is not None:
             over, _, dtype = self.TYPES.get(code, (fact["dtype"], 0, None))
             if over != fact["dtype"]:
                 what = f"type {short_repr(code)} over dtype {fact['dtype']}"
-                raise self.fault(reading, what, path, "type")
+                raise self.fault(reading, what, trail, "type")
             if dtype is None:
                 unreadable = unreadable or f"type {short_repr(code)} is not decoded here"
         if "shard" in fact:
             if shard not in shards:
-                raise self.fault(reading, f"shards lacks {short_repr(shard)}", path, "shard")
+                raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail, "shard")
             end = shards[shard]["size"] - 40
             unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
         if not 4096 <= start <= end - nbytes or start % 4096:
             what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
-            raise self.fault(reading, what, path, "blob", "bounds")
+            raise self.fault(reading, what, trail, "blob", "bounds")
         if nbytes:
-            ranges.append((shard, start, start + nbytes, path))
+            ranges.append((shard, start, start + nbytes, trail))
         if "shard" in fact:
             start, nbytes, encoding = 0, 0, "shard"
         attrs = {key: fact[key] for key in self.KEPT if key in fact
                  and (key != "type" or dtype is None)}
         if dtype is None:
             attrs["dtype"] = fact["dtype"]
-        return Tensor(path[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
+        return Tensor(trail[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
                       nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
 
-    def check_shape(self, reading: Reading, path: Path, shape: Shape, layout: str) -> None:
+    def check_shape(self, reading: Reading, trail: Trail, shape: Shape, layout: str) -> None:
         if (len(shape) > 64 or count_elements(shape) >> 64
                 or layout == CSR and len(shape) != 2 or layout == COO and not shape):
             what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
                     "elements; of csr 2, of coo 1 or more")
-            raise self.fault(reading, what, path, "shape")
+            raise self.fault(reading, what, trail, "shape")
 
-    def check_size(self, reading: Reading, path: Any, part: Tensor, fact: Any, shape: Any) -> None:
+    def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Any,
+                   shape: Any) -> None:
         """Give a part its shape, if that is known; raise unless its bytes are those of it."""
         nbytes = fact["blob"][1]
         need = decoded = fact.get("decoded_length", nbytes)
@@ -4898,16 +5163,16 @@ class ZTensor2(Format):
                     + short_repr(need))
         if what:
             field = "decoded_length" if "encoding" in fact else "blob"
-            raise self.fault(reading, what, path, field, "sizes")
+            raise self.fault(reading, what, trail, field, "sizes")
 
     def check_overlap(self, reading: Reading, ranges: Any) -> None:
         """Note the first part whose bytes overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
-                path = row[3] or last[3]  # the manifest has none
+                trail = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                error = self.fault(reading, what, path, "blob", "bounds")
+                error = self.fault(reading, what, trail, "blob", "bounds")
                 if reading.errors is None:
                     raise error
                 reading.errors.append(error)
@@ -4981,7 +5246,7 @@ class ZTensor2(Format):
         """Yield a file: the magic, the blobs by name, the manifest and the footer."""
         yield self.MAGICS[0]
         zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
-        packed, stored = {}, {}  # stored: (tensor, where) by size and digest
+        encoded, stored = {}, {}  # stored: (tensor, where) by size and digest
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             nbytes, start = item.nbytes, round_up(at, self.PLACE)
             digest = digest_of(name, item)
@@ -4993,7 +5258,7 @@ class ZTensor2(Format):
                 yield from item.iter_bytes()
                 at = start + nbytes
             blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
-            objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, packed)))
+            objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, encoded)))
         more = {"attributes": metadata} if metadata else {}
         index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects"), cbor_head(5, len(objects))]
         index += [data for pair in sorted(objects) for data in pair]
@@ -5001,21 +5266,21 @@ class ZTensor2(Format):
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
-    def pack_object(self, item: Tensor, blob: bytes, digest: str, packed: Any) -> Any:
-        """Return an object of the manifest; `packed`: what comes again in others."""
+    def pack_object(self, item: Tensor, blob: bytes, digest: str, encoded: Any) -> Any:
+        """Return an object of the manifest; `encoded`: what comes again in others."""
         key, more = (item.dtype, item.shape), {"attributes": item._custom} if item._custom else {}
-        if key not in packed:
+        if key not in encoded:
             code, form = self.DTYPES[item.dtype], {"shape": item.shape, "layout": "dense"}
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
-            packed[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
+            encoded[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
                            pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
                            pack_pairs(form, form))
-        front, middle, end = packed[key]
+        front, middle, end = encoded[key]
         return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
                 + pack_pairs(more, more, "bytes"))
 
 
-def seekable_decode(source: Any, offset: int, nbytes: int, need: int) -> Blocks:
+def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: int) -> Blocks:
     """Yield the bytes of zstd frames of one size, but the last, then a skippable frame.
 
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
@@ -5073,7 +5338,7 @@ class Primitiv(Format):
 
     HEADER = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"),
               ("data_type", "uint32", "256 tensor, 768 model"))
-    FIELDS = dict(name="key", size="data", place="data")
+    FIELD_OF = dict(name="key", size="data", place="data")
     PARAMETERS = (("N", "uint32", "parameters"),)
     SHAPE = (("dims", "[uint32", "dimensions", "dimension", 32), ("batch", "uint32", "samples"))
     TENSOR = SHAPE + (("data", "bin", "bytes of the tensor"),)
@@ -5112,16 +5377,17 @@ class Primitiv(Format):
         # 3 the others are tensors, each where the last one ends
         else:
             shapes: Any = {}
-            reading.entries(self.each_tensor(reading, kind, at),
-                            lambda path, entry: self.open_entry(reading, shapes, path, entry),
-                            low=0, high=reading.end, fields=self.FIELDS)
+            for trail, entry in self.each_tensor(reading, kind, at):
+                with reading:
+                    item = self.open_entry(reading, shapes, trail, entry)
+                    reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
             reading.check_whole()
         return attrs, metadata
 
     def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
-        """Yield (path, (name, dims, batch, range of the data)) of each tensor."""
+        """Yield (trail, (name, dims, batch, range of the data)) of each tensor."""
         count = 1
-        path: Path = ()
+        trail: Trail = ()
         name: Any = kind if kind == "tensor" else "value"
         if kind == "model":
             (count,), at = reading.messagepack(at, self.PARAMETERS)
@@ -5129,19 +5395,19 @@ class Primitiv(Format):
         try:
             for i in range(count):
                 if kind == "model":
-                    path = "params", i
-                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED, *path)
+                    trail = "params", i
+                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED, *trail)
                     if not parts:
-                        raise reading.error("key has no components", *path + ("key",))
+                        raise reading.entry_error("key has no components", None, trail, "key")
                     name = join_key(parts)
                 else:
                     (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
-                    reading.paths.update([((row[0],), name) for row in self.TENSOR])
-                yield path, (name, dims, batch, data)
+                    reading.trails.update([((row[0],), name) for row in self.TENSOR])
+                yield trail, (name, dims, batch, data)
                 if kind != "tensor":
-                    (statistics,), at = reading.messagepack(at, self.STATISTICS, *path)
+                    (statistics,), at = reading.messagepack(at, self.STATISTICS, *trail)
                 for j in range(statistics):
-                    inner = path + ("stats", j)
+                    inner = trail + ("stats", j)
                     (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
                     reading.spend_name(name, *inner + ("key",))
                     yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
@@ -5158,11 +5424,11 @@ class Primitiv(Format):
             what = f"{plural(reading.end - at, 'byte')} after the last value"
             reading.errors.append(reading.error(what, offset=at))
 
-    def open_entry(self, reading: Reading, shapes: Any, path: Path, entry: Any) -> Tensor:
+    def open_entry(self, reading: Reading, shapes: Any, trail: Trail, entry: Any) -> Tensor:
         """Return a tensor, column-major; `shapes`: what those of one shape share."""
         name, dims, batch, data = entry
         if not batch:
-            raise reading.error("batch is 0", *path + ("batch",), tensor=name)
+            raise reading.entry_error("batch is 0", name, trail, "batch")
         key = tuple(dims), batch
         if key not in shapes:
             shape = key[0] + ((batch,) if batch > 1 else ())
@@ -5539,6 +5805,10 @@ def is_code(code: Any) -> bool:
     return type(key) is str and (key != "QFloat" or type(facts) is Map)
 
 
+def fits_int64(value: int) -> bool:
+    return -(1 << 63) <= value < 1 << 63
+
+
 class Burnpack(Format):
     """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
 
@@ -5558,24 +5828,48 @@ class Burnpack(Format):
     SUFFIXES = (".bpk", ".burnpack")
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
     MAGICS = (b"NRUB", b"BURN")  # BURN is in an example of Burn: found, then refused
-    HEADER = Layout(
-        ("magic", "4s", "Burnpack"), ("version", "H", "1 from burn 0.19 on"),
+    HEADER = RecordType(
+        ("magic", "4s", "Burnpack"),
+        ("version", "H", "1 from burn 0.19 on"),
         ("metadata_size", "I", "bytes of CBOR"))
+    CODE = Typed("text or a map of one text key", is_code)
+    CODE_MAP = Schema(
+        ("Bool", ANY, False, "how it is stored"),
+        ("QFloat", ANY, False, "quantized", QUANT_SCHEME))
     ENTRY = Schema(
-        ("dtype", Typed("text or a map of one text key", is_code), True, "type of the elements",
-         Schema(("Bool", ANY, False, "how it is stored"),
-                ("QFloat", ANY, False, "quantized", QUANT_SCHEME))),
+        ("dtype", CODE, True, "type of the elements", CODE_MAP),
         ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
         ("param_id", UINT64, None, "Burn's own id of it"))
-    INDEX = Schema(  # ENTRY explains entries here; open_entry() checks them
-        ("tensors", Schema(additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT), True,
-         "entries by name"),
-        ("metadata", Schema(additional=(TEXT, "of the user"), key_type=TEXT), False, "of the user"),
-        ("scalars", Schema(additional=(ANY, "type and value", Schema(additional=(
-            ANY, "the value"))), key_type=TEXT), False, "numbers by name"),
+    METADATA = Schema(additional=(TEXT, "of the user"), key_type=TEXT)
+    TENSORS = Schema(  # ENTRY explains entries here; open_entry() checks them
+        additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT)
+    SCALAR = Schema(additional=(ANY, "the value"))
+    SCALAR_MAP = Schema(additional=(ANY, "type and value", SCALAR), key_type=TEXT)
+    INDEX = Schema(
+        ("tensors", TENSORS, True, "entries by name"),
+        ("metadata", METADATA, False, "of the user"),
+        ("scalars", SCALAR_MAP, False, "numbers by name"),
         doc="tensors, metadata, scalars")
-    FIELDS = dict(name="", size="data_offsets", place="data_offsets")
+    FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
+    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
+        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
+        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
+        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+    DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
+                       bool={"Bool": "Native"})  # as they are written
+    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
+    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
+    SCALARS = {
+        "Int": typed(int, "int64", fits_int64), "UInt": UINT64,
+        "Float": typed(float, "float"), "Bool": typed(bool, "bool")}
+    FILE_ATTRS = ("version", "layout", "scalars")
+    TENSOR_ATTRS = ("param_id", "burn_dtype")
+    DTYPE_ATTRS = ("burn_dtype",)
+    TEXT_METADATA = SORTED = INDEX_FIRST = True
+    ALIGN, PAD_END = 256, ("structure",)
+    MAX_METADATA_BYTES = 104857600  # limits of the real reader
+    MAX_TENSORS = 100000
 
     def read(self, reading: Reading) -> Any:
         # 1 the header says how long the index is
@@ -5589,17 +5883,24 @@ class Burnpack(Format):
                             limit="MAX_METADATA_BYTES")
         # 2 the index is one CBOR map
         index = reading.cbor(at, nbytes, self.INDEX)
-        tensors, metadata = index["tensors"], index.get("metadata", Map())
+        tensors = index["tensors"]
+        metadata = index.get("metadata", Map())
         reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, limit="MAX_TENSORS")
         # 3 each entry is a tensor, which lies after DS
-        packed = self.is_packed(reading, at + nbytes, tensors, metadata)
-        data_start = at + nbytes if packed else round_up(at + nbytes, 256)
-        reading.entries(((("tensors", name), entry) for name, entry in tensors.items()),
-                        lambda path, entry: self.open_entry(reading, path, entry, data_start),
-                        low=data_start, high=reading.end, fields=self.FIELDS)
+        data_start = at + nbytes
+        is_packed = self.is_packed(reading, data_start, tensors, metadata)
+        if not is_packed:
+            data_start = round_up(data_start, 256)
+        for name, entry in tensors.items():
+            trail = "tensors", name
+            with reading:
+                item = self.open_entry(reading, trail, entry, data_start)
+                reading.add_tensor(item, trail, data_start, reading.end, self.FIELD_OF)
         reading.check_whole()
         # 4 the rest belongs to the file
-        attrs = {"version": 1, "layout": "packed" if packed else "aligned"}
+        attrs: Facts = {"version": 1, "layout": "aligned"}
+        if is_packed:
+            attrs["layout"] = "packed"
         if "scalars" in index:
             attrs["scalars"] = index["scalars"]
         return attrs, metadata
@@ -5609,30 +5910,36 @@ class Burnpack(Format):
 
         A file converted from such a one keeps its metadata, but is aligned.
         """
-        aligned, is_old = round_up(index_end, 256), metadata.get("version", "")[:5] == "0.19."
-        if reading.end >= aligned and not is_old:
+        aligned = round_up(index_end, 256)
+        is_old = metadata.get("version", "").startswith("0.19.")
+        if not is_old and reading.end >= aligned:
             return False
-        ends = [entry["data_offsets"][1] for entry in tensors.values() if self.ENTRY.fits(entry)]
-        data_end = max(ends, default=0)
-        if data_end == 0 or not is_old:
-            return data_end == 0 and reading.end < aligned
+        data_end = 0
+        for entry in tensors.values():
+            if self.ENTRY.fits(entry):
+                data_end = max(data_end, entry["data_offsets"][1])
+        if data_end == 0:
+            return reading.end < aligned
+        if not is_old:
+            return False
         if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
             what = "cut short: a file of burn 0.19 may be packed or aligned"
             raise reading.error(what, "metadata", "version")
         return reading.end == index_end + data_end
 
-    def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
         """Return the tensor of an entry."""
-        name = path[-1]
-        reading.check_schema(self.ENTRY, entry, path, name)
+        name = trail[-1]
+        reading.check_schema(self.ENTRY, entry, trail, name)
         start, end = entry["data_offsets"]
-        own = entry.get("param_id")
-        attrs = None if own is None else Map(param_id=own)
+        attrs: Any = None
+        if entry.get("param_id") is not None:
+            attrs = Map(param_id=entry["param_id"])
         return self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
                                 data_start + start, end - start, self.NAME, attrs)
 
-    def make_tensor(self, name: str, code: Any, shape: Any, source: Any, start: int, nbytes: int,
-                    format: str, attrs: Any) -> Tensor:
+    def make_tensor(self, name: str, code: Any, shape: Any, source: Buffer, start: int,
+                    nbytes: int, format: str, attrs: Any) -> Tensor:
         """Return the tensor of a dtype in Burn's words, also for its records (.mpk)."""
         dtype = self.dtype_of(code)
         if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
@@ -5642,31 +5949,14 @@ class Burnpack(Format):
         return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
                             unreadable=unreadable, attrs=attrs, format=format)
 
-    def dtype_of(self, code: Any) -> Any:
+    def dtype_of(self, code: Any) -> "Optional[str]":
         """Return the dtype for one in Burn's words, or None."""
         if type(code) is str:
             return self.NAMES.get(code)
         if "QFloat" in code:
             return "qfloat"
-        return self.BOOLS.get(code["Bool"]) if type(code.get("Bool")) is str else None
-
-    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
-        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
-        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
-        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
-    DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
-                       bool={"Bool": "Native"})  # as they are written
-    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
-    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
-    SCALARS = {"Int": typed(int, "int64", lambda n: -(1 << 63) <= n < 1 << 63), "UInt": UINT64,
-               "Float": typed(float, "float"), "Bool": typed(bool, "bool")}
-    FILE_ATTRS = ("version", "layout", "scalars")
-    TENSOR_ATTRS = ("param_id", "burn_dtype")
-    DTYPE_ATTRS = ("burn_dtype",)
-    TEXT_METADATA = SORTED = INDEX_FIRST = True
-    ALIGN, PAD_END = 256, ("structure",)
-    MAX_METADATA_BYTES = 104857600  # limits of the real reader
-    MAX_TENSORS = 100000
+        store = code.get("Bool")
+        return self.BOOLS.get(store) if type(store) is str else None
 
     def native_attrs(self, item: Tensor) -> Facts:
         if item.format == "burnrecord":  # the same attrs, but for ids that are text
@@ -5675,57 +5965,69 @@ class Burnpack(Format):
 
     def check_scalars(self, scalars: Any) -> Facts:
         """Return scalars as they are written; ValueError for what is unfit."""
+        if not hasattr(scalars, "items"):
+            raise self.scalar_error(None, scalars)
         checked = Map()
-        for name, scalar in scalars.items() if hasattr(scalars, "items") else [(None, scalars)]:
-            pairs: Any = list(scalar.items()) if hasattr(scalar, "items") else []
-            kind, value = pairs[0] if len(pairs) == 1 else (None, None)
+        for name, scalar in scalars.items():
+            pairs = list(scalar.items()) if hasattr(scalar, "items") else []
+            if len(pairs) != 1:
+                raise self.scalar_error(name, scalar)
+            kind, value = pairs[0]
             if kind == "Float" and type(value) is int:
                 value = float(value)
-            if not is_text(name) or kind not in self.SCALARS or not self.SCALARS[kind].fits(value):
-                raise ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
-                                 f"not {short_repr(name)}: {short_repr(scalar)}")
+            known = self.SCALARS.get(kind)
+            if known is None or not known.fits(value) or not is_text(name):
+                raise self.scalar_error(name, scalar)
             checked[str(name)] = Map([(kind, value)])
         return checked
+
+    @staticmethod
+    def scalar_error(name: Any, scalar: Any) -> ValueError:
+        return ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
+                          f"not {short_repr(name)}: {short_repr(scalar)}")
 
     def tensor_problems(self, item: Tensor) -> Any:
         yield from super().tensor_problems(item)
         if not self.native_attrs(item):
             return
         entry = self.make_entry(item, 0)
-        yield from [what for _, what in self.ENTRY.iter_errors(entry)]
+        for _, what in self.ENTRY.iter_errors(entry):
+            yield what
         code = entry["dtype"]
         if is_code(code) and item.dtype not in (None, self.dtype_of(code)):
             yield f"burn_dtype {short_repr(code)} does not go with {item.dtype}"
 
     def make_entry(self, item: Tensor, start: int) -> Facts:
         """Return the entry of the CBOR for a tensor."""
-        own, code = self.native_attrs(item), self.DTYPES.get(item.dtype)
-        entry = Map([("dtype", own.get("burn_dtype", code)), ("shape", list(item.shape)),
-                     ("data_offsets", [start, start + item.nbytes])])
+        own = self.native_attrs(item)
+        entry = Map()  # a board's keeps the order of its keys only so
+        entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(item.dtype))
+        entry["shape"] = list(item.shape)
+        entry["data_offsets"] = [start, start + item.nbytes]
         if own.get("param_id") is not None:
             entry["param_id"] = own["param_id"]
         return entry
 
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"{len(items)} tensors, {self.MAX_TENSORS} is the limit")
         # 1 an entry and a place for each tensor
-        entries, starts, end = [], [], 0
+        entries = {}
+        starts = []
+        end = 0
         for name, item in items:
-            starts.append(round_up(end, 256))
-            entries.append((name, self.make_entry(item, starts[-1])))
-            end = starts[-1] + item.nbytes
+            start = round_up(end, 256)
+            starts.append(start)
+            entries[name] = self.make_entry(item, start)
+            end = start + item.nbytes
         # 2 the index, sorted by name: code points sort as UTF-8 does
-        index = Map([("tensors", Map(sorted(entries, key=lambda pair: pair[0])))])
-        scalars = attrs.get("scalars") or {}  # those of a File are kept as they are
-        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
-            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
-        if options.get("scalars") is not None:
-            scalars = self.check_scalars(options["scalars"])
-        for key, pairs in ("metadata", metadata), ("scalars", scalars):
-            if pairs:
-                index[key] = Map(sorted(pairs.items()))
+        scalars = self.scalars_of(attrs, options)
+        index = Map(tensors=Map(sorted(entries.items())))
+        if metadata:
+            index["metadata"] = Map(sorted(metadata.items()))
+        if scalars:
+            index["scalars"] = Map(sorted(scalars.items()))
         data = cbor_dumps(index)
         if len(data) > self.MAX_METADATA_BYTES:
             raise ValueError(f"{len(data)} bytes of metadata are over MAX_METADATA_BYTES")
@@ -5734,6 +6036,15 @@ class Burnpack(Format):
         head = self.HEADER.pack(b"NRUB", 1, len(data)) + data
         starts = [data_start + start for start in starts]
         return self.iter_file(head, items, starts, data_start + end)
+
+    def scalars_of(self, attrs: Facts, options: Facts) -> Facts:
+        """Return the scalars to write: those of the option, else those of a File as they are."""
+        scalars: Any = attrs.get("scalars") or {}
+        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
+            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
+        if options.get("scalars") is not None:
+            return self.check_scalars(options["scalars"])
+        return scalars
 
 
 # -- [8e] tensorbuffers ----------------------------------------------------------------------------
@@ -5755,8 +6066,8 @@ class TensorBuffers(Format):
     TITLE = "TensorBuffers TBS1"
     HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
     SUFFIXES, MAGICS = (".tbs", ".tensorbuffers"), (b"TBS1",)
-    HEADER = Layout(("magic", "4s", "TensorBuffers"))
-    TRAILER = Layout(("metadata_size", "I", "bytes of FlatBuffer"),
+    HEADER = RecordType(("magic", "4s", "TensorBuffers"))
+    TRAILER = RecordType(("metadata_size", "I", "bytes of FlatBuffer"),
                      ("end_magic", "4s", "TensorBuffers"))
     TENSOR = (
         ("id", "Q", 0, "hash of the name"),
@@ -5775,14 +6086,24 @@ class TensorBuffers(Format):
         ("model", "string", None, "of the user"),
         ("tensors", [TENSOR], [], "the index"),
         ("operations", [OPERATION], None, "a graph"))
-    FIELDS = dict(name="name", size="data_size", place="data_offset")
+    FIELD_OF = dict(name="name", size="data_size", place="data_offset")
+    DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
+                       uint32=9, uint64=10)
+    NAMES = dict([(code, dtype) for dtype, code in DTYPES.items()])
+    OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
+               "operations": "list of dicts; True: the field, empty; False: no field"}
+    FILE_ATTRS = ("version", "operations")
+    TENSOR_ATTRS = ("id",)
+    MAX_RANK = 64
+    DIM_BITS = 32
+    SORTED = True
 
     def read(self, reading: Reading) -> Any:
         # 1 the last 8 bytes say where the metadata begin
         reading.check_magic(self, b"TBS1")
         if reading.end < 12:
-            raise reading.error(f"{reading.end} bytes, too short for a frame of 12", "magic",
-                                offset=0, check="magic")
+            what = f"{reading.end} bytes, too short for a frame of 12"
+            raise reading.error(what, "magic", offset=0, check="magic")
         reading.record(0, self.HEADER)  # for explain()
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
@@ -5792,45 +6113,49 @@ class TensorBuffers(Format):
         # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
         # 3 each table in "tensors" is a tensor, which ends before the metadata
-        reading.entries(((("tensors", i), entry) for i, entry in enumerate(root["tensors"])),
-                        lambda path, entry: self.open_entry(reading, path, entry, data_end),
-                        low=4, high=data_end, fields=self.FIELDS)  # low: after the magic
+        for i, entry in enumerate(root["tensors"]):
+            trail = "tensors", i
+            with reading:
+                item = self.open_entry(reading, trail, entry, data_end)
+                reading.add_tensor(item, trail, 4, data_end, self.FIELD_OF)
         # 4 the rest belongs to the file
         attrs = Map(version=root["version"])
         if root["operations"]:
             attrs["operations"] = root["operations"]
-        return attrs, Map() if root["model"] is None else Map(model=root["model"])
+        metadata = Map()
+        if root["model"] is not None:
+            metadata["model"] = root["model"]
+        return attrs, metadata
 
-    def open_entry(self, reading: Reading, path: Path, entry: Facts, data_end: int) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Facts, data_end: int) -> Tensor:
         """Return the tensor of a table."""
-        name, number, shape = entry["name"], entry["data_type"], tuple(entry["shape"])
+        name = entry["name"]
+        code = entry["data_type"]
+        shape = tuple(entry["shape"])
         if len(shape) > self.MAX_RANK:
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
-            raise reading.error(what, *path + ("shape",), tensor=name, error_class=Unsupported)
-        if not number:
-            raise reading.error("data_type 0 is not a type", *path + ("data_type",), tensor=name)
-        dtype = self.NAMES.get(number)
-        unreadable = None if dtype else f"data_type {number} is not known"
-        offset, nbytes = entry["data_offset"], entry["data_size"]
-        start = offset if nbytes else min(offset, data_end)  # of no bytes, any offset does
+            raise reading.entry_error(what, name, trail, "shape", error_class=Unsupported)
+        if not code:
+            raise reading.entry_error("data_type 0 is not a type", name, trail, "data_type")
+        dtype = self.NAMES.get(code)
+        unreadable = None if dtype else f"data_type {code} is not known"
+        start = entry["data_offset"]
+        nbytes = entry["data_size"]
+        if not nbytes:  # of no bytes, any offset does
+            start = min(start, data_end)
+        attrs = (("id", entry["id"]),)  # pairs are smaller than a map
         return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
-                      attrs=(("id", entry["id"]),), format=self.NAME)  # attrs: pairs are smaller
+                      attrs=attrs, format=self.NAME)
 
-    DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
-                       uint32=9, uint64=10)
-    NAMES = dict([(code, dtype) for dtype, code in DTYPES.items()])
-    OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
-               "operations": "list of dicts; True: the field, empty; False: no field"}
-    FILE_ATTRS, TENSOR_ATTRS = ("version", "operations"), ("id",)
-    MAX_RANK, DIM_BITS, SORTED = 64, 32, True
-
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
         """The FlatBuffer aligns what is in it."""
-        is_inside = before == after == "structure" and stop - start < 8
-        return stop - start if is_inside else 0, 0
+        if before == after == "structure" and stop - start < 8:
+            return stop - start, 0
+        return 0, 0
 
     def notes(self, attrs: Facts, tensors: Any) -> Any:
-        if [a for a, b in zip(tensors, tensors[1:]) if a.attrs["id"] > b.attrs["id"]]:
+        ids = [item.attrs["id"] for item in tensors]
+        if ids != sorted(ids):
             yield "not sorted by id: a binary search misses tensors"
 
     @staticmethod
@@ -5841,58 +6166,71 @@ class TensorBuffers(Format):
             number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
         return number
 
-    def metadata_problem(self, key: Any, value: Any) -> Any:
-        fits = key == "model" and is_text(value)
-        return None if fits else "TensorBuffers holds one text, 'model'"
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        if key == "model" and is_text(value):
+            return None
+        return "TensorBuffers holds one text, 'model'"
 
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         sort = self.option("sort", True, options, {})
-        graph = self.option("operations", True, options, attrs)
-        if not isinstance(sort, bool) or not isinstance(graph, (bool, list, tuple)):
+        operations = self.option("operations", True, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
             raise ValueError("sort is a bool, operations a bool or a list of dicts")
         # 1 an id and a place for each tensor
-        problems, ids, starts, offset = self.problems(items, metadata), Map(), [], 4
+        problems = self.problems(items, metadata)
+        ids = Map()
+        starts = []
+        end = 4
         for name, item in items:
-            if offset >> 32 or item.nbytes >> 32:
+            if end >> 32 or item.nbytes >> 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
             other = ids.setdefault(self.hash_name(name), name)
             if other != name:
                 problems.append((name, f"it has the same id as {safe_repr(other)}"))
-            starts.append(offset)
-            offset += item.nbytes
+            starts.append(end)
+            end += item.nbytes
         self.raise_problems(problems)
         # 2 the metadata, from their end on, in the order of the real library
-        flat, tables, new_ids = FlatBuilder(), [], {}
-        for number, (name, item), start in zip(ids, items, starts):
+        flat = FlatBuilder()
+        tables = []
+        new_ids = {}
+        for tensor_id, (name, item), start in zip(ids, items, starts):
             shape = flat.numbers("I", item.shape)
-            tables.append((number, flat.table(
-                self.TENSOR, id=number, name=flat.string(name), shape=shape, data_offset=start,
-                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)))
-            new_ids[self.native_attrs(item).get("id", number)] = number
+            place = flat.table(
+                self.TENSOR, id=tensor_id, name=flat.string(name), shape=shape, data_offset=start,
+                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)
+            tables.append((tensor_id, place))
+            new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
         if sort:
             tables.sort()
-        places = self.write_operations(flat, [] if isinstance(graph, bool) else graph, new_ids)
-        version = flat.string("1.0.0")
-        tensors = flat.offsets([place for _, place in tables])
-        operations = None if graph is False else flat.offsets(places)
-        model = flat.string(metadata["model"]) if "model" in metadata else None
-        root = flat.finish(flat.table(self.ROOT, version=version, model=model, tensors=tensors,
-                                      operations=operations))
+        rows = [] if isinstance(operations, bool) else operations
+        operation_places = self.write_operations(flat, rows, new_ids)
+        root: Facts = {"version": flat.string("1.0.0")}
+        root["tensors"] = flat.offsets([place for _, place in tables])
+        if operations is not False:
+            root["operations"] = flat.offsets(operation_places)
+        if "model" in metadata:
+            root["model"] = flat.string(metadata["model"])
+        flatbuffer = flat.finish(flat.table(self.ROOT, **root))
         # 3 magic, data, metadata, trailer
-        tail = root + self.TRAILER.pack(len(root), b"TBS1")
-        return self.iter_file(b"TBS1", items, starts, offset, tail)
+        tail = flatbuffer + self.TRAILER.pack(len(flatbuffer), b"TBS1")
+        return self.iter_file(b"TBS1", items, starts, end, tail)
 
     def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
         """Return the places of the operations, with new ids of outputs."""
-        places, fields = [], [row[0] for row in self.OPERATION]
+        names = [row[0] for row in self.OPERATION]
+        places = []
         try:
-            for row in operations:
-                for key in [key for key in row if key not in fields]:
-                    raise TypeError(f"no field {short_repr(key)}")
-                inputs = flat.numbers("Q", row.get("input_operations", ()))
-                output = new_ids.get(row.get("output"), row.get("output", 0))
-                places.append(flat.table(self.OPERATION, **dict(
-                    row, input_operations=inputs, output=output)))
+            for operation in operations:
+                for name in operation:
+                    if name not in names:
+                        raise TypeError(f"no field {short_repr(name)}")
+                values = dict(operation)
+                output = operation.get("output", 0)
+                values["output"] = new_ids.get(output, output)
+                inputs = operation.get("input_operations", ())
+                values["input_operations"] = flat.numbers("Q", inputs)
+                places.append(flat.table(self.OPERATION, **values))
             return places
         except (StructError, TypeError, AttributeError) as error:
             raise ValueError(f"operations: {error}; give a list of dicts as load() does")
@@ -5930,14 +6268,23 @@ class Safetensors(Format):
     NAME = FAMILY = TITLE = "safetensors"
     HOLDS = "metadata: text to text"
     SUFFIXES = (".safetensors",)
-    HEADER = Layout(("header_size", "Q", "bytes of JSON"))
+    HEADER = RecordType(("header_size", "Q", "bytes of JSON"))
     ENTRY = Schema(
         ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
     INDEX = Schema(  # open_entry checks the entries of tensors
         ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
         additional=(ANY, "entry of a tensor", ENTRY), doc="metadata, tensors by name")
-    FIELDS = dict(name="", size="data_offsets", place="data_offsets")
+    FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
+    DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
+    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    OPTIONS = {"sort": "True: by type, then name; False: as given",
+               "empty_metadata": "True: an empty __metadata__ is written, too"}
+    FILE_ATTRS = ("empty_metadata",)
+    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    TEXT_METADATA = INDEX_FIRST = True
+    MAX_HEADER_BYTES = 100000000  # limits of the real reader
+    NESTED = 127  # arrays and objects
 
     def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
@@ -5963,18 +6310,19 @@ class Safetensors(Format):
         metadata = index.pop("__metadata__", None)
         # 3 each other entry is a tensor, which lies after the index
         data_start = at + nbytes
-        reading.entries((((name,), index.pop(name)) for name in list(index)),
-                        lambda path, entry: self.open_entry(reading, path, entry, data_start),
-                        low=0, high=reading.end, fields=self.FIELDS)
+        for name in list(index):
+            with reading:
+                item = self.open_entry(reading, (name,), index.pop(name), data_start)
+                reading.add_tensor(item, (name,), 0, reading.end, self.FIELD_OF)
         # 4 together they fill the file
         if not reading.errors:
             self.check_places(reading, data_start)
         return Map([("empty_metadata", True)] if metadata == {} else []), metadata or Map()
 
-    def open_entry(self, reading: Reading, path: Path, entry: Any, data_start: int) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
         """Return the tensor of an entry."""
-        name, = path
-        reading.check_schema(self.ENTRY, entry, path, name)
+        name, = trail
+        reading.check_schema(self.ENTRY, entry, trail, name)
         code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
         what, field, attrs, unreadable = "", "shape", None, None
@@ -5988,7 +6336,7 @@ class Safetensors(Format):
                 what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
                 field = "data_offsets"
         if what:
-            raise reading.error(what, *path + (field,), tensor=name, check="sizes")
+            raise reading.entry_error(what, name, trail, field, "sizes")
         if not dtype:
             attrs, unreadable = Map(st_dtype=code), no_values(code)
         return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
@@ -6000,22 +6348,13 @@ class Safetensors(Format):
         for item in sorted(items, key=lambda item: (item.start, item.stored_nbytes)):
             if item.start != at:
                 what = f"its data begin at {item.start}, those before end at {at}"
-                raise reading.entry_error(what, item, (item.name,), "data_offsets", "bounds")
+                trail = (item.name,)
+                raise reading.entry_error(what, item.name, trail, "data_offsets", "bounds")
             at += item.stored_nbytes
         reading.check_whole()
         if at < reading.end:
             raise reading.error(f"bytes after the end of the data: {reading.end - at}", "trailing",
                                 offset=at, check="bounds")
-
-    DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
-    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
-    OPTIONS = {"sort": "True: by type, then name; False: as given",
-               "empty_metadata": "True: an empty __metadata__ is written, too"}
-    FILE_ATTRS = ("empty_metadata",)
-    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
-    TEXT_METADATA = INDEX_FIRST = True
-    MAX_HEADER_BYTES = 100000000  # limits of the real reader
-    NESTED = 127  # arrays and objects
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
         return stop - start if before == "structure" else 0, 32
@@ -6083,7 +6422,7 @@ class BurnRecord(Format):
     DTYPES = Burnpack.DTYPES
     FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
-    FIELDS = dict(name="", size="bytes", place="bytes")
+    FIELD_OF = dict(name="", size="bytes", place="bytes")
     OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
@@ -6115,22 +6454,23 @@ class BurnRecord(Format):
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
         scalars = Map()
-        reading.entries(self.each_tensor(reading, [("item", top["item"])], scalars),
-                        lambda path, entry: self.open_entry(reading, metadata, path, *entry),
-                        low=0, high=reading.end, fields=self.FIELDS)
+        for trail, entry in self.each_tensor(reading, [("item", top["item"])], scalars):
+            with reading:
+                item = self.open_entry(reading, metadata, trail, *entry)
+                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
         if scalars:
             metadata["scalars"] = scalars
         return metadata, Map()
 
-    def too_old(self, reading: Reading, metadata: Any, *path: Any) -> FormatError:
+    def too_old(self, reading: Reading, metadata: Any, *trail: Any) -> FormatError:
         what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
                 "are not read; Burn 0.13 reads them")
-        return reading.error(what, *path, error_class=Unsupported)
+        return reading.error(what, *trail, error_class=Unsupported)
 
-    def each_tensor(self, reading: Reading, pairs: Any, scalars: Facts, path: Path = ()) -> Any:
-        """Yield (path, (name, attrs, entry)) of each tensor; add numbers and texts to `scalars`."""
+    def each_tensor(self, reading: Reading, pairs: Any, scalars: Facts, trail: Trail = ()) -> Any:
+        """Yield (trail, (name, attrs, entry)) of each tensor; numbers and texts go to `scalars`."""
         for key, value in pairs:
-            here, attrs, entry = path + (key,), None, value
+            here, attrs, entry = trail + (key,), None, value
             if value is None or type(value) is range:  # bytes, not of a tensor
                 continue
             if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
@@ -6157,14 +6497,14 @@ class BurnRecord(Format):
         return "bytes" in entry and "dtype" in entry and (
             len(entry) == 3 or type(entry["bytes"]) is range)
 
-    def open_entry(self, reading: Reading, metadata: Any, path: Any, name: str, attrs: Any,
+    def open_entry(self, reading: Reading, metadata: Any, trail: Trail, name: str, attrs: Any,
                    entry: Any) -> Tensor:
         if len(entry) == 2:
-            raise self.too_old(reading, metadata, *path + ("value",))
-        reading.check_schema(self.TENSOR, entry, path, name)
+            raise self.too_old(reading, metadata, *trail + ("value",))
+        reading.check_schema(self.TENSOR, entry, trail, name)
         data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
         if json_problem(code, MAX_DEPTH):
-            raise reading.error("dtype holds bytes", *path + ("dtype",), tensor=name)
+            raise reading.entry_error("dtype holds bytes", name, trail, "dtype")
         return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
                                       self.NAME, attrs)
 
@@ -6219,7 +6559,7 @@ class Shards(Format):
         index = reading.json(0, reading.end, self.INDEX)
         places = index["weight_map"]
         if reading.regions is not None:
-            reading.paths.update([(("weight_map", name), name) for name in places])
+            reading.trails.update([(("weight_map", name), name) for name in places])
         return Map([("shards", sorted(set(places.values()))),
                     ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
 
@@ -6250,7 +6590,7 @@ class ShardedFile(File):
     It must have the tensors that the index places there, and no others. `partial` opens all at
     once, and takes each tensor from where it is whole.
     """
-    def __init__(self, source: Any, attrs: Facts, partial: bool) -> None:
+    def __init__(self, source: "Buffer", attrs: Facts, partial: bool) -> None:
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
         self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
@@ -6407,13 +6747,14 @@ GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
 def find_format(name: Any) -> Format:
     """Return the format with this name or suffix."""
     for fmt in FORMATS + GENERATIONS:
-        if name == fmt.NAME or [end for end in fmt.SUFFIXES if name in (end, end[1:])]:
+        suffixes = [end[1:] for end in fmt.SUFFIXES]
+        if name == fmt.NAME or name in fmt.SUFFIXES or name in suffixes:
             return fmt
     names = [fmt.NAME for fmt in FORMATS]
     raise ValueError(f"no format {short_repr(name)}; there are {', '.join(names)}")
 
 
-def detect_format(source: Any, name: Any = None) -> Format:
+def detect_format(source: Buffer, name: Any = None) -> Format:
     """Return the format by name, else by the leading bytes, never by the suffix.
 
     Later generations come first, those without a magic last: any bytes may be the size of a
@@ -6423,19 +6764,35 @@ def detect_format(source: Any, name: Any = None) -> Format:
     for magic, lacks in ABSENT.items():
         if head.startswith(magic):
             raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
-    wanted = None if name is None else find_format(name)
-    known = GENERATIONS + tuple(reversed(FORMATS))
-    marked = [fmt for fmt in known for magic in fmt.MAGICS if head[:len(magic)] == magic]
-    for fmt in marked + [fmt for fmt in known if fmt.detect(head)]:
-        if wanted is None or wanted.NAME in (fmt.NAME, fmt.FAMILY):
+    known: "List[Format]" = list(GENERATIONS + tuple(reversed(FORMATS)))
+    wanted = None
+    if name is not None:
+        wanted = find_format(name)
+        known = [fmt for fmt in known if wanted.NAME in (fmt.NAME, fmt.FAMILY)]
+    for fmt in known:
+        for magic in fmt.MAGICS:
+            if head.startswith(magic):
+                return fmt
+    for fmt in known:  # those without a magic
+        if fmt.detect(head):
             return fmt
     if wanted is not None:
         return wanted
+    raise unknown_format(source, head)
+
+
+def unknown_format(source: Buffer, head: bytes) -> FormatError:
+    """Return the error of a file of no format that is known here."""
+    if not head:
+        return FormatError("the file is empty", 0, "magic", None, source.path, "magic")
     looks = "" if "tools" in WITHOUT else looks_like(source.read(0, 512))
-    first = " ".join(["%02x" % byte for byte in head[:8]])
-    what = f"not a tensor file known here; {looks or 'it begins with ' + first}"
-    error_class = Unsupported if ".open(path)" in looks else FormatError  # it may be right inside
-    raise error_class(what if head else "the file is empty", 0, "magic", None, source.path, "magic")
+    error_class = FormatError
+    if ".open(path)" in looks:  # it may be right inside
+        error_class = Unsupported
+    if not looks:
+        looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
+    what = f"not a tensor file known here; {looks}"
+    return error_class(what, 0, "magic", None, source.path, "magic")
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6483,7 +6840,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 @without_gc
-def read_file(source: Any, fmt: Format, partial: bool = False) -> File:
+def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
     """Return the File that a format reads; of a broken one, raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
         raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
@@ -6492,7 +6849,8 @@ def read_file(source: Any, fmt: Format, partial: bool = False) -> File:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
         if "tools" in WITHOUT:  # no regions are noted: that of the error is the last one
-            error.offset = reading.at if error.offset is None else error.offset
+            if error.offset is None:
+                error.offset = reading.at
             error.field = error.field or reading.root
             raise
         reading = None  # what was parsed is freed before it is parsed again
@@ -7197,17 +7555,17 @@ def field_order(field: Field) -> Any:
 def structure_fields(reading: Reading, data: Any) -> Any:
     """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
-    entry: Path = ()
+    entry: Trail = ()
     owner: Any = None
     starts: Any = {}  # name of a tensor -> offsets of its data
     for field in data:
         if field.nbytes:
             starts.setdefault(field.tensor, []).append(field.offset)
     for region in sorted(reading.regions, key=lambda region: region.at):
-        rows = fields_of(region)
+        rows = iter_spans(region)
         if isinstance(region, Flat):  # its tables lie anywhere
             rows = iter(sorted(rows, key=lambda row: (row[0], row[1] > row[0])))
-        for begin, end, path, value, value_at, doc in rows:
+        for begin, end, trail, value, value_at, doc in rows:
             if end < at or begin < end == at or doc == BROKEN:
                 continue
             target, lead = None, value_at - begin
@@ -7215,31 +7573,31 @@ def structure_fields(reading: Reading, data: Any) -> Any:
                 target, lead = value_at, 0
             if begin < at:
                 begin, doc = at, doc + " (its beginning is shared)"
-            if not entry or path[:len(entry)] != entry:  # long names are compared once
-                entry, owner = owner_of(reading.paths, path)
-            field = Field(begin, end - begin, format_path(path) or reading.root, value, doc,
-                          "structure", depth_of(region, path), owner, lead, target)
+            if not entry or trail[:len(entry)] != entry:  # long names are compared once
+                entry, owner = owner_of(reading.trails, trail)
+            field = Field(begin, end - begin, format_trail(trail) or reading.root, value, doc,
+                          "structure", depth_of(region, trail), owner, lead, target)
             if target is None:
                 field.target = target_of(field, starts.get(field.tensor, ()))
             at = end
             yield field
 
 
-def depth_of(region: Any, path: Path) -> int:
+def depth_of(region: Any, trail: Trail) -> int:
     """Return how many fields of an index a field lies in."""
     if isinstance(region, Tree):
-        return len(path) - len(region.path)
-    count = len([key for key in path if isinstance(key, str)])
+        return len(trail) - len(region.trail)
+    count = len([key for key in trail if isinstance(key, str)])
     if isinstance(region, Flat):
-        return count + isinstance(path[-1], int) - (path[-1] in ("root", "vtable", "table"))
+        return count + isinstance(trail[-1], int) - (trail[-1] in ("root", "vtable", "table"))
     return count - 1
 
 
-def owner_of(paths: Any, path: Path) -> Any:
-    """Return the path of the entry that a field lies in, and the name of its tensor."""
-    for n in range(len(path), -1, -1):
-        if path[:n] in paths:
-            return path[:n], truncate(paths[path[:n]], PATH_WIDTH)
+def owner_of(trails: Any, trail: Trail) -> Any:
+    """Return the trail of the entry that a field lies in, and the name of its tensor."""
+    for n in range(len(trail), -1, -1):
+        if trail[:n] in trails:
+            return trail[:n], truncate(trails[trail[:n]], TRAIL_WIDTH)
     return (), None
 
 
@@ -7259,14 +7617,14 @@ def data_fields(reading: Reading) -> Any:
     """Return the fields of the bytes of tensors, by offset."""
     out = []
     for item in reading.tensors.values():
-        name = truncate(item.name, PATH_WIDTH)
+        name = truncate(item.name, TRAIL_WIDTH)
         for start, nbytes, role in item.ranges() if item.source is reading.source else ():
             label = f"data {name}.{role}" if role else "data " + name
             value, doc = describe_data(item, role)
             out.append(Field(start, nbytes, label, value, doc, "data", 0, name))
     for item, _ in reading.missing.values():
         if item.start <= reading.end:
-            name = truncate(item.name, PATH_WIDTH)
+            name = truncate(item.name, TRAIL_WIDTH)
             out.append(Field(item.start, reading.end - item.start, "data " + name, None,
                              "it is not whole", "data", 0, name))
     return sorted(out, key=field_order)
@@ -7315,7 +7673,7 @@ def mark_fault(fields: Any, error: Any, nbytes: int) -> Any:
         yield fault
 
 
-def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
+def fill_gaps(fields: Any, fmt: Format, source: "Buffer", attrs: Any) -> Any:
     """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
     from itertools import chain
     at, before = 0, Field(0, 0, "", None, "")
@@ -7332,13 +7690,13 @@ def fill_gaps(fields: Any, fmt: Format, source: Any, attrs: Any) -> Any:
             at, before = field.offset + field.nbytes, field
 
 
-def is_odd_padding(source: Any, at: int, nbytes: int, byte: int) -> bool:
+def is_odd_padding(source: "Buffer", at: int, nbytes: int, byte: int) -> bool:
     """Return whether some of the bytes from `at` on are not this byte."""
     blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
     return any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
 
 
-def name_gap(at: int, before: Field, after: Field, fmt: Format, source: Any,
+def name_gap(at: int, before: Field, after: Field, fmt: Format, source: "Buffer",
              attrs: Facts) -> Field:
     """Return the padding between two fields, from `at` on, or what is unused."""
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
@@ -7472,7 +7830,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
 
 
-def check_file(source: Any, fmt: Format, deep: bool, watch: Any = None) -> Report:
+def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> Report:
     """Return what verify() finds in a source."""
     report, reading = Report(source.path, fmt), Reading(source, [], [])
     fields, file, last = read_fields(fmt, reading)
@@ -8541,7 +8899,7 @@ $tensors</table></section></details>
 class Explained:
     """What `explain` shows of a file: the rows that are asked for, and the bytes of each kind."""
 
-    def __init__(self, source: Any, tensor: "Optional[str]" = None, start: int = 0) -> None:
+    def __init__(self, source: "Buffer", tensor: "Optional[str]" = None, start: int = 0) -> None:
         self.source, self.fmt = source, detect_format(source)
         found, _, self.error = read_fields(self.fmt, Reading(source, []))
         self.fields, self.sums, reach = list(found), Map.fromkeys(FIELD_KINDS, 0), 0
@@ -8549,7 +8907,7 @@ class Explained:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-        name = tensor and truncate(tensor, PATH_WIDTH)
+        name = tensor and truncate(tensor, TRAIL_WIDTH)
         self.rows = list(rows_of([field for field in self.fields if field.kind == "fault" or (
             name in (None, field.tensor) and field.offset + field.nbytes > start)]))
 
@@ -8675,7 +9033,7 @@ def page_strip(fields: "List[Field]") -> str:
     return strip
 
 
-def page_rows(source: Any, picked: Any) -> str:
+def page_rows(source: "Buffer", picked: Any) -> str:
     """Return a row for each field, its bytes in the columns of their offsets."""
     import re
     text, before = "", -1
@@ -8937,7 +9295,7 @@ def write_text(path: str, text: str, summary: str) -> None:
     print(f"wrote {safe_str(path)}, {plural(nbytes, 'byte')}, {summary}", file=report)
 
 
-def table(rows: Any, colours: Any = ()) -> None:
+def print_table(rows: Any, colours: Any = ()) -> None:
     """Print a head and rows of texts and numbers. `colours` are those of the third cells."""
     texts: Any = []
     for row in rows:
@@ -9119,7 +9477,7 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
                  short_repr(item.shape), safe_str(name)] for name, item in items[:limit])
         total = [nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""]
     more = 0 if limit is None else count - limit
-    table(chain([head], rows, [["", "", "", "", f"{more} more"]] * (more > 0), [total]))
+    print_table(chain([head], rows, [["", "", "", "", f"{more} more"]] * (more > 0), [total]))
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
 
@@ -9164,7 +9522,7 @@ def pick(file: File, name: "Optional[str]", path: str) -> Items:
     owner, _, keys = name.rpartition("[")
     if owner in file and keys.endswith("]"):
         try:
-            return [(name, file[owner][index(keys[:-1])])]
+            return [(name, file[owner][parse_index(keys[:-1])])]
         except (ValueError, IndexError) as error:
             raise ValueError(f"{safe_str(path)}: {error}")
     found = [(one, file[one]) for one in file if fnmatchcase(one, name)]
@@ -9174,7 +9532,7 @@ def pick(file: File, name: "Optional[str]", path: str) -> Items:
     return found
 
 
-def index(text: str) -> Any:
+def parse_index(text: str) -> Any:
     """Return what stands in the brackets of t[0:2, ..., -1]."""
     try:
         keys: Any = [Ellipsis if part.strip() == "..." else int(part) if ":" not in part else slice(
@@ -9203,7 +9561,7 @@ def show_stats(items: Items, one: bool, json: bool, watch: Any) -> None:
         print(to_json(rows[0] if one else rows))
     else:
         keys = ["min", "max", "mean", "nan", "infinite"]
-        table([keys + ["name"]] + [[row.get(key) for key in keys] + [safe_str(row["name"]) + (
+        print_table([keys + ["name"]] + [[row.get(key) for key in keys] + [safe_str(row["name"]) + (
             f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows])
     if damage:
         raise damage
@@ -9256,7 +9614,7 @@ def print_fields(found: Explained, coloured: bool) -> None:
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
         lines.append([f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning])
     colours = ["0"] + [FIELD_KINDS[row[0].kind][1] for row in found.rows]
-    table(lines, colours if coloured else ())
+    print_table(lines, colours if coloured else ())
     if found.error is None:
         print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(
             [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
@@ -9310,7 +9668,7 @@ def show_formats(args: Any) -> None:
                         "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
                        for fmt in formats]))
     elif args.name is None:
-        table([["format", "suffix", "holds, besides tensors"]]
+        print_table([["format", "suffix", "holds, besides tensors"]]
               + [[fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS] for fmt in formats])
         print(f"\n`formats {formats[0].NAME}` shows its layout, dtypes and options")
     else:
@@ -9378,8 +9736,11 @@ def show_vendor(args: Any) -> None:
     write_text(args.out, text, plural(text.count("\n"), "line"))
 
 
-def pair(text: str) -> "Tuple[str, Optional[str]]":
+def parse_pair(text: str) -> "Tuple[str, Optional[str]]":
     """Return (A, B) of A=B; B is None where there is none."""
+    from argparse import ArgumentTypeError
+    if "=" not in text:
+        raise ArgumentTypeError(f"{safe_repr(text)} is not a pair, A=B")
     key, value = text.split("=", 1)
     return key, value or None
 
@@ -9394,7 +9755,7 @@ def setting(text: str) -> "Tuple[str, Any]":
         return key, value
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     """Return a number from 0 on: 12, 0x1f40."""
     from argparse import ArgumentTypeError
     if not text.isdigit() and text[:2] != "0x":
@@ -9404,7 +9765,7 @@ def number(text: str) -> int:
 
 
 PATTERNS = {"action": "append", "help": "name or shell pattern"}
-PAIRS = {"action": "append", "default": [], "type": pair}
+PAIRS = {"action": "append", "default": [], "type": parse_pair}
 WORDS = {"action": "append", "default": []}
 STDIN = "`-` is standard input"
 OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_argument() takes
@@ -9424,11 +9785,11 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "--only NAME": PATTERNS,
     "--exclude NAME": PATTERNS,
     "--sort": {"choices": sorted(ORDERS), "help": "order of rows; by bytes the largest first"},
-    "--limit N": {"type": number, "help": "that many rows at most"},
-    "--tree DEPTH": {"type": number, "nargs": "?", "const": 0,
+    "--limit N": {"type": parse_number, "help": "that many rows at most"},
+    "--tree DEPTH": {"type": parse_number, "nargs": "?", "const": 0,
                      "help": f"sums by parts of names, numbers as #, in {MAX_TREE} lines"},
     "--tensor NAME": "only the rows of this tensor",
-    "--from OFFSET": {"type": number, "default": 0,
+    "--from OFFSET": {"type": parse_number, "default": 0,
                       "help": "only the rows from this byte on (0x1f40, 8000)"},
     "--html OUT": "write an HTML page instead",
     "--quiet": "only what is bad",

@@ -1829,7 +1829,7 @@ class TensorTest(TestCase):
         paths += [("a\xe9\x9b", "a.\xe9['\\x9b']"),
                   (["a" * 399, "b"], "a" * 297 + "..." + "a" * 98 + ".b")]
         for path, wanted in paths:
-            self.assertEqual(tensorfmt.format_path(path), wanted)
+            self.assertEqual(tensorfmt.format_trail(path), wanted)
 
     def kinds_of_storage(self, data, shape):
         whole = tensor(data, "float32", shape)
@@ -4172,9 +4172,9 @@ def wrong_files():
     beyond = (b"a", (1,), 9, 4, 256)  # Unsupported, but broken rules come first
     start, empty = b"\xa1\x67tensors\xa1\x61a", b"\x65shape\x80\x6cdata_offsets\x82\x00\x00"
     rows = [(burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x61k\x62k", b""), FormatError,
-             "the data end"),
+             "a string of 2 bytes, 1 left"),
         (burnpack(b"\xa2\x67tensors\xa0\x68metadata\xa1\x60\x65", b""), FormatError,
-             "the data end"),
+             "a string of 5 bytes, 0 left"),
         (small_mag(beyond), Unsupported, "dtype 9"),
         (many_statistics(b"\x91\xda\xc3\x50" + b"k" * 50000), Unsupported, "MAX_NAMES"),
         (one_burnpack(param_id=1 << 64), FormatError, "an integer 0 to 2**64-1"),
