@@ -153,8 +153,8 @@ ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by h
 WITHOUT: Any = []  # and optional parts that are asked for here
 
 # Limits of all formats. An error names its limit; set it before load() to change it.
-BLOCK = 1 << (10 if BOARD else 20)  # bytes decoded or swapped at a time
-PART = 1 << (10 if BOARD else 15)  # bytes cast at a time; not to be changed
+BLOCK = 1 << (9 if BOARD else 20)  # bytes decoded or swapped at a time
+PART = 1 << (8 if BOARD else 15)  # bytes cast at a time; not to be changed
 WINDOW = 1 << (9 if BOARD else 12)  # bytes of index that small reads of a stream take at once
 MAX_DEPTH = 128  # arrays, maps and tags around an item of an index
 MAX_ITEMS = 1 << 23  # arrays and maps of an index
@@ -322,7 +322,19 @@ def iter_parts(blocks: Any, nbytes: int) -> Blocks:
 
 
 def without_gc(function: Any) -> Any:
-    """Decorate a function that makes no cycles: looking for them takes a third of its time."""
+    """Decorate a function that makes no cycles: looking for them takes a third of its time.
+
+    A board collects often instead: what stays lies side by side then, not all over its memory.
+    """
+    def compact(*args: Any, **options: Any) -> Any:
+        gc: Any = __import__("gc")  # which has no threshold() elsewhere
+        before = gc.threshold()
+        gc.threshold(1 << 14)  # bytes
+        try:
+            return function(*args, **options)
+        finally:
+            gc.threshold(before)
+
     def quick(*args: Any, **options: Any) -> Any:
         import gc
         if not gc.isenabled():
@@ -335,7 +347,7 @@ def without_gc(function: Any) -> Any:
                 gc.enable()
         finally:
             gc.enable()  # again: Ctrl-C may have come before the other
-    return function if BOARD else quick  # a board collects when its memory is full
+    return compact if BOARD else quick
 
 
 def left_out(part: str) -> Any:
@@ -732,7 +744,7 @@ class Stream(Buffer):
                 raise FormatError(what, offset + nbytes - left, path=self.path)
             parts.append(part)
             left -= len(part)
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read(self, offset: int, nbytes: int) -> bytes:
         """Return bytes; for a few, WINDOW of them are read at once."""
