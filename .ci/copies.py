@@ -3,8 +3,8 @@
 
 FOLDER gets the copies as .py; FOLDER/mpy those for boards as .mpy, board.py, and what it compares.
 MICROPYTHON starts a MicroPython with a bounded heap (-X heapsize=N): then the least heap is found
-in which a copy imports and reads the first number of a file. Prints the table of README. Exit code
-1 where a copy is larger than it may be.
+in which a copy imports and reads the first number of a file. Prints the table of .docs/copies.md.
+Exit code 1 where a copy is larger than it may be.
 """
 import json
 import os

@@ -9,7 +9,7 @@ of its maps or lists, perhaps DEPTH maps deeper. Such files, good and refused on
 of OPERATIONS. 4 times as many bytes print at most 8 times as much. What takes QUICK seconds, and
 more than 4 times those of a quarter, is tried with 8 times as many bytes: they take at most 16
 times as much CPU time, or 32 if they alone are refused: read again for the place. Memory: as
-README, "Security" says, but for what small files may take.
+.docs/limits.md says, but for what small files may take.
 
 SECONDS: pairs are drawn, by the seed, until they are over; else all are looked at; only those with
 the TEXT in their line. The formats take turns. Each pair is named before; memory and time are
@@ -48,7 +48,7 @@ def primitiv(tree):
     """Return a model of {parameter: [parts of its key, dims, statistics by name]}."""
     def entry(key, dims):
         return msgpack_dumps(key) + msgpack_dumps(dims) + b"\1\xc4\4\0\0\x80?"
-    data = tests.primitiv(0x300, "") + msgpack_dumps(len(tree), typed=True)
+    data = tests.primitiv_file(0x300, "") + msgpack_dumps(len(tree), typed=True)
     for name, (parts, dims, stats) in tree.items():
         data += entry(parts + [name], dims) + msgpack_dumps(len(stats))
         data += b"".join([entry(*pair) for pair in stats.items()])
@@ -118,10 +118,11 @@ def documents():
     item = {"numbers": [1, 2, 3], "text": "a text", "list": [None, 1.5], "w": {"id": "abc", "param":
             {"bytes": bytes(4), "shape": [1], "dtype": "F32"}}}
     return {
-        "ztensor": (lambda tree: tests.ztensor_raw(cbor_dumps(tree)), [sparse, coo, entry]),
-        "ztensor2": (lambda tree: tests.zt2_file(cbor_dumps(tree, sort="bytes")), top2),
-        "burnpack": (lambda tree: tests.burnpack(tree, bytes(64)), bpk), "mag300": (mag300, mag3),
-        "safetensors": (lambda tree: tests.safetensors(json.dumps(tree), bytes(4)), st),
+        "ztensor": (lambda tree: tests.ztensor_of_index(cbor_dumps(tree)), [sparse, coo, entry]),
+        "ztensor2": (lambda tree: tests.ztensor2_file(cbor_dumps(tree, sort="bytes")), top2),
+        "burnpack": (lambda tree: tests.burnpack_file(tree, bytes(64)), bpk),
+        "mag300": (mag300, mag3),
+        "safetensors": (lambda tree: tests.safetensors_file(json.dumps(tree), bytes(4)), st),
         "burnrecord": (msgpack_dumps, {"metadata": facts, "item": item}),
         "mag": (mag, {"metadata": {"a": 1, "k": 1}, "tensors": {"a": [1], "w": [1]}}),
         "primitiv": (primitiv, {"a": [["b"], [1], {}], "w": [["enc"], [1], {"m": [1]}]}),

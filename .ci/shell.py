@@ -15,9 +15,9 @@ from unittest import mock
 
 import tensorfmt
 from test_tensorfmt import (
-    Changed, check_page, documented, dumps, environment, error_of, F32, FILES, folder_for, go_to,
-    HERE, INF, little, load, NAN, NET, PYTHON3, read_file, run, script, spans, tensor, TestCase,
-    text_of, write_file)
+    burnpack_of_spans, Changed, check_page, documented, dumps, environment, error_of, F32, FILES,
+    folder_for, go_to, HERE, INF, little, load, NAN, NET, PYTHON3, read_file, run, script, tensor,
+    TestCase, text_of, write_file)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class CommandTest(Commands):
         whole = self.prints("get", "m.zt", "--stats")
         with Changed(tensorfmt, "PART", 8):
             self.assertEqual(self.prints("get", "m.zt", "--stats"), whole)
-        write_file("again.bpk", spans([(0, 16)] * 300, bytes(16)))
+        write_file("again.bpk", burnpack_of_spans([(0, 16)] * 300, bytes(16)))
         with Changed(tensorfmt, "MAX_COPIES", 0):
             self.expect("get again.bpk --stats", 1, "over MAX_COPIES = 0 times that")
 

@@ -8,37 +8,38 @@ import struct
 
 import tensorfmt
 from test_tensorfmt import (
-    burnpack, CSR, dumps, F32, flat_file, mag300, make_burnpack, odd_record, of_chosen, one2,
-    one_burnpack, part2, primitiv, QUANTIZED, record, safetensors, spans, tensor, zt2,
-    zt2_objects, zt2_of_all_kinds, zt2_parts, ztensor)
+    burnpack_file, burnpack_of_spans, burnpack_with, CSR, dense2, dumps, F32, mag300_replaced,
+    make_burnpack, odd_record, of_chosen, part2, parts2, primitiv_file, QUANTIZED, record_file,
+    safetensors_file, tensor, tensorbuffers_with, uint16s, ztensor2_of_all_kinds,
+    ztensor2_of_objects, ztensor2_replaced, ztensor_file)
 
 
 def object_files():
     """Return rows (name, bytes) of files of zTensor 2 that are not usual, good or bad."""
-    (blobs, _, sparse, coo), files = zt2_parts(), [("fine", zt2_of_all_kinds())]
+    (blobs, _, sparse, coo), files = parts2(), [("fine", ztensor2_of_all_kinds())]
 
     def two(name, data=blobs, **objects):
-        files.append((name, zt2_objects(objects, data)))
+        files.append((name, ztensor2_of_objects(objects, data)))
 
     def one(name, *args, **more):
-        two(name, w=one2(*args, **more))
-    two("faults", f4=one2("u8", 4, 4096, 8191, type="f4_e2m1"), xxh3=one2(
-        "f32", 1, 8, 2, digest="xxh3:0"), hash=one2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16),
-        bool=one2("u8", 2, 5, 5, type="bool"), sha=one2(
-        "f32", 1, 8, 2, digest="sha256:" + "0" * 64), half=one2(
-        "u8", 1, 8, 8, digest="sha256:00"), i=one2("f32", 1, 8, 3), shard=one2(
-        "f32", 1, 8, 2, shard="y"), type=one2("u8", 1, 8, 1, type="complex64"), length=one2(
-        "u8", 1, 8, 8, decoded_length=8), coded=one2("u8", 1, 8, 8, encoding="x"))
+        two(name, w=dense2(*args, **more))
+    two("faults", f4=dense2("u8", 4, 4096, 8191, type="f4_e2m1"), xxh3=dense2(
+        "f32", 1, 8, 2, digest="xxh3:0"), hash=dense2("f32", 1, 8, 2, digest="xxh3:" + "0" * 16),
+        bool=dense2("u8", 2, 5, 5, type="bool"), sha=dense2(
+        "f32", 1, 8, 2, digest="sha256:" + "0" * 64), half=dense2(
+        "u8", 1, 8, 8, digest="sha256:00"), i=dense2("f32", 1, 8, 3), shard=dense2(
+        "f32", 1, 8, 2, shard="y"), type=dense2("u8", 1, 8, 1, type="complex64"), length=dense2(
+        "u8", 1, 8, 8, decoded_length=8), coded=dense2("u8", 1, 8, 8, encoding="x"))
     for start, size in ((0, 8), (1, 4096), (8, 8), (9, 8), (1.5, 8), (1, 12289)):
         one("place", "u8", start, size, size)
     for rows in (((1, 8192), (2, 8)), ((3, 8), (3, 8)), ((3, 8), (3, 9))):
-        two("overlap", **dict([("t%d" % i, one2("u8", at, size, size))
+        two("overlap", **dict([("t%d" % i, dense2("u8", at, size, size))
                                for i, (at, size) in enumerate(rows)]))
-    data = zt2_objects({"w": one2("u8", 1, 8192, 8192)}, blobs[:1])
+    data = ztensor2_of_objects({"w": dense2("u8", 1, 8192, 8192)}, blobs[:1])
     files.append(("overlap", data[:-40] + bytes(8152) + data[-40:]))  # with the manifest
     for size, name in ((4143, "x-1"), (4144, "x-1"), (4144, "y"), (4144, "x" * 65), (4144, ".x")):
-        files.append(("shard", zt2_objects(
-            {"w": one2("u8", 1, 8, 8, shard=name), "v": one2("f64", 1, 8)}, blobs,
+        files.append(("shard", ztensor2_of_objects(
+            {"w": dense2("u8", 1, 8, 8, shard=name), "v": dense2("f64", 1, 8)}, blobs,
             shards={name.replace("y", "z"): {"size": size, "digest": "a:0"}})))
     for code, nbytes, shape, kind in (
             ("u8", 1, [3], "f4_e2m1"), ("u8", 8, [9], "f8_e5m2"), ("f64", 8, [], "complex128"),
@@ -52,7 +53,7 @@ def object_files():
     for most in (32768, 32769):
         one("coded zstd", "u8", 1, 1, most, encoding="zt.zstd-seekable/1", decoded_length=most)
     two("no objects", ())
-    return files + [("a data shard", zt2(nbytes=0, start=0, hash=0))]
+    return files + [("a data shard", ztensor2_replaced(nbytes=0, start=0, hash=0))]
 
 
 def layouts(sparse, coo):
@@ -77,9 +78,9 @@ def later_files():
     """Return rows (name, bytes) of the formats that came later, good or bad."""
     files, w = object_files(), b'"offset":0,"nbytes":24'
     for number, size in enumerate((4, 2, 2, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 1)):
-        files += [("number", mag300((b'_id":0', b'_id":%d' % number), (
+        files += [("number", mag300_replaced((b'_id":0', b'_id":%d' % number), (
             w, w.replace(b"24", b"%d" % (6 * size))), aux=aux)) for aux in (0, 1)]
-    files += [("JSON", mag300(change)) for change in (
+    files += [("JSON", mag300_replaced(change)) for change in (
         (b"null", b'"\\u20ac\\ud83d\\ude42"'), (b"null", b"NaN"), (b"null", b'"\\ud800"'),
         (b"null", b"9" * 4300), (b"null", b"9" * 4301), (b"0.1", b"1e400"), (b"true", b"tru"),
         (b"null", b"[" * 124 + b"]" * 124), (b"null", b"[" * 125 + b"]" * 125),
@@ -88,15 +89,17 @@ def later_files():
         (b'"w":{"shape":[2,3],"dtype":"float32","dtype_id":0,' + w + b"},", b""))]
     head = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]%s}%s}'
     text = ',"v":{"dtype":"%s","shape":%s,"data_offsets":[8,%d]}'
-    files += [("types", safetensors(head % ("", text % (code, [count], 8 + count * int(bits) // 8)),
-                                    bytes(8 + count * int(bits) // 8)))
+    files += [("types", safetensors_file(
+        head % ("", text % (code, [count], 8 + count * int(bits) // 8)),
+        bytes(8 + count * int(bits) // 8)))
               for code, bits, _ in tensorfmt.ST_TYPES + [("Q8", "8", "")] for count in (8, 9)]
     empty = text % ("U8", "[0]", 8)
-    files += [("entries", safetensors(head % pair, bytes(8))) for pair in (
+    files += [("entries", safetensors_file(head % pair, bytes(8))) for pair in (
         (',"x":1', ""), ("", ',"__metadata__":null'), ("", ',"__metadata__":{"a":5}'),
-        ("", ',"v":null'), ("", "   "), ("", "x"), ("", ", " + empty[1:]), ("", ","),
+        ("", ',"v":null'), ("", "   "), ("", "x"), ("", ", " + empty[1:]),
         ("", empty.replace("[8,", "[9,")), ("", text % ("U8", "[0,0,3]", 8)),
         ("", text % ("U8", "[4294967296,4294967296,0]", 8)))]
+    files.append(("safetensors: trailing comma", safetensors_file(head % ("", ","), bytes(8))))
     files += [("limits", struct.pack("<Q", n) + b"{}" + bytes(6)) for n in (
         0, 1, 2, 3, 8, 9, 100000000, 100000001, 1 << 63)]
     return files + record_files()
@@ -111,10 +114,11 @@ def record_files():
         {"dtype": "F16"}, {"dtype": "bf16"}, {"dtype": {"QFloat": {}}}, {"dtype": None},
         {"shape": [3]}, {"bytes": b"", "shape": [0]}, {"shape": [1 << 32, 1 << 33]})] + [
         {"value": value, "shape": [2]} for value in ([1, 2], {})]
-    files = [("item", record(item)) for item in items]
-    files += [("version", record(None).replace(b"\xa60.21.0", tensorfmt.msgpack_dumps(version)))
+    files = [("item", record_file(item)) for item in items]
+    files += [("version", record_file(None).replace(
+        b"\xa60.21.0", tensorfmt.msgpack_dumps(version)))
               for version in ("0.13.2", "0.14.0", "0.9", "1.2.0", "0.x", "")]
-    whole = record(usual)
+    whole = record_file(usual)
     return files + [("cut", whole[:n]) for n in range(170, len(whole), 5)] + [("cut", whole + b"x")]
 
 
@@ -153,20 +157,20 @@ def odd_files():
         "crc32c:0X" + digits, "crc32c:" + digits, "md5:" + digits, "CRC32C:" + digits, "crc32c",
         "", "sha256", "crc32c:", "sha256:00", "crc32c:0x1", "crc32c:+1", "sha256:" + "0" * 64))]
     return of_chosen([
-        ("odd.mpk", odd_record()), ("sparse_entries.zt", ztensor(*sparse_entries())),
-        ("sums.zt", ztensor(*sums)), ("dtypes.bpk", make_burnpack(*bits)),
+        ("odd.mpk", odd_record()), ("sparse_entries.zt", ztensor_file(*sparse_entries())),
+        ("sums.zt", ztensor_file(*sums)), ("dtypes.bpk", make_burnpack(*bits)),
         ("names.zt", dumps({"n\n" + "x" * 90: F32, " ": F32, "": F32}, format="ztensor")),
         ("sparse.zt", dumps({"s": tensor(dtype="float16", shape=(3, 5), components=CSR)},
                             format="ztensor", checksum="crc32c", data_endianness="big")),
-        ("bignum.bpk", burnpack(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
+        ("bignum.bpk", burnpack_file(b"\xa1\x67tensors\xa1\x61a\xa3\x65dtype\xa1\x61X\xc2\x51\1"
                                 + bytes(16) + b"\x65shape\x80\x6cdata_offsets\x82\0\0", b"")),
-        ("lenient.safetensors", safetensors(
+        ("lenient.safetensors", safetensors_file(
             '{"__metadata__" :null,\t"\\u00e9\\n":{"data_offsets":[ 0,4 ],"shape":[8 ],"dtype":'
             '"F4","x":[[1,{"y":[]}],[2],true]},"e":{"dtype":"Q","shape":[0,9],"data_offsets":'
             '[4,4]},"b":{"sh\\u0061pe":[],"dtype":"BOOL","data_offsets":[4,5]}}\r\n  ', bytes(5))),
-        ("spans.bpk", spans([(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)],
+        ("spans.bpk", burnpack_of_spans([(0, 8)] + [(i, i + 4) for i in (4, 6, 7, 8, 9, 10, 10)],
                             bytes(14) + b"x")),
-        ("packed.bpk", one_burnpack(dtype="U8", shape=[4]).rstrip(b"\0") + b"abcd"),
+        ("packed.bpk", burnpack_with(dtype="U8", shape=[4]).rstrip(b"\0") + b"abcd"),
         ("empty.bpk", dumps({"e": []}, format="burnpack")[:206])] + [
         ("as others read it", data) for data in files_of_others()])
 
@@ -178,7 +182,8 @@ def files_of_others():
     long = long[:8] + struct.pack("<I", tensorfmt.crc32(long)) + long[12:]
     one = "91ce00000001 ce00000001 c404 0000803f ce00000000"
     return [
-        long, ztensor(k=-1 - (1 << 63)), primitiv(0x300, "d200000001 91a161" + one),
-        primitiv(0x300, "ce00000002 91a161" + one + "92a161a162" + one),
-        primitiv(0x400, "80 81a161ca3f800000"), flat_file((76, "0000"), (104, "04")),
-        flat_file((72, "1400"))]
+        long, ztensor_file(k=-1 - (1 << 63)), primitiv_file(0x300, "d200000001 91a161" + one),
+        primitiv_file(0x300, "ce00000002 91a161" + one + "92a161a162" + one),
+        primitiv_file(0x400, "80 81a161ca3f800000"), tensorbuffers_with(
+            {"tensors[0].vtable": uint16s(16, 32, 24, 8, 0), "tensors[0].data_size": 4}),
+        tensorbuffers_with({"tensors[0].vtable": uint16s(16, 32, 20)})]
