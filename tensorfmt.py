@@ -50,8 +50,8 @@ Contents (the banners of the sections below; search for a number)
     [6i] repr and previews     repr(), the notebook's table, did you mean
     [7a] Tensor, File          strided views, values, the mapping of names to tensors
     [7b] Schema                what a map of an index holds
-    [7c] Reading, regions      Reading: what a format asks for; regions of a file
-    [7c2] places               where the fields of errors are
+    [7c] Reading               RecordType, Reading: what a format asks for
+    [7c2] places               regions of a file; where the fields of errors are
     [7d] sparse                stored elements and where they are
     [7e] Format                what every format says
     [8a] mag                   two layouts, header + records + data
@@ -77,6 +77,7 @@ Contents (the banners of the sections below; search for a number)
     [11d] diff                 values, custom attributes, metadata
     [12a] page                 what explain shows; the page of `explain --html`
     [12b] vendor               copies of this file with some formats and parts
+    [12c] stand-ins            what copies have for functions that they lack
     [13] command line          python3 tensorfmt.py COMMAND ...
 
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
@@ -117,7 +118,8 @@ import struct
 import sys
 from struct import calcsize, pack, unpack_from
 
-TYPE_CHECKING = False
+const = int  # boards know it: they compile nothing of what follows
+TYPE_CHECKING = const(0)
 if TYPE_CHECKING:
     from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Tuple,
                         Type, Union, ValuesView)
@@ -149,8 +151,6 @@ else:
 StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
-ABSENT: "Dict[bytes, str]" = {}  # formats that this copy was made without, by how they begin
-WITHOUT: Any = []  # and optional parts that are asked for here
 
 # Limits of all formats. An error names its limit; set it before load() to change it.
 BLOCK = 1 << (9 if BOARD else 20)  # bytes decoded or swapped at a time
@@ -164,9 +164,9 @@ MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
 KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
-MAX_ERRORS = 1000  # that verify() notes
+MAX_ERRORS = 1000  # of single tensors that verify() notes
 TRAIL_WIDTH = 400  # characters of the trail of a field, as text
-TEXT_WIDTH = 300  # characters of one text of a file in a message or a table
+TEXT_WIDTH = 300  # characters of one text of a file that is shown
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 MESSAGE_WIDTH = 32000  # characters of a message, which has at most 100 lines of one kind
 
@@ -246,7 +246,7 @@ def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
         return safe_repr(bytes(value)) if len(value) <= 16 else f"{len(value)} bytes"
     if depth > 3 and type(value) in (list, tuple, dict, Map):
         return "..."
-    if type(value) in (list, tuple):  # Simple has words of its own
+    if type(value) in (list, tuple):  # other classes have words of their own
         most = 8 if len(value) > 20 else 20
         items = [short_repr(item, limit, depth + 1) for item in value[:most]]
         items += [f"... {len(value)} items"] if most < len(value) else []
@@ -631,6 +631,19 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
 
 
+def unknown_file(head: bytes) -> FormatError:
+    """Return the error of a file that is of no format here."""
+    if not head:
+        return FormatError("the file is empty", 0, "magic", check="magic")
+    looks = looks_like(head)
+    error_class = FormatError
+    if ".open(path)" in looks:  # it may be right inside
+        error_class = Unsupported
+    if not looks:
+        looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
+    return error_class(f"not a tensor file known here; {looks}", 0, "magic", check="magic")
+
+
 def looks_like(head: bytes) -> str:
     """Return what a file that begins so seems to be and what to do, or ""."""
     head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
@@ -658,7 +671,7 @@ def dangling_link(path: str) -> str:
 # A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
 # tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
 # give less at its end. .has_offsets: they are those of a file. .file_id (absolute path, mapped,
-# time of change) names the file that was opened, for pickles.
+# time of change) names the file that was opened.
 
 
 class Buffer:
@@ -766,7 +779,7 @@ class Stream(Buffer):
         if self.file_id and stream is not None:
             stream.close()
 
-    def __del__(self) -> None:  # nobody else closes the file of a pickled Tensor
+    def __del__(self) -> None:  # nobody else closes it
         self.close()
 
 
@@ -841,7 +854,7 @@ def open_path(path: str, mmap: bool) -> Buffer:
     try:
         about = os.stat(path)
     except OSError as error:
-        link = "" if "tools" in WITHOUT else dangling_link(path)
+        link = dangling_link(path)
         if not link:
             raise
         raise OSError(error.errno, link, path)
@@ -849,7 +862,7 @@ def open_path(path: str, mmap: bool) -> Buffer:
     if file_type == 4:
         return open_path(find_in_folder(path), mmap)
     if file_type == 1:  # to open one may wait for ever
-        raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read()), or `-`")
+        raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     file_id = where, mmap, getattr(about, "st_mtime", 0)
     file = open(path, "rb")
@@ -1497,37 +1510,6 @@ class MessagePack(Codec):
         return value
 
 
-class Values:
-    """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
-
-    def __init__(self, source: "Buffer", at: int, rows: Any, trail: Trail) -> None:
-        self.source, self.at, self.rows, self.trail = source, at, rows, trail
-
-    def spans(self) -> Spans:
-        """Yield its fields."""
-        reader, trail = MessagePack(self.source), self.trail
-        reader.at = self.at
-        try:
-            for name, kind, doc, *items in self.rows:
-                begin, trail = reader.at, self.trail + (name,)
-                value: Any = reader.take(kind)
-                if kind == "bin":  # its head is the field, and says how many bytes follow
-                    yield begin, value.start, trail, len(value), begin, doc
-                    continue
-                value = str_of_bytes(value) if kind == "str" else value
-                yield begin, reader.at, trail, value, begin, doc
-                if items and value > items[1]:
-                    return  # read() refuses it
-                for i in range(value if items else 0):
-                    begin, trail = reader.at, self.trail + (name, i)
-                    value = reader.take(kind[1:])
-                    value = str_of_bytes(value) if kind == "[str" else value
-                    yield begin, reader.at, trail, value, begin, items[0]
-        except FormatError as error:
-            error.trail = trail
-            raise
-
-
 def str_of_bytes(data: bytes) -> str:
     """Return the bytes of a name as text; what is not UTF-8 survives as surrogates."""
     try:
@@ -2125,7 +2107,7 @@ def crc32c_table() -> Any:
 
 
 CRC32C: Any = []  # the register after each byte; made when it is needed
-CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes: the first fold halves it
+CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes
 # Multiples of the polynomial 0x11EDC6F41 with few terms: x**a = x**b + ... + 1 (a test proves
 # them). Squared, they hold for twice the exponents too, for 4 times, ...
 CRC32C_FOLDS = [[power << k for power in (6777, 484, 100, 0)] for k in range(6, -1, -1)] + [
@@ -2145,15 +2127,17 @@ def crc32c(data: Any, crc: int = 0) -> int:
     source, table = Buffer(data), CRC32C or crc32c_table()
     for start in range(0, source.nbytes, CRC32C_BLOCK):
         block = source.read(start, CRC32C_BLOCK)
-        if "fast" not in WITHOUT:
-            block, crc = fold_crc32c(block, crc)
+        block, crc = fold_crc32c(block, crc)
         for byte in block:
             crc = crc >> 8 ^ table[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
 def fold_crc32c(block: bytes, crc: int) -> Any:
-    """Return (short block, register) of the same CRC as this block and `crc`."""
+    """Return (short block, register) of the same CRC as this block and `crc`.
+
+    The first fold halves a block of CRC32C_BLOCK bytes.
+    """
     bits, number, is_number = 8 * len(block), 0, False
     for powers in CRC32C_FOLDS:
         a, b = powers[:2]
@@ -2416,17 +2400,6 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 # -- [6h] strided blocks ---------------------------------------------------------------------------
 
 
-def iter_rows(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
-    """As gather(), row by row: boards have no slices with steps."""
-    n, step = shape[-1], strides[-1]
-    for row in range(count_elements(shape[:-1]) if n else 0):
-        at = first
-        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
-            row, index = divmod(row, count)
-            at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
-
-
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
     """Yield the row-major bytes, about BLOCK each, of an array from byte `first` of a view."""
     dims, steps = [], []
@@ -2652,6 +2625,11 @@ def missing_message(file: "File", name: Any) -> str:
     return text + (did_you_mean(name, file) if near else "")
 
 
+def option(argument: str) -> str:
+    """Return an argument of functions, and the option of the command line for it."""
+    return f"{argument} (--{argument.split('=')[0]})"
+
+
 def did_you_mean(name: str, names: Any) -> str:
     """Return the end of a message: the name that is like a wrong one, if any."""
     def likeness(other: str) -> float:
@@ -2759,8 +2737,7 @@ class Tensor:
                 for role, part in self.stored_parts().items() if part.source is self.source]
 
     def __repr__(self) -> str:
-        text = f"<Tensor {safe_repr(self.name)} {self.dtype} {short_repr(self.shape)}>"
-        return text if "tools" in WITHOUT else describe_tensor(self)
+        return describe_tensor(self)
 
     def error(self, what: str, error_class: Any = FormatError, field: str = "data",
               check: str = "sizes") -> Any:
@@ -2833,8 +2810,8 @@ class Tensor:
             halves = self[:self.shape[0] // 2], self[self.shape[0] // 2:]
             return (block for half in halves for block in half.iter_bytes())
         else:
-            walk, first = iter_rows if "fast" in WITHOUT else gather, -self.byte_extent()[0]
-            blocks = walk(self.raw, first, self.shape, self._strides, self.check_readable())
+            first = -self.byte_extent()[0]
+            blocks = gather(self.raw, first, self.shape, self._strides, self.check_readable())
         if self.byteorder == "<" or self.itemsize in (None, 1):
             return blocks
         return (swap(part, self.check_readable()) for part in iter_parts(blocks, BLOCK))
@@ -3053,7 +3030,7 @@ class File(TensorMap):
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
-            raise KeyError(name if "tools" in WITHOUT else missing_message(self, name))
+            raise KeyError(missing_message(self, name))
         return self._tensors[name]
 
     def __iter__(self) -> "Iterator[str]":
@@ -3259,12 +3236,11 @@ class Schema:
         return None, doc
 
 
-# -- [7c] Reading, regions -------------------------------------------------------------------------
+# -- [7c] Reading ----------------------------------------------------------------------------------
 #
-# What a format's read() asks for is a region of the file. Regions are kept only for explain() and
-# verify(), and when load() reads again after an error. spans() of a region yields (begin, end,
-# trail, value, where that begins, doc) of each field. A trail is the keys and indices that lead to
-# a field, the outermost first: ("tensors", 3, "shape") leads to tensors[3].shape.
+# What a format's read() asks for is a region of the file: a record, a run of values, a tree of maps
+# and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field, the outermost
+# first: ("tensors", 3, "shape") leads to tensors[3].shape.
 
 
 class RecordType:
@@ -3305,6 +3281,220 @@ class RecordType:
             yield at, at + nbytes, found
             values += found
             at += nbytes
+
+
+class Reading:
+    """One parse of a file: a format's read() gets bytes from it, and gives tensors to it.
+
+    `partial`: tensors that do not lie whole in the file may be left out. A trail that comes last
+    is spread: *trail; before others it is a tuple.
+    """
+
+    regions: "List[Any]" = []  # what was read (Recorder)
+    errors: "Optional[List[FormatError]]" = None  # those of single tensors (Recorder)
+    at = 0  # where the region that was read last begins
+    root = "item"  # the field around all others, for errors without a trail
+    reader: "Optional[MessagePack]" = None  # with its window
+    repeated = 0  # characters of names that repeat others
+
+    def __init__(self, source: Buffer, partial: bool = False) -> None:
+        self.source = source
+        self.end = source.nbytes
+        self.partial = partial
+        self.tensors: "Dict[str, Tensor]" = Map()
+        self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
+        self.unnamed: "List[str]" = []  # what else a file lacks that is cut short
+        self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
+
+    def note(self, at: int, kind: str, *args: Any) -> None:
+        """Note that a region of some kind is read now."""
+        self.at = at
+
+    def note_names(self, pairs: Any) -> None:
+        """Note the trails of fields, and the names of the tensors that they belong to."""
+
+    def note_rest(self, at: int) -> None:
+        """Note that the bytes from here on are of no use."""
+
+    def check_magic(self, fmt: "Format", magic: bytes) -> None:
+        """Raise unless the file begins with the bytes of its format, as far as it goes."""
+        head = self.source.read(0, len(magic))
+        if head and magic.startswith(head):
+            return
+        pattern = b""  # the first bytes, with "0" for each digit
+        for byte in self.source.read(0, 8):
+            if 48 <= byte < 58:
+                byte = 48
+            pattern += bytes([byte])
+        for start, name in fmt.REFUSED.items():
+            if start == pattern or start == self.source.read(0, len(start)):
+                what = f"{name} is another format; only {fmt.TITLE} is read"
+                raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
+        what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
+        raise self.error(what, "magic", offset=0, check="magic")
+
+    def record(self, at: int, record_type: RecordType, *trail: Any) -> Any:
+        """Return (values, end) of the fields of a RecordType."""
+        self.note(at, "record", self.source, at, record_type, trail)
+        values: Any = ()
+        end = at
+        for _, stop, found in record_type.iter_values(record_type.parts, self.source, at):
+            if found is None:
+                raise self.cut_record(at, record_type, trail)
+            values += found
+            end = stop
+        return values, end
+
+    def cut_record(self, at: int, record_type: RecordType, trail: Trail) -> FormatError:
+        """Return the error of a record that is not whole in the file."""
+        return self.error("cut short: the file ends in this record", *trail)
+
+    def cbor(self, at: int, nbytes: int, schema: Schema, *trail: Any, whole: bool = False,
+             **rules: Any) -> Any:
+        """As json(), of one item of CBOR; `whole`: bytes after it are an error."""
+        codec = Cbor(self.source.read(at, nbytes), at, **rules)
+        return self.tree(codec, schema, trail, whole)
+
+    def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
+        """Return the root table of a FlatBuffer as a dict, by nested rows."""
+        codec = Flat(self.source.read(at, nbytes), rows, at)
+        self.note(at, "flatbuffer", codec)
+        return codec.read()
+
+    def json(self, at: int, nbytes: int, schema: Schema, *trail: Any, **rules: Any) -> Any:
+        """Return a value of JSON that fits a Schema; `rules`: those of Json."""
+        codec = Json(self.source.read(at, nbytes), at, **rules)
+        return self.tree(codec, schema, trail, False)
+
+    def tree(self, codec: Any, schema: Schema, trail: Trail, whole: bool) -> Any:
+        """Return what a codec reads, if it fits a Schema."""
+        self.note(codec.base, "tree", codec, schema, trail)
+        value, codec.read_end = codec.parse()
+        if whole and codec.read_end < len(codec.data):
+            at = codec.base + codec.read_end
+            raise self.error("trailing bytes after the index", *trail, offset=at)
+        self.check_schema(schema, value, trail)
+        return value
+
+    def messagepack(self, at: int, rows: Any, *trail: Any) -> Any:
+        """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
+        self.note(at, "values", self.source, at, rows, trail)
+        if self.reader is None:
+            self.reader = MessagePack(self.source)
+        return self.reader.read_rows(at, rows)
+
+    def spend_name(self, name: str, *trail: Any) -> None:
+        """Raise if names, which repeat those around them, are much longer than the file."""
+        self.repeated += len(name)
+        if self.repeated > MAX_NAMES + 4 * self.end:
+            what = f"longer names than MAX_NAMES = {MAX_NAMES} in all"
+            raise self.error(what, *trail, error_class=Unsupported)
+
+    def check_schema(self, schema: Any, value: Any, trail: Trail, tensor: Any = None) -> None:
+        """Raise unless the value at a trail fits a Schema or a kind."""
+        if not schema.fits(value):
+            for where, what in schema.iter_errors(value, *trail):
+                raise self.error(what, *where, tensor=tensor)
+
+    def check_range(self, value: int, *trail: Any, high: int, low: int = 0, limit: str = "",
+                    why: str = "the file ends (cut short?)") -> None:
+        """Raise unless the number at a trail is from `low` to `high`; `limit`: the name of ours."""
+        if low <= value <= high:
+            return
+        what = f"{format_trail(trail)} is {value}, expected {low} to {high}: "
+        if limit:
+            raise self.error(what + limit, *trail, error_class=Unsupported)
+        raise self.error(what + why, *trail)
+
+    def __enter__(self) -> None:
+        """`with reading:` an entry is read; its error is raised, but verify() notes it."""
+
+    def __exit__(self, error_class: Any, error: Any, traceback: Any) -> bool:
+        return isinstance(error, FormatError) and self.keep_error(error)
+
+    def keep_error(self, error: FormatError) -> bool:
+        """Return whether the error of one tensor is kept, and reading goes on."""
+        return False
+
+    def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
+        """Add a tensor with a new name, the size of its shape, and a place from `low` to `high`.
+
+        `field_of`: which field of the entry at a trail gives the "name", the "size" and the "place"
+        of its tensor; "": the entry itself. If `high` is the end of the file, a tensor that ends
+        after it is noted as missing.
+        """
+        if item.name in self.tensors or item.name in self.missing:
+            what = "two tensors have this name"
+            raise self.entry_error(what, item.name, trail, field_of["name"])
+        # Equal shapes are shared, and their sizes are computed once.
+        key = item.dtype, item.shape
+        if key not in self.sizes:
+            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
+                self.sizes.clear()
+            need = item.size * item.itemsize if item.itemsize else None
+            self.sizes[key] = need, item.shape
+        need, item.shape = self.sizes[key]
+        if need != item.stored_nbytes and need is not None:
+            if item.encoding == "raw" and not item.unreadable:
+                what = size_message(item, need)
+                raise self.entry_error(what, item.name, trail, field_of["size"], "sizes")
+        end = item.start + item.stored_nbytes
+        if end <= high and (item.start >= low or not item.stored_nbytes):
+            self.tensors[item.name] = item
+            return
+        what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
+        error = self.entry_error(what, item.name, trail, field_of["place"], "bounds")
+        if end <= high or high < self.end:
+            raise error
+        self.missing[item.name] = item, error  # the file may be cut short: check_whole()
+
+    def check_whole(self, *trail: Any) -> None:
+        """Raise an error that counts the missing tensors, if some are: see add_tensor().
+
+        It is at `trail`, or where the index places the first of them.
+        """
+        if not self.missing or self.partial:
+            return
+        last_end = 0
+        for item, error in self.missing.values():
+            trail = trail or error.trail
+            last_end = max(last_end, item.start + item.stored_nbytes)
+        whole = len(self.tensors)
+        what = f"cut short: {plural(self.end, 'byte')}, the index wants {last_end}; "
+        what += f"{whole} of {whole + len(self.missing)} tensors are whole"
+        if whole:
+            what += f"; {option('partial=True')} takes the whole ones"
+        raise self.error(what, *trail, check="bounds")
+
+    def error(self, what: str, *trail: Any, offset: "Optional[int]" = None, tensor: Any = None,
+              check: str = "index", error_class: Any = FormatError) -> FormatError:
+        """Return the error of a field; complete() knows where it is."""
+        field = format_trail(trail) or self.root
+        error = error_class(what, offset, field, tensor, self.source.path, check)
+        error.trail = trail
+        return error
+
+    def entry_error(self, what: str, tensor: "Optional[str]", trail: Trail, field: str,
+                    check: str = "index", error_class: Any = FormatError) -> FormatError:
+        """Return the error of a tensor at a field of its entry; "": at the entry itself."""
+        if field:
+            trail += (field,)
+        return self.error(what, *trail, tensor=tensor, check=check, error_class=error_class)
+
+
+def size_message(item: Tensor, need: int) -> str:
+    """Return that a tensor needs more or fewer bytes than are stored."""
+    wanted = need if need < 1 << 64 else "more than 2**64"
+    text = f"{item.dtype} {short_repr(item.shape)} needs {wanted}"
+    return f"{item.stored_nbytes} bytes stored, {text}"
+
+
+# -- [7c2] places ----------------------------------------------------------------------------------
+#
+# Regions are kept for explain() and verify(), and when load() reads again after an error. spans()
+# of a region yields (begin, end, trail, value, where that begins, doc) of each field.
+
+BROKEN = "broken here"  # the doc of the last span of a region
 
 
 class Record:
@@ -3363,236 +3553,95 @@ class Tree:
             yield begin, end, self.trail + ("trailing",), None, begin, "bytes after the index"
 
 
-class Reading:
-    """One parse of a file: a format's read() gets bytes from it, and gives tensors to it.
+class Values:
+    """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
 
-    `regions`: None, or a list that keeps what is read. `errors`: None, or a list that takes errors
-    of single tensors; reading goes on (verify). `partial`: tensors that do not lie whole in the
-    file may be left out. A trail that comes last is spread: *trail; before others it is a tuple.
+    def __init__(self, source: "Buffer", at: int, rows: Any, trail: Trail) -> None:
+        self.source, self.at, self.rows, self.trail = source, at, rows, trail
+
+    def spans(self) -> Spans:
+        """Yield its fields."""
+        reader, trail = MessagePack(self.source), self.trail
+        reader.at = self.at
+        try:
+            for name, kind, doc, *items in self.rows:
+                begin, trail = reader.at, self.trail + (name,)
+                value: Any = reader.take(kind)
+                if kind == "bin":  # its head is the field, and says how many bytes follow
+                    yield begin, value.start, trail, len(value), begin, doc
+                    continue
+                value = str_of_bytes(value) if kind == "str" else value
+                yield begin, reader.at, trail, value, begin, doc
+                if items and value > items[1]:
+                    return  # read() refuses it
+                for i in range(value if items else 0):
+                    begin, trail = reader.at, self.trail + (name, i)
+                    value = reader.take(kind[1:])
+                    value = str_of_bytes(value) if kind == "[str" else value
+                    yield begin, reader.at, trail, value, begin, items[0]
+        except FormatError as error:
+            error.trail = trail
+            raise
+
+
+class Recorder(Reading):
+    """A Reading that keeps the regions, and says which field is cut short.
+
+    `errors`: a list that takes errors of single tensors, and reading goes on; None: they raise.
     """
 
-    at = 0  # where the region that was read last begins
-    root = "item"  # the field around all others, for errors without a trail
-    reader: "Optional[MessagePack]" = None  # with its window
-    repeated = 0  # characters of names that repeat others
+    REGIONS = {"record": Record, "tree": Tree, "values": Values}
 
-    def __init__(self, source: Buffer, regions: Any = None, errors: Any = None,
+    def __init__(self, source: Buffer, errors: "Optional[List[FormatError]]" = None,
                  partial: bool = False) -> None:
-        self.source = source
-        self.end = source.nbytes
-        self.regions = regions
+        super().__init__(source, partial)
         self.errors = errors
-        self.partial = partial
-        self.tensors: "Dict[str, Tensor]" = Map()
-        self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
-        self.unnamed: "List[str]" = []  # what else a file lacks that is cut short
-        self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
-        self.trails: "Dict[Trail, str]" = {}  # of an entry -> name, if regions are kept
+        self.regions = []
+        self.trails: "Dict[Trail, str]" = {}  # of an entry -> the name of its tensor
 
-    def note(self, at: int, region_class: Any, *args: Any) -> None:
-        """Note that a region is read now; keep it if regions are kept."""
-        self.at = at
-        if self.regions is not None:
-            self.regions.append(region_class(*args))
+    def note(self, at: int, kind: str, *args: Any) -> None:
+        super().note(at, kind)
+        # A FlatBuffer's codec is a region itself.
+        region = args[0] if kind == "flatbuffer" else self.REGIONS[kind](*args)
+        self.regions.append(region)
 
-    def check_magic(self, fmt: "Format", magic: bytes) -> None:
-        """Raise unless the file begins with the bytes of its format, as far as it goes."""
-        head = self.source.read(0, len(magic))
-        if head and magic.startswith(head):
-            return
-        pattern = b""  # the first bytes, with "0" for each digit
-        for byte in self.source.read(0, 8):
-            if 48 <= byte < 58:
-                byte = 48
-            pattern += bytes([byte])
-        for start, name in fmt.REFUSED.items():
-            if start == pattern or start == self.source.read(0, len(start)):
-                what = f"{name} is another format; only {fmt.TITLE} is read"
-                raise self.error(what, "magic", offset=0, check="magic", error_class=Unsupported)
-        what = f"not a {fmt.NAME} file: it begins with {safe_repr(head)}, not {safe_repr(magic)}"
-        raise self.error(what, "magic", offset=0, check="magic")
+    def note_names(self, pairs: Any) -> None:
+        self.trails.update(pairs)
 
-    def record(self, at: int, record_type: RecordType, *trail: Any) -> Any:
-        """Return (values, end) of the fields of a RecordType."""
-        self.note(at, Record, self.source, at, record_type, trail)
-        values: Any = ()
-        end = at
-        for _, stop, found in record_type.iter_values(record_type.parts, self.source, at):
-            if found is None:
-                if "tools" in WITHOUT:
-                    raise self.error("cut short: the file ends in this record", *trail)
-                raise cut_record(self, Record(self.source, at, record_type, trail))
-            values += found
-            end = stop
-        return values, end
+    def note_rest(self, at: int) -> None:
+        if self.errors is not None and at < self.end:
+            what = f"{plural(self.end - at, 'byte')} after the last value"
+            self.errors.append(self.error(what, offset=at))
 
-    def cbor(self, at: int, nbytes: int, schema: Schema, *trail: Any, whole: bool = False,
-             **rules: Any) -> Any:
-        """As json(), of one item of CBOR; `whole`: bytes after it are an error."""
-        codec = Cbor(self.source.read(at, nbytes), at, **rules)
-        return self.tree(codec, schema, trail, whole)
-
-    def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
-        """Return the root table of a FlatBuffer as a dict, by nested rows."""
-        codec = Flat(self.source.read(at, nbytes), rows, at)
-        self.note(at, lambda: codec)
-        return codec.read()
-
-    def json(self, at: int, nbytes: int, schema: Schema, *trail: Any, **rules: Any) -> Any:
-        """Return a value of JSON that fits a Schema; `rules`: those of Json."""
-        codec = Json(self.source.read(at, nbytes), at, **rules)
-        return self.tree(codec, schema, trail, False)
-
-    def tree(self, codec: Any, schema: Schema, trail: Trail, whole: bool) -> Any:
-        """Return what a codec reads, if it fits a Schema."""
-        self.note(codec.base, Tree, codec, schema, trail)
-        value, codec.read_end = codec.parse()
-        if whole and codec.read_end < len(codec.data):
-            at = codec.base + codec.read_end
-            raise self.error("trailing bytes after the index", *trail, offset=at)
-        self.check_schema(schema, value, trail)
-        return value
-
-    def messagepack(self, at: int, rows: Any, *trail: Any) -> Any:
-        """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
-        self.note(at, Values, self.source, at, rows, trail)
-        if self.reader is None:
-            self.reader = MessagePack(self.source)
-        return self.reader.read_rows(at, rows)
-
-    def spend_name(self, name: str, *trail: Any) -> None:
-        """Raise if names, which repeat those around them, are much longer than the file."""
-        self.repeated += len(name)
-        if self.repeated > MAX_NAMES + 4 * self.end:
-            what = f"longer names than MAX_NAMES = {MAX_NAMES} in all"
-            raise self.error(what, *trail, error_class=Unsupported)
-
-    def check_schema(self, schema: Any, value: Any, trail: Trail, tensor: Any = None) -> None:
-        """Raise unless the value at a trail fits a Schema or a kind."""
-        if not schema.fits(value):
-            for where, what in schema.iter_errors(value, *trail):
-                raise self.error(what, *where, tensor=tensor)
-
-    def check_range(self, value: int, *trail: Any, high: int, low: int = 0, limit: str = "",
-                    why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a trail is from `low` to `high`; `limit`: the name of ours."""
-        if low <= value <= high:
-            return
-        what = f"{format_trail(trail)} is {value}, expected {low} to {high}: "
-        if limit:
-            raise self.error(what + limit, *trail, error_class=Unsupported)
-        raise self.error(what + why, *trail)
-
-    def __enter__(self) -> None:
-        """`with reading:` an entry is read; its error is raised, but verify() notes it."""
-
-    def __exit__(self, error_class: Any, error: Any, traceback: Any) -> bool:
-        if self.errors is None or not isinstance(error, FormatError):
-            return False
-        if len(self.errors) >= MAX_ERRORS:
+    def keep_error(self, error: FormatError) -> bool:
+        if self.errors is None or len(self.errors) >= MAX_ERRORS:
             return False
         self.errors.append(error)
         return True
 
     def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
-        """Add a tensor with a new name, the size of its shape, and a place from `low` to `high`.
-
-        `field_of`: which field of the entry at a trail gives the "name", the "size" and the "place"
-        of its tensor; "": the entry itself. If `high` is the end of the file, a tensor that ends
-        after it is noted as missing.
-        """
-        if self.regions is not None and trail:
+        if trail:
             self.trails[trail] = item.name
-        if item.name in self.tensors or item.name in self.missing:
-            what = "two tensors have this name"
-            raise self.entry_error(what, item.name, trail, field_of["name"])
-        # Equal shapes are shared, and their sizes are computed once.
-        key = item.dtype, item.shape
-        if key not in self.sizes:
-            if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
-                self.sizes.clear()
-            need = item.size * item.itemsize if item.itemsize else None
-            self.sizes[key] = need, item.shape
-        need, item.shape = self.sizes[key]
-        if need != item.stored_nbytes and need is not None:
-            if item.encoding == "raw" and not item.unreadable:
-                what = size_message(item, need)
-                raise self.entry_error(what, item.name, trail, field_of["size"], "sizes")
-        end = item.start + item.stored_nbytes
-        if end <= high and (item.start >= low or not item.stored_nbytes):
-            self.tensors[item.name] = item
-            return
-        what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
-        error = self.entry_error(what, item.name, trail, field_of["place"], "bounds")
-        if end <= high or high < self.end:
-            raise error
-        self.missing[item.name] = item, error  # the file may be cut short: check_whole()
+        super().add_tensor(item, trail, low, high, field_of)
 
-    def check_whole(self, *trail: Any) -> None:
-        """Raise an error that counts the missing tensors, if some are: see add_tensor().
-
-        It is at `trail`, or where the index places the first of them.
-        """
-        if not self.missing or self.partial:
-            return
-        last_end = 0
-        for item, error in self.missing.values():
-            trail = trail or error.trail
-            last_end = max(last_end, item.start + item.stored_nbytes)
-        whole = len(self.tensors)
-        what = f"cut short: {plural(self.end, 'byte')}, the index wants {last_end}; "
-        what += f"{whole} of {whole + len(self.missing)} tensors are whole"
-        if whole:
-            what += "; partial=True (--partial) takes the whole ones"
-        raise self.error(what, *trail, check="bounds")
-
-    def error(self, what: str, *trail: Any, offset: "Optional[int]" = None, tensor: Any = None,
-              check: str = "index", error_class: Any = FormatError) -> FormatError:
-        """Return the error of a field; complete() knows where it is."""
-        field = format_trail(trail) or self.root
-        error = error_class(what, offset, field, tensor, self.source.path, check)
-        error.trail = trail
-        return error
-
-    def entry_error(self, what: str, tensor: "Optional[str]", trail: Trail, field: str,
-                    check: str = "index", error_class: Any = FormatError) -> FormatError:
-        """Return the error of a tensor at a field of its entry; "": at the entry itself."""
-        if field:
-            trail += (field,)
-        return self.error(what, *trail, tensor=tensor, check=check, error_class=error_class)
+    def cut_record(self, at: int, record_type: RecordType, trail: Trail) -> FormatError:
+        record = Record(self.source, at, record_type, trail)
+        row, (begin, end, _) = list(record.iter_rows())[-1]
+        name = row[0]
+        left = max(0, self.end - begin)
+        what = f"{name} needs {end - begin} bytes, {left} left (cut short?)"
+        return self.error(what, *trail, name, offset=min(begin, self.end))
 
 
-def size_message(item: Tensor, need: int) -> str:
-    """Return that a tensor needs more or fewer bytes than are stored."""
-    wanted = need if need < 1 << 64 else "more than 2**64"
-    text = f"{item.dtype} {short_repr(item.shape)} needs {wanted}"
-    return f"{item.stored_nbytes} bytes stored, {text}"
-
-
-# -- [7c2] places ----------------------------------------------------------------------------------
-
-BROKEN = "broken here"  # the doc of the last span of a region
-
-
-def read_again(source: Buffer, fmt: "Format", partial: bool) -> Any:
-    """Read a broken file again and keep its regions: the error then has a place."""
-    reading = Reading(source, regions=[], partial=partial)
+def read_again(source: Buffer, fmt: "Format", partial: bool, fault: FormatError) -> Any:
+    """Read a broken file again and keep its regions: the error then has its exact place."""
+    reading = Recorder(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
         complete(reading, [error])
         raise
     return reading, attrs, metadata
-
-
-def cut_record(reading: Reading, record: Record) -> FormatError:
-    """Return the error of the first field of a record that is not whole in the file."""
-    row, (begin, end, _) = list(record.iter_rows())[-1]
-    name = row[0]
-    left = max(0, reading.end - begin)
-    what = f"{name} needs {end - begin} bytes, {left} left (cut short?)"
-    offset = min(begin, reading.end)
-    return reading.error(what, *record.trail, name, offset=offset)
 
 
 def iter_spans(region: Any) -> Spans:
@@ -3679,9 +3728,9 @@ INDEX_TYPES = ("uint64", "uint32")
 class Sparse(Tensor):
     """A tensor that stores some of its elements, csr or coo; read as its dense form.
 
-    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts()` returns the
-    Tensors by role, or raises what is wrong with them. `is_sorted`: the columns of each row of csr
-    rise.
+    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
+    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
+    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
     """
 
     __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
@@ -3700,7 +3749,7 @@ class Sparse(Tensor):
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
         if self._components is None:
             try:
-                parts = self.open_parts()
+                parts = self.open_parts(True)
                 for part in parts.values():
                     part.check_readable()
                 if parts["values"].size > self.size:
@@ -3716,7 +3765,7 @@ class Sparse(Tensor):
     def stored_parts(self) -> TensorMap:
         parts: Any = Map()
         try:
-            parts.update({} if self.is_blob else self._components or self.open_parts())
+            parts.update({} if self.is_blob else self._components or self.open_parts(False))
         except FormatError:  # .components raises it again
             pass
         parts[""] = parts.pop("values", self.stored)
@@ -3788,7 +3837,7 @@ def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> Any:
 def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = None,
                 custom: Any = None, format: Any = None) -> Sparse:
     """Return the sparse tensor of these components."""
-    return Sparse(parts["values"], name, tuple(shape), lambda: parts, attrs=attrs,
+    return Sparse(parts["values"], name, tuple(shape), lambda decode: parts, attrs=attrs,
                   custom=custom, format=format)
 
 
@@ -3934,6 +3983,10 @@ class Format:
         """Return (attrs, metadata) of a file, and add its tensors without reading them."""
         raise NotImplementedError
 
+    def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
+        """Return the File of what was read."""
+        return File(self, reading.source, attrs, metadata, reading.tensors)
+
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         """Return the bytes of a file in blocks; ValueError, before, for what it cannot hold."""
         raise NotImplementedError
@@ -4029,9 +4082,7 @@ class Format:
         is_held = item.dtype in self.DTYPES and not item.unreadable
         if not is_held and not self.can_copy_opaque(item):
             what = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
-            if "casts" not in WITHOUT:
-                what += dtype_remedy(self, str(item.dtype))
-            yield item.unreadable or what
+            yield item.unreadable or what + dtype_remedy(self, str(item.dtype))
         if item.ndim > self.MAX_RANK:
             yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
         if max(item.shape, default=0) >> self.DIM_BITS:
@@ -4393,7 +4444,8 @@ class Mag300(Format):
     dtype_id counts, not the name. Unknown numbers are listed, and kept.
     """
 
-    NAME, FAMILY, TITLE, VERSION = "mag300", "mag", "mag 300", "300"
+    NAME, FAMILY, TITLE = "mag300", "mag", "mag 300"
+    VERSION = "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     HEADER = RecordType(
         ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
@@ -4616,7 +4668,9 @@ class ZTensor(Format):
               "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
     ENCODINGS = ("raw", "zstd")
-    ALIGN, VERSION, SPARSE = 64, "0.1", True
+    ALIGN = 64
+    VERSION = "0.1"
+    SPARSE = True
     CHOICES = Schema(
         ("encoding", choice(*ENCODINGS), None, "raw or zstd"),
         ("level", typed(int, "-131072 to 22", lambda n: -131073 < n < 23), None,
@@ -4706,7 +4760,7 @@ class ZTensor(Format):
             return item
         source = reading.source  # not the Reading, which has the tensors
         return Sparse(item, name, shape,
-                      lambda: self.open_sparse(Reading(source), item, end),
+                      lambda decode: self.open_sparse(Reading(source), item, end, decode),
                       layout != "sparse", False, attrs, custom, self.NAME)
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
@@ -4727,7 +4781,7 @@ class ZTensor(Format):
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
             raise reading.error(what, *trail, tensor=name, check="bounds")
 
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int) -> TensorMap:
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
         """Return the components of a sparse tensor; `blob`: that of its entry."""
         attrs, shape, components = blob.attrs, blob.shape, Map()
         sparse_format = attrs["layout"][6:] or attrs.get("sparse_format")
@@ -4743,9 +4797,10 @@ class ZTensor(Format):
             nnz = blob.stored_nbytes // blob.check_readable()
         elif "nnz" not in attrs and sparse_format == "csr":  # the last row ends there
             indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
+            if not decode:
+                indices = self.open_index(reading, "indices", attrs, end)
+                return Map(values=blob, indptr=indptr, indices=indices)
             nnz = indptr.data[shape[0]]
-        elif "nnz" not in attrs:
-            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         elif "nnz" not in attrs:
             raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         if not UINT64.fits(nnz):
@@ -4862,7 +4917,8 @@ class ZTensor(Format):
             entry: Facts = {"name": name}
             custom, components = plan["custom"], {"values": item}
             if isinstance(item, Sparse):
-                components = item.sort_rows()
+                sparse: Any = item  # for type checkers of copies without Sparse
+                components = sparse.sort_rows()
                 custom = dict(custom, nnz=components["values"].size,
                               sparse_format="coo" if "coords" in components else "csr")
             for role in ["values"] + sorted(role for role in components if role != "values"):
@@ -4965,11 +5021,14 @@ class ZTensor2(Format):
     are those of decoded bytes. The canonical form is written: raw and dense, equal contents once.
     """
 
-    NAME, FAMILY, TITLE, VERSION = "ztensor2", "ztensor", "zTensor 2", "2"
+    NAME, FAMILY, TITLE = "ztensor2", "ztensor", "zTensor 2"
+    VERSION = "2"
     MAGICS = (b"\x89ZT2\r\n\x1a\n",)
     OPTIONS = {"version": ZTensor.OPTIONS["version"]}
     FILE_ATTRS = ("version", "shards", "data_shard")
-    ALIGN, PLACE, MAX_RANK = 4096, 65536, 64  # PLACE: multiples where blobs are written
+    ALIGN = 4096
+    PLACE = 65536  # multiples where blobs are written
+    MAX_RANK = 64
     LAYOUTS = {"dense": ["data"], CSR: ["values", "indptr", "indices"], COO: ["values", "coords"]}
     DIGESTS = {"xxh3": 16, "sha256": 64}  # digits of each algorithm
     NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
@@ -5086,7 +5145,7 @@ class ZTensor2(Format):
         first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
         if roles and first.dtype:
             ordered = {role: parts[role] for role in shapes}
-            return Sparse(first, name, shape, lambda: ordered, False, True, attrs, custom,
+            return Sparse(first, name, shape, lambda decode: ordered, False, True, attrs, custom,
                           self.NAME)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
         item = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
@@ -5184,10 +5243,8 @@ class ZTensor2(Format):
             if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
                 trail = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                error = self.fault(reading, what, trail, "blob", "bounds")
-                if reading.errors is None:
-                    raise error
-                reading.errors.append(error)
+                with reading:
+                    raise self.fault(reading, what, trail, "blob", "bounds")
                 return
 
     def checksums(self, item: Tensor) -> Any:
@@ -5345,7 +5402,8 @@ class Primitiv(Format):
     OPTIONS = {"kind": "model, parameter, tensor, shape or optimizer", "dims": "of kind shape",
                "batch": "of kind shape, 1 unless given"}
     FILE_ATTRS, TENSOR_ATTRS = ("version", "kind", "dims", "batch"), ("batch",)
-    DIM_BITS, NAME_PARTS = 32, 1 << 16  # NAME_PARTS: at most in a name
+    DIM_BITS = 32
+    NAME_PARTS = 1 << 16  # at most in a name
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
 
     HEADER = (("ver_major", "uint32", "of format 0.1"), ("ver_minor", "uint32", "of format 0.1"),
@@ -5383,7 +5441,7 @@ class Primitiv(Format):
             if not batch:
                 raise reading.error("batch is 0", "batch")
             attrs.update(batch=batch, dims=dims)
-            self.check_end(reading, at)
+            reading.note_rest(at)
         elif kind == "optimizer":
             metadata = self.read_configs(reading, at)
         # 3 the others are tensors, each where the last one ends
@@ -5414,7 +5472,7 @@ class Primitiv(Format):
                     name = join_key(parts)
                 else:
                     (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
-                    reading.trails.update([((row[0],), name) for row in self.TENSOR])
+                    reading.note_names([((row[0],), name) for row in self.TENSOR])
                 yield trail, (name, dims, batch, data)
                 if kind != "tensor":
                     (statistics,), at = reading.messagepack(at, self.STATISTICS, *trail)
@@ -5423,18 +5481,12 @@ class Primitiv(Format):
                     (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
                     reading.spend_name(name, *inner + ("key",))
                     yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
-            self.check_end(reading, at)
+            reading.note_rest(at)
         except FormatError as error:
             if error.check != "bounds" or not reading.partial and not reading.missing:
                 raise
             rest = f"params[{i}:{count}]" if kind == "model" else f"the rest of the {kind}"
             reading.unnamed.append(rest)  # they have no names yet
-
-    def check_end(self, reading: Reading, at: int) -> None:
-        """Note bytes after the last value: no field says where a file ends."""
-        if reading.errors is not None and at < reading.end:
-            what = f"{plural(reading.end - at, 'byte')} after the last value"
-            reading.errors.append(reading.error(what, offset=at))
 
     def open_entry(self, reading: Reading, shapes: Any, trail: Trail, entry: Any) -> Tensor:
         """Return a tensor, column-major; `shapes`: what those of one shape share."""
@@ -5467,7 +5519,7 @@ class Primitiv(Format):
                     raise reading.error(what, group, i, "key",
                                         error_class=Unsupported if both else FormatError)
                 metadata[key] = value if group == "uint_configs" else float(value)
-        self.check_end(reading, at)
+        reading.note_rest(at)
         return metadata
 
     def name_problem(self, name: str) -> Any:
@@ -6455,7 +6507,7 @@ class BurnRecord(Format):
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
         codec = MessagePack(reading.source, lazy=True)
-        reading.note(0, Tree, codec, self.ITEM, ())
+        reading.note(0, "tree", codec, self.ITEM, ())
         metadata, _ = codec.parse(10)
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
@@ -6534,7 +6586,7 @@ class BurnRecord(Format):
 # -- [8h] shards -----------------------------------------------------------------------------------
 
 OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
-ANYWHERE = "partial=True (--partial) takes each tensor from where it is whole"
+ANYWHERE = option("partial=True") + " takes each tensor from where it is whole"
 
 
 def is_plain_name(text: str) -> bool:
@@ -6570,10 +6622,12 @@ class Shards(Format):
         reading.check_range(reading.end, high=MAX_INDEX, limit="MAX_INDEX")
         index = reading.json(0, reading.end, self.INDEX)
         places = index["weight_map"]
-        if reading.regions is not None:
-            reading.trails.update([(("weight_map", name), name) for name in places])
+        reading.note_names((("weight_map", name), name) for name in places)
         return Map([("shards", sorted(set(places.values()))),
                     ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
+
+    def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
+        return ShardedFile(reading.source, attrs, reading.partial)
 
 
 class ReopenedFile(PickledFile):
@@ -6737,6 +6791,26 @@ def find_in_folder(folder: str) -> str:
 
 # -- [8i] the formats ------------------------------------------------------------------------------
 
+class Absent(Format):
+    """A format that a copy was made without: its files are known by bytes at a place, and refused.
+    """
+
+    INDEX_FIRST = True  # partial=True is not what is wrong
+
+    def __init__(self, name: str, family: str, at: int, magic: bytes) -> None:
+        self.NAME, self.FAMILY, self.at, self.magic = name, family, at, magic
+        if at == 0:
+            self.MAGICS = (magic,)
+
+    def detect(self, head: bytes) -> bool:
+        return head[self.at:self.at + len(self.magic)] == self.magic
+
+    def read(self, reading: Reading) -> Any:
+        reading.root = "magic"
+        what = f"this copy was made without {self.NAME}"
+        raise reading.error(what, offset=0, check="magic", error_class=Unsupported)
+
+
 FORMATS: "Tuple[Format, ...]" = (
     Mag(),
     ZTensor(),
@@ -6751,6 +6825,7 @@ GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
     ZTensor2(),
     Shards(),
 )
+ABSENT: Any = ()  # what a copy was made without: what Absent() takes
 
 
 # -- [9] load --------------------------------------------------------------------------------------
@@ -6773,10 +6848,8 @@ def detect_format(source: Buffer, name: Any = None) -> Format:
     safetensors header, and `00 01 00` in it is a version in other files.
     """
     head = source.read(0, 64)
-    for magic, lacks in ABSENT.items():
-        if head.startswith(magic):
-            raise Unsupported(f"this copy was made without {lacks}", 0, "magic", None, source.path)
-    known: "List[Format]" = list(GENERATIONS + tuple(reversed(FORMATS)))
+    known: "List[Format]" = [Absent(*row) for row in ABSENT]
+    known += GENERATIONS + tuple(reversed(FORMATS))
     wanted = None
     if name is not None:
         wanted = find_format(name)
@@ -6790,21 +6863,9 @@ def detect_format(source: Buffer, name: Any = None) -> Format:
             return fmt
     if wanted is not None:
         return wanted
-    raise unknown_format(source, head)
-
-
-def unknown_format(source: Buffer, head: bytes) -> FormatError:
-    """Return the error of a file of no format that is known here."""
-    if not head:
-        return FormatError("the file is empty", 0, "magic", None, source.path, "magic")
-    looks = "" if "tools" in WITHOUT else looks_like(source.read(0, 512))
-    error_class = FormatError
-    if ".open(path)" in looks:  # it may be right inside
-        error_class = Unsupported
-    if not looks:
-        looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
-    what = f"not a tensor file known here; {looks}"
-    return error_class(what, 0, "magic", None, source.path, "magic")
+    error = unknown_file(source.read(0, 512))
+    error.path = source.path
+    raise error
 
 
 def detect(source: Source) -> "Optional[str]":
@@ -6856,23 +6917,22 @@ def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
     """Return the File that a format reads; of a broken one, raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
         raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
-    reading: Any = Reading(source, partial=partial)
+    reading: Any = Reading(source, partial)
+    fault: Any = None
     try:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
-        if "tools" in WITHOUT:  # no regions are noted: that of the error is the last one
-            if error.offset is None:
-                error.offset = reading.at
-            error.field = error.field or reading.root
-            raise
+        fault = error
+        if fault.offset is None:  # roughly: where what was read last begins
+            fault.offset = reading.at
+        fault.field = fault.field or reading.root
+        fault.__traceback__ = fault.__context__ = None  # they keep what was parsed
+    if fault is not None:
         reading = None  # what was parsed is freed before it is parsed again
-    if reading is None:
-        reading, attrs, metadata = read_again(source, fmt, partial)
+        reading, attrs, metadata = read_again(source, fmt, partial, fault)
     if reading.missing or reading.unnamed:
         attrs["missing"] = list(reading.missing) + reading.unnamed
-    if fmt.NAME == "shards":
-        return ShardedFile(source, attrs, partial)
-    return File(fmt, source, attrs, metadata, reading.tensors)
+    return fmt.make_file(reading, attrs, metadata)
 
 
 def load_again(format: str, file_id: Any, partial: bool) -> Any:
@@ -6992,7 +7052,7 @@ class Cast(Tensor):
         self._base = base
 
     def iter_bytes(self) -> Blocks:
-        base = self._base
+        base: Any = self._base
         if isinstance(base, Quantized):
             return base.iter_scaled(str(self.dtype))
         base.check_readable()
@@ -7373,7 +7433,7 @@ def target_format(format: Any, target: Any, tensors: Any) -> Format:
     if path and hasattr(tensors, "metadata"):  # a File, also of another copy
         return find_format(tensors.format)
     names = ", ".join([f"{fmt.NAME} {fmt.SUFFIXES[0]}" for fmt in FORMATS if not fmt.READ_ONLY])
-    raise ValueError("which format? give format= (--format) or a suffix: " + names)
+    raise ValueError(f"which format? give {option('format=')} or a suffix: {names}")
 
 
 def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
@@ -7530,7 +7590,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
     """
     opened = open_source(source, mmap)
     try:
-        fields, _, error = read_fields(detect_format(opened, format), Reading(opened, []))
+        fields, _, error = read_fields(detect_format(opened, format), Recorder(opened))
         yield from fields
     finally:
         opened.close()
@@ -7538,7 +7598,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
         raise error
 
 
-def read_fields(fmt: Format, reading: Reading) -> Any:
+def read_fields(fmt: Format, reading: Recorder) -> Any:
     """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
     from heapq import merge
     source = reading.source
@@ -7564,7 +7624,7 @@ def field_order(field: Field) -> Any:
     return field.offset, field.nbytes > 0
 
 
-def structure_fields(reading: Reading, data: Any) -> Any:
+def structure_fields(reading: Recorder, data: Any) -> Any:
     """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
     entry: Trail = ()
@@ -7625,7 +7685,7 @@ def target_of(field: Field, starts: Any) -> Any:
     return starts[0] if starts else None
 
 
-def data_fields(reading: Reading) -> Any:
+def data_fields(reading: Recorder) -> Any:
     """Return the fields of the bytes of tensors, by offset."""
     out = []
     for item in reading.tensors.values():
@@ -7844,17 +7904,19 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> Report:
     """Return what verify() finds in a source."""
-    report, reading = Report(source.path, fmt), Reading(source, [], [])
+    report = Report(source.path, fmt)
+    errors: "List[FormatError]" = []
+    reading = Recorder(source, errors)
     fields, file, last = read_fields(fmt, reading)
-    complete(reading, reading.errors)
+    complete(reading, errors)
     gaps = [field for field in fields if field.kind == "unused" or (
         field.kind == "padding" and field.value is not None)]
     if file is not None and isinstance(fmt, Shards):
         file = ShardedFile(source, file.attrs, False)
     if file is None:
-        add_structure(report, reading.errors, last, reading.tensors)
+        add_structure(report, errors, last, reading.tensors)
         return report
-    add_structure(report, reading.errors, last, file)
+    add_structure(report, errors, last, file)
     report.version = file.attrs.get("version")
     if isinstance(file, ShardedFile):
         check_shards(report, file, deep, watch)
@@ -8913,7 +8975,7 @@ class Explained:
 
     def __init__(self, source: "Buffer", tensor: "Optional[str]" = None, start: int = 0) -> None:
         self.source, self.fmt = source, detect_format(source)
-        found, _, self.error = read_fields(self.fmt, Reading(source, []))
+        found, _, self.error = read_fields(self.fmt, Recorder(source))
         self.fields, self.sums, reach = list(found), Map.fromkeys(FIELD_KINDS, 0), 0
         for field in self.fields:
             end = field.offset + field.nbytes
@@ -9069,65 +9131,79 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
 
 # -- [12b] vendor ----------------------------------------------------------------------------------
 #
-# A copy has what is reached by name from what its users call. For a function, a class or a Schema
-# of a part that it lacks stands a line which raises.
+# A copy has what its users call, and what that uses, and so on. Of a part that it lacks, it has for
+# each function that is used anyway its stand-in of [12c], else a name that raises when called.
 
-COPY_PARTS = {  # what `--with` takes -> what only copies with it have: section.name or .class.name
-    "load": "",
-    "fast": r"strided blocks\.gather|checksums\.fold_crc32c",
-    "save": r"(values: tensor\(\)|save|work)\..*|CBOR\.cbor_float",
-    "casts": r"(casts|float8)\..*|.*\.Tensor\.astype",
-    "zstd": r"zstd\..*|.*\.Tensor\.(iter_)?decoded",
-    "sparse": r"sparse\..*|.*\.(open_sparse|COMPONENT)",
-    "quantized": r"burnpack, quantized\.(Quant\w+|make_quantized|QUANT_SCHEME)",
-    "arrays": r"arrays\..*|.*\.Tensor\.(__array__|__dlpack\w*|__jax_array__|__buffer__)",
-    "pickles": r".*\.(__reduce__|__(deep)?copy__)",
-    "shards": r"shards\..*",
-    "tools": r"Reading, regions\.(Record|Tree)|MessagePack\.Values|CBOR\.cbor_float|"
-             r".*\.(COMPONENT|QUANT_SCHEME)|(other files|repr and previews|places|explain|verify|"
-             r"convert|diff|page|vendor|command line)\..*",
-    "mag300": r"mag300\..*", "ztensor2": r"(ztensor2|XXH3)\..*|CBOR\.cbor_float"}
+WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
+PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names that are of it alone
+    "load": [],
+    "fast": ["gather", "fold_crc32c"],
+    "save": ["[9c] values: tensor()", "[10a] work", "[10b] save", "cbor_float"],
+    "casts": ["[3b] float8", "[9a] casts", "Tensor.astype"],
+    "zstd": ["[6g] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
+    "sparse": ["[7d] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
+    "quantized": ["QUANT_SCHEME", "QuantPlan", "Quantized", "make_quantized"],
+    "arrays": ["[9b] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
+               "Tensor.__jax_array__", "Tensor.__buffer__"],
+    "pickles": ["Buffer.__reduce__", "Buffer.__deepcopy__", "Tensor.__reduce__",
+                "File.__reduce__", "File.__deepcopy__", "File.__copy__"],
+    "shards": ["[8h] shards"],
+    "tools": ["[4] other files", "[6i] repr and previews", "[7c2] places", "[11a] explain",
+              "[11b] verify", "[11c] convert", "[11d] diff", "[12a] page", "main", "cbor_float",
+              "QUANT_SCHEME", "ZTensor.COMPONENT"],
+    "mag300": ["[8a2] mag300"],
+    "ztensor2": ["[6f] XXH3", "[8b2] ztensor2", "cbor_float"],
+    WHOLE: ["[12b] vendor", "[12c] stand-ins"]}
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
         tolist item flat contiguous astype todense components scheme scales dequantize""",
-    "save": "save dumps tensor", "tools": " ".join(__all__) + " main"}
+    "save": "save dumps tensor", "tools": " ".join(__all__)}
+PLAIN = "plain_"  # how the names of stand-ins begin
+MARKS = {  # where files of formats without a magic in front have which bytes
+    "safetensors": (5, b"\0\0\0{"), "burnrecord": (1, b"\xa8metadata")}
+SEAL = "# This is the SHA-256 of all lines below, if nobody has edited them:\n# "
 
 
 class Piece:
-    """A statement of the module or of a class, and its `members`, what it defines and uses.
+    """A statement of the module, or of a class: its lines, what it defines, and what it uses.
 
-    `doc`: lines of a function's docstring. It needs one of `parts`, if there are some.
+    `words`: how PARTS may name it. `parts`: it needs one of them, if there are some. `doc`: the
+    lines of a function's docstring. `members`: the statements of a class.
     """
 
-    def __init__(self, node: Any, lines: "List[str]", title: str, inner: bool = False) -> None:
+    def __init__(self, node: Any, lines: "List[str]", banner: str, owner: str = "") -> None:
         import ast
-        import re
-        self.defines, self.last = defined_names(node), int(node.end_lineno)
-        self.parts = [part for part, pattern in COPY_PARTS.items() for name in self.defines or [""]
-                      if re.fullmatch(pattern, f"{title}.{name}")]
-        if isinstance(node, ast.AnnAssign) and node.value is None or (
-                lines[self.last - 1] == "        raise NotImplementedError"):
-            self.defines, self.parts = [], ["tools"]  # it tells type checkers what there is
-        is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        call: Any = getattr(getattr(node, "value", None), "func", None)  # a Schema only explains
-        self.has_stub = is_code or not self.defines or getattr(call, "id", "") == "Schema"
-        self.first = min([one.lineno for one in getattr(node, "decorator_list", []) + [node]])
-        while lines[self.first - 2].lstrip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
-            self.first -= 1  # comments in front of it
+        self.defines = defined_names(node)
+        self.words = [banner] + [owner + name for name in self.defines]
+        self.parts = [part for part, words in PARTS.items()
+                      if not set(words).isdisjoint(self.words)]
+        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        self.first, self.last = node.lineno, int(node.end_lineno)
+        for decorator in getattr(node, "decorator_list", []):
+            self.first = min(self.first, decorator.lineno)
+        while lines[self.first - 2].strip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
+            self.first -= 1  # a comment in front of it
         self.doc = range(0)
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
             self.doc = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
         self.members: "List[Piece]" = []
-        body: Any = [node]
-        if isinstance(node, ast.ClassDef) and not inner:
-            body = node.bases
-            self.members = [Piece(one, lines, f"{title}.{node.name}", True) for one in node.body]
-        self.names, self.attributes = find_names(body)
-        if inner and not is_code:  # in a class: `__bytes__ = tobytes`
+        used: Any = [node]
+        if isinstance(node, ast.ClassDef) and not owner:
+            used = node.bases
+            self.members = [Piece(one, lines, "", node.name + ".") for one in node.body]
+        self.names, self.attributes = find_names(used)
+        if owner and not self.is_code:  # in a class: `__bytes__ = tobytes`
             self.attributes |= self.names
         if self.defines in (["FORMATS"], ["GENERATIONS"]):  # make_copy() knows which
             self.names.clear()
+        # A table costs little and may be of use, but a Schema of other dtypes only explains.
+        call: Any = getattr(getattr(node, "value", None), "func", None)
+        self.can_go = self.is_code or getattr(call, "id", "") == "Schema"
+
+    def is_lacking(self, absent: "List[str]") -> bool:
+        """Return whether copies without these parts lack it."""
+        return self.can_go and bool(self.parts) and set(self.parts).issubset(absent)
 
     def is_called(self, names: Any) -> bool:
         """Return whether it defines one of these names, or one that Python calls, or none."""
@@ -9169,18 +9245,37 @@ def find_names(nodes: "List[Any]") -> "Tuple[Any, Any]":
 
 
 def split_source(text: str) -> "List[Piece]":
-    """Return the statements of a source text."""
+    """Return the statements of a source text; ValueError if PARTS names what is not there."""
     import ast
     lines = text.split("\n")
-    banners = [(i, line.strip("# -").partition("] ")[2]) for i, line in enumerate(lines)
-               if line[:6] == "# -- ["]
-    return [Piece(node, lines, ([""] + [title for i, title in banners if i < node.lineno])[-1])
-            for node in ast.parse(text).body]
+    banners = {number: line.strip("# -") for number, line in enumerate(lines, 1)
+               if line[:6] == "# -- ["}
+    pieces, banner, last = [], "", 0
+    for node in ast.parse(text).body:
+        for number in range(last, node.lineno):
+            banner = banners.get(number, banner)
+        last = node.lineno
+        pieces.append(Piece(node, lines, banner))
+    return pieces
 
 
-def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any) -> Any:
-    """Return {piece reached from names: the part for which a copy lacks it, or "" if it has it}."""
-    kept: "Dict[Piece, str]" = {}
+def check_parts(pieces: "List[Piece]") -> None:
+    """Raise ValueError for a word of PARTS or a stand-in that stands for nothing."""
+    words = {word for piece in pieces for one in [piece] + piece.members for word in one.words}
+    wanted = {word for part in PARTS.values() for word in part}
+    wanted |= {word[len(PLAIN):] for word in words if word.startswith(PLAIN)}
+    unknown = sorted(wanted - words)
+    if unknown:
+        raise ValueError(f"no section or name {', '.join(unknown)}: see PARTS")
+
+
+def find_kept(pieces: "List[Piece]", wanted: Any, absent: "List[str]") -> "Dict[Piece, Any]":
+    """Return {piece: what a copy has for it} of all that is reached from names.
+
+    That is the piece itself, its stand-in, or the name of the part for which it is left out.
+    """
+    stand_ins = {name: piece for piece in pieces for name in piece.defines}
+    kept: "Dict[Piece, Any]" = {}
     names, attributes = set(wanted), set(wanted)
     waiting = [(piece, names) for piece in pieces]
     found = waiting
@@ -9188,38 +9283,57 @@ def find_kept(pieces: "List[Piece]", wanted: Any, absent: Any) -> Any:
         found = [(piece, known) for piece, known in waiting if piece.is_called(known)]
         waiting = [pair for pair in waiting if pair not in found]
         for piece, _ in found:
-            lacks = piece.has_stub and set(piece.parts).issubset(absent)
-            kept[piece] = piece.parts[0] if piece.parts and lacks else ""
-            if not kept[piece]:
-                names.update(piece.names)
-                attributes.update(piece.attributes)
-                waiting += [(member, attributes) for member in piece.members]
+            used: Any = piece
+            if piece.is_lacking(absent):
+                used = stand_ins.get(PLAIN + piece.defines[0])
+            if used is None:
+                kept[piece] = piece.parts[0]
+                continue
+            kept[piece] = used
+            names.update(used.names)
+            attributes.update(used.attributes)
+            waiting += [(member, attributes) for member in used.members]
     return kept
 
 
-def cut_text(text: str, pieces: "List[Piece]", kept: Any, documented: Any) -> str:
+def stub_rows(pieces: "List[Piece]", kept: "Dict[Piece, Any]", indent: str = "") -> str:
+    """Return lines which say that the names of pieces are of parts that a copy lacks."""
+    names: "Dict[str, List[str]]" = {}  # of each part
+    for piece in pieces:
+        names.setdefault(kept[piece], []).extend(piece.defines)
+    rows = ""
+    for part, found in names.items():
+        for i in range(0, len(found), 4):
+            rows += f"{indent}{' = '.join(found[i:i + 4])} = left_out(\"{part}\")\n"
+    return rows
+
+
+def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Any]", documented: Any) -> str:
     """Return what is kept of a text, lines for what it lacks, docstrings of `documented` alone."""
     import re
-    lines: Any = dict(enumerate(text.split("\n"), 1))
-    home, = [piece.last + 1 for piece in pieces if piece.defines == ["left_out"]]
+    source = text.split("\n")
+    lines = dict(enumerate(source, 1))
     for group in [pieces] + [piece.members for piece in pieces]:
-        stubs: "Dict[str, List[str]]" = {}  # names by the part that they are of
-        place, indent = (home, "") if group is pieces else (0, "    ")
         for piece in group:
-            part, gone = kept.get(piece), range(piece.first, piece.last + 1)
-            if part:
-                stubs.setdefault(part, []).extend(piece.defines)
-                place = place or piece.first
-            elif piece in kept:
-                gone = range(0) if piece.is_called(documented) else piece.doc
+            gone: Any = range(piece.first, piece.last + 1)
+            if kept.get(piece) is piece:
+                gone = () if piece.is_called(documented) else piece.doc
             for at in gone:
                 lines.pop(at, None)
-        rows = [f"{indent}{' = '.join(names[i:i + 4])} = left_out(\"{part}\")\n"
-                for part, names in stubs.items() for i in range(0, len(names), 4)]
-        if rows:
-            lines[place] = "\n\n" + "".join(rows)
+        left_out = [piece for piece in group if isinstance(kept.get(piece), str)]
+        if group is not pieces and left_out:
+            lines[left_out[0].first] = "\n" + stub_rows(left_out, kept, "    ")
+    new = [stub_rows([piece for piece in pieces if isinstance(kept.get(piece), str)], kept)]
+    for piece in pieces:
+        used = kept.get(piece, piece)
+        if isinstance(used, Piece) and used is not piece:
+            body = [source[at - 1] for at in range(used.first, used.last + 1) if at not in used.doc]
+            new.append("\n".join(body).replace(PLAIN, "", 1) + "\n")
+    home, = [piece.last + 1 for piece in pieces if piece.defines == ["left_out"]]
+    lines[home] = "\n\n" + "\n\n".join(new)
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
-    return "".join([section for section in re.split(r"(?m)^(?=# -- \[)", text)
+    sections = re.split(r"(?m)^(?=# -- \[)", text)
+    return "".join([section for section in sections
                     if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
 
 
@@ -9228,43 +9342,129 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     """Return the text of a copy with some formats and parts."""
     import re
     from textwrap import fill
-    known = FORMATS + GENERATIONS
-    chosen = [fmt for fmt in known if fmt in formats or (
-        fmt.NAME in parts and find_format(fmt.FAMILY) in formats)]
-    others = [fmt for fmt in known if fmt not in chosen]
-    parts = parts + ["fast"] * ("save" in parts)  # checksums of what is saved
-    absent = [part for part in COPY_PARTS if part not in parts]
+    check_parts(pieces)
+    if "save" in parts:
+        parts = parts + ["fast"]  # checksums of what is saved
+    absent = [part for part in PARTS if part not in parts or part == WHOLE]
     wanted = [name for part in parts for name in CALLS.get(part, "").split()]
-    wanted += [type(fmt).__name__ for fmt in chosen]
+    others = []
+    for fmt in GENERATIONS + FORMATS:
+        if fmt in formats or fmt.NAME in parts and find_format(fmt.FAMILY) in formats:
+            wanted.append(type(fmt).__name__)
+        else:
+            others.append(fmt)
     kept = find_kept(pieces, wanted, absent)
     text = cut_text(text, pieces, kept, wanted)
+    rows = "\nABSENT: Any = (\n"
     for fmt in others:
         text = text.replace(f"    {type(fmt).__name__}(),\n", "", 1)
+        at, magic = MARKS.get(fmt.NAME) or (0, b"".join(fmt.MAGICS[:1]))
+        if magic:
+            rows += f"    ({fmt.NAME!r}, {fmt.FAMILY!r}, {at}, {magic!r}),\n"
+    text = text.replace("\nABSENT: Any = (", rows, 1)
     defined = [name for piece in kept for name in piece.defines]
-    for name, value in (
-            ("__all__", [name for name in __all__ if name in defined]),
-            ("ABSENT", {magic: fmt.NAME for fmt in others for magic in fmt.MAGICS[:2]}),
-            ("WITHOUT", [part for part in absent if f'"{part}" in WITHOUT' in text])):
-        row: Any = re.search(rf"(?m)^({name}(: .*)? = ).*(?:\n[ \])].*)*", text)
-        new = fill(row.group(1) + str(value), 100, subsequent_indent="    ")
-        text = text.replace(row.group(), new, 1)
+    public = str([name for name in __all__ if name in defined])
+    public = fill("__all__ = " + public, 100, subsequent_indent="    ")
+    text = re.sub(r"(?m)^__all__ = \[[^]]*\]", public, text)
     return describe_copy(text, formats, parts)
 
 
 def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
-    """Return the text of a copy with a docstring of its own, without what nobody runs."""
+    """Return the text of a copy with a docstring of its own, without examples that it lacks."""
     import re
     titles = ", ".join([fmt.TITLE for fmt in formats])
-    about = (f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
+    about = ("# ruff: noqa\n# flake8: noqa\n"
+             f'"""A copy of tensorfmt, for tensor files: {titles}.\n\n'
              f'load("model{formats[0].SUFFIXES[0]}") maps names to Tensors.\n"""')
     text = re.sub(r'(?s)""".*?"""', lambda found: about, text, count=1)
-    if not {"save", "tools"}.issubset(parts):  # which examples ask for; no types
+    if not {"save", "tools"}.issubset(parts):  # which examples ask for
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
-        text = re.sub(r"(?m)^( *)if TYPE_CHECKING:.*\n(?:\1    .*\n|\n)+(?:else:.*\n    (.*\n))?|"
-                      r"^# (mypy|pyright): .*\n", r"\2", text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
     return text.rstrip("\n") + "\n"
+
+
+def seal_copy(text: str, about: str) -> str:
+    """Return the text of a copy with a second line that says what it is, and a checksum."""
+    from hashlib import sha256
+    first, _, rest = text.partition("\n")
+    return f"{first}\n{about}{SEAL}{sha256(rest.encode()).hexdigest()}\n{rest}"
+
+
+def is_sealed(path: str) -> bool:
+    """Return whether a file is a copy that nobody has edited, or empty."""
+    from hashlib import sha256
+    with open(path, "rb") as stream:
+        data = stream.read().replace(b"\r\n", b"\n")
+    digest, _, rest = data.partition(SEAL.encode())[2].partition(b"\n")
+    return not data or digest == sha256(rest).hexdigest().encode()
+
+
+# -- [12c] stand-ins -------------------------------------------------------------------------------
+#
+# In a copy plain_NAME has the place of NAME, if NAME is of a part that was left out.
+
+
+def plain_dangling_link(path: str) -> str:
+    return ""
+
+
+def plain_unknown_file(head: bytes) -> FormatError:
+    first = " ".join(["%02x" % byte for byte in head[:8]])
+    what = f"not a tensor file known here; it begins with {first}"
+    return FormatError(what if head else "the file is empty", 0, "magic", check="magic")
+
+
+def plain_describe_tensor(item: "Tensor") -> str:
+    return f"<Tensor {safe_repr(item.name)} {item.dtype} {short_repr(item.shape)}>"
+
+
+def plain_missing_message(file: "File", name: Any) -> Any:
+    return name
+
+
+def plain_option(argument: str) -> str:
+    return argument
+
+
+def plain_is_equal(a: "Tensor", b: "Tensor") -> bool:
+    if (a.dtype, a.shape, a.custom) != (b.dtype, b.shape, b.custom):
+        return False
+    return a.tobytes() == b.tobytes()
+
+
+def plain_read_again(source: Any, fmt: Any, partial: bool, fault: FormatError) -> Any:
+    raise fault
+
+
+def plain_gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+    """Yield the row-major bytes row by row, and element by element: slow."""
+    n, step = shape[-1], strides[-1]
+    for row in range(count_elements(shape[:-1]) if n else 0):
+        at = first
+        for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
+            row, index = divmod(row, count)
+            at += index * stride
+        yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
+
+
+def plain_fold_crc32c(block: bytes, crc: int) -> Any:
+    return block, crc
+
+
+def plain_dtype_remedy(fmt: "Format", dtype: str) -> str:
+    return '; of lists: tensor(x, "float32")'
+
+
+def plain_view_of_array(data: Any, name: str, wanted: Any) -> Any:
+    if name == "None":
+        raise TypeError(f"cannot make a tensor of {type(data).__name__}")
+    return left_out("arrays")()
+
+
+def plain_main(argv: "Optional[List[str]]" = None) -> int:
+    print("a copy of tensorfmt to import, without a command line", file=sys.stderr)
+    return 2
 
 
 # -- [13] command line -----------------------------------------------------------------------------
@@ -9278,6 +9478,8 @@ def describe(error: BaseException, path: str = "") -> str:
         hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
         return f"{safe_str(path)}: " * bool(path) + (error.strerror or str(error)) + hint
     text = error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
+    if text.endswith("load(stream.read())"):
+        text += ", or `-`"
     text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)  # what convert() says
     return re.sub("(?m): ([a-z]+)='(.+)'$", r": --\1 \2", text)
 
@@ -9729,8 +9931,9 @@ def show_vendor(args: Any) -> None:
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
     formats, parts = [[word for text in texts for word in text.split(",")]
                       for texts in (args.formats, getattr(args, "with"))]
-    for word in set(parts).difference(COPY_PARTS):
-        raise TypeError(f"--with takes some of {', '.join(COPY_PARTS)}, not {short_repr(word)}")
+    known = [part for part in PARTS if part != WHOLE]
+    for word in set(parts).difference(known):
+        raise TypeError(f"--with takes some of {', '.join(known)}, not {short_repr(word)}")
     text = source.decode()
     if formats or parts:
         if sys.version_info < (3, 8):
@@ -9738,13 +9941,15 @@ def show_vendor(args: Any) -> None:
         wanted = [find_format(name).FAMILY for name in formats]
         text = make_copy(text, split_source(text),
                          [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],
-                         ["load"] + parts if parts else list(COPY_PARTS))
+                         ["load"] + parts if parts else known)
     options = [f" --{key} {','.join(words)}" for key, words in (
         ("formats", formats), ("with", parts)) if words]
-    made = (f"\n# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
-            f"# {sha256(source).hexdigest()}\n"
-            f"# made by: tensorfmt vendor OUT.py{''.join(options)}\n")
-    text = text.replace("\n", made, 1)
+    text = seal_copy(text, f"# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+                     f"# {sha256(source).hexdigest()}\n"
+                     f"# made by: tensorfmt vendor OUT.py{''.join(options)}\n")
+    if os.path.isfile(args.out) and not detect(args.out) and not is_sealed(args.out):
+        raise ValueError(f"{safe_str(args.out)}: not a copy as vendor wrote it (edited since?), "
+                         "which this would replace: remove or rename it")
     write_text(args.out, text, plural(text.count("\n"), "line"))
 
 
@@ -9822,7 +10027,7 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "--dense": "write sparse tensors with their zeros",
     "--drop": "leave out what has no place",
     "--formats NAME,...": dict(WORDS, help="only these formats"),
-    "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(COPY_PARTS))}
+    "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(list(PARTS)[:-1]))}
 COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
