@@ -64,7 +64,6 @@ Contents (the banners of the sections below; search for a number)
     [8f] safetensors           the bridge: JSON header + data
     [8g] burnrecord            one MessagePack map, read only
     [8h] shards                a model in several safetensors files, read only
-    [8i] the formats           FORMATS and later generations
     [9] load                   load(), detect(): from a path to a File
     [9a] casts                 other dtypes
     [9b] arrays                what numpy, torch and jax ask for
@@ -3938,6 +3937,11 @@ def find_places(shape: Shape, parts: TensorMap) -> Any:
 # -- [7e] Format -----------------------------------------------------------------------------------
 
 
+# Each format adds itself at the end of its section. Generations are later ones of a family.
+FORMATS: "Tuple[Format, ...]" = ()
+GENERATIONS: "Tuple[Format, ...]" = ()
+
+
 class Format:
     """What every format says; its docstring draws the layout. FORMATS has one object of each.
 
@@ -4429,6 +4433,9 @@ class Mag(Format):
         return self.iter_file(header + index, items, starts, at)
 
 
+FORMATS += (Mag(),)
+
+
 # -- [8a2] mag300 ----------------------------------------------------------------------------------
 
 
@@ -4581,6 +4588,9 @@ class Mag300(Format):
         header = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), data_start, end)
         starts = [data_start + entry["offset"] for entry in entries.values()]
         return self.iter_file(header + data, items, starts, data_start + end)
+
+
+GENERATIONS += (Mag300(),)
 
 
 # -- [8b] ztensor ----------------------------------------------------------------------------------
@@ -4968,6 +4978,9 @@ def places_other_bytes(item: Tensor) -> bool:
     facts = list(item.custom.values()) + list(item.attrs.values())
     unseen = len(item.attrs.get("parts", ())) > len(item.stored_parts())
     return unseen or any([isinstance(fact, dict) and "offset" in fact for fact in facts])
+
+
+FORMATS += (ZTensor(),)
 
 
 # -- [8b2] ztensor2 --------------------------------------------------------------------------------
@@ -5374,6 +5387,9 @@ def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: int) -> Bl
         yield from zstd_decode(source, offset, total, need)
 
 
+GENERATIONS += (ZTensor2(),)
+
+
 # -- [8c] primitiv ---------------------------------------------------------------------------------
 
 
@@ -5703,6 +5719,9 @@ def split_name(name: str) -> Any:
     if encode_text(join_key(key), TEXT_ERRORS) != raw[:at]:
         raise ValueError("a backslash escapes only '.', ':' and itself: write another before it")
     return key, raw[at + 1:] if at < len(raw) else None
+
+
+FORMATS += (Primitiv(),)
 
 
 # -- [8d] burnpack, quantized ----------------------------------------------------------------------
@@ -6111,6 +6130,9 @@ class Burnpack(Format):
         return scalars
 
 
+FORMATS += (Burnpack(),)
+
+
 # -- [8e] tensorbuffers ----------------------------------------------------------------------------
 
 
@@ -6300,6 +6322,9 @@ class TensorBuffers(Format):
             raise ValueError(f"operations: {error}; give a list of dicts as load() does")
 
 
+FORMATS += (TensorBuffers(),)
+
+
 # -- [8f] safetensors ------------------------------------------------------------------------------
 
 ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
@@ -6461,6 +6486,9 @@ class Safetensors(Format):
                               [data_start + start for start in starts], data_start + end)
 
 
+FORMATS += (Safetensors(),)
+
+
 # -- [8g] burnrecord -------------------------------------------------------------------------------
 
 
@@ -6581,6 +6609,9 @@ class BurnRecord(Format):
                 raw = (number >> spare).to_bytes(nbytes, "big")
                 return {"param_id": int.from_bytes(raw, "little")}
         return {"id": text}
+
+
+FORMATS += (BurnRecord(),)
 
 
 # -- [8h] shards -----------------------------------------------------------------------------------
@@ -6789,11 +6820,14 @@ def find_in_folder(folder: str) -> str:
     raise IsADirectoryError(21, f"is a directory; it has {inside}", folder)
 
 
-# -- [8i] the formats ------------------------------------------------------------------------------
+GENERATIONS += (Shards(),)
+
+
+# -- [9] load --------------------------------------------------------------------------------------
+
 
 class Absent(Format):
-    """A format that a copy was made without: its files are known by bytes at a place, and refused.
-    """
+    """A format that a copy lacks: its files are known by bytes at a place, and refused."""
 
     INDEX_FIRST = True  # partial=True is not what is wrong
 
@@ -6811,24 +6845,7 @@ class Absent(Format):
         raise reading.error(what, offset=0, check="magic", error_class=Unsupported)
 
 
-FORMATS: "Tuple[Format, ...]" = (
-    Mag(),
-    ZTensor(),
-    Primitiv(),
-    Burnpack(),
-    TensorBuffers(),
-    Safetensors(),
-    BurnRecord(),
-)
-GENERATIONS: "Tuple[Format, ...]" = (  # later ones, of the same families
-    Mag300(),
-    ZTensor2(),
-    Shards(),
-)
-ABSENT: Any = ()  # what a copy was made without: what Absent() takes
-
-
-# -- [9] load --------------------------------------------------------------------------------------
+ABSENT: "List[Tuple[str, str, int, bytes]]" = []  # for Absent(): what a copy was made without
 
 
 def find_format(name: Any) -> Format:
@@ -9195,8 +9212,9 @@ class Piece:
         self.names, self.attributes = find_names(used)
         if owner and not self.is_code:  # in a class: `__bytes__ = tobytes`
             self.attributes |= self.names
-        if self.defines in (["FORMATS"], ["GENERATIONS"]):  # make_copy() knows which
-            self.names.clear()
+        if self.defines in (["FORMATS"], ["GENERATIONS"]) and isinstance(node, ast.AugAssign):
+            # `FORMATS += (Mag(),)` is asked for as "Mag()".
+            self.defines = [name + "()" for name in self.names if name not in self.defines]
         # A table costs little and may be of use, but a Schema of other dtypes only explains.
         call: Any = getattr(getattr(node, "value", None), "func", None)
         self.can_go = self.is_code or getattr(call, "id", "") == "Schema"
@@ -9350,18 +9368,17 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     others = []
     for fmt in GENERATIONS + FORMATS:
         if fmt in formats or fmt.NAME in parts and find_format(fmt.FAMILY) in formats:
-            wanted.append(type(fmt).__name__)
+            wanted.append(type(fmt).__name__ + "()")
         else:
             others.append(fmt)
     kept = find_kept(pieces, wanted, absent)
     text = cut_text(text, pieces, kept, wanted)
-    rows = "\nABSENT: Any = (\n"
+    rows = "\n"
     for fmt in others:
-        text = text.replace(f"    {type(fmt).__name__}(),\n", "", 1)
         at, magic = MARKS.get(fmt.NAME) or (0, b"".join(fmt.MAGICS[:1]))
         if magic:
             rows += f"    ({fmt.NAME!r}, {fmt.FAMILY!r}, {at}, {magic!r}),\n"
-    text = text.replace("\nABSENT: Any = (", rows, 1)
+    text = re.sub(r"(?m)^(ABSENT: .* = \[)]", lambda found: f"{found.group(1)}{rows}]", text)
     defined = [name for piece in kept for name in piece.defines]
     public = str([name for name in __all__ if name in defined])
     public = fill("__all__ = " + public, 100, subsequent_indent="    ")

@@ -6083,14 +6083,13 @@ class ReadmeTest(FolderCase):
             self.assertTrue(part.count("\n") < 36, part)
 
     def test_a_format_is_added(self):
-        """What stands in `.docs/add-a-format.md`, at three places of the module, is a format."""
+        """What stands in `.docs/add-a-format.md`, at two places of the module, is a format."""
         if "npy" in names_of(EVERY):
             self.skipTest("npy is a format now: let the page add another one")
         (_, section), = self.blocks(".docs/add-a-format.md")
         text = text_of("tensorfmt.py")
-        for place, new in (("# -- [8i] the formats", section + "\n\n"),
-                           ("    [8i] the formats ", "    [8h2] npy                  one array\n"),
-                           (")\nGENERATIONS", "    Npy(),\n")):
+        for place, new in (("# -- [9] load", section + "\n\n"),
+                           ("    [9] load ", "    [8h2] npy                  one array\n")):
             self.assertEqual(text.count(place), 1)
             text = text.replace(place, new + place)
         made = module_of(text)
