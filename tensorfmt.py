@@ -120,8 +120,8 @@ from struct import calcsize, pack, unpack_from
 const = int  # boards know it: they compile nothing of what follows
 TYPE_CHECKING = const(0)
 if TYPE_CHECKING:
-    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, Optional, Tuple,
-                        Type, Union, ValuesView)
+    from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, NoReturn,
+                        Optional, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Trail = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -5875,7 +5875,8 @@ def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
     """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
     code: Any = custom.get("burn_dtype")
     if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
-        raise ValueError('qfloat needs bytes, shape= and burn_dtype={"QFloat": {...}}')
+        raise ValueError("qfloat needs bytes, shape= and "
+                         'custom={"burn_dtype": {"QFloat": {...}}}')
     raw = bytes(memoryview(data))
     return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw), custom=Map(custom.items()))
 
@@ -7162,20 +7163,24 @@ def to_dlpack(item: Any, options: Facts) -> Any:
 # -- [9c] values: tensor() -------------------------------------------------------------------------
 
 
-def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
-           components: Any = None, attrs: Any = None, **more: Any) -> Tensor:
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *, components: Any = None,
+           custom: "Optional[Mapping[Any, Any]]" = None, **unknown: "NoReturn") -> Tensor:
     """Return a Tensor in memory of lists, numbers, buffers or arrays.
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. Other keywords are `.custom`, for the format to save to; `attrs`
-    maps more of them, such as "data". ValueError or TypeError for what is unfit.
+    converts, `shape` reshapes. `custom`: a mapping of what else it is to keep, in `.custom`: words
+    of the format to save to, or of the user. ValueError or TypeError for what is unfit.
 
-    >>> t = tensor([[1, 2], [3, 4]], "float32")
-    >>> t.shape, t[1, 0], t.tobytes()[:4].hex()
-    ((2, 2), 3.0, '0000803f')
+    >>> t = tensor([[1, 2], [3, 4]], "float32", custom={"trainable": True})
+    >>> t.shape, t[1, 0], t.tobytes()[:4].hex(), t.custom
+    ((2, 2), 3.0, '0000803f', {'trainable': True})
     """
-    custom = dict(attrs or {}, **more)
+    if unknown:
+        raise TypeError(unknown_argument(list(unknown)[0]))
+    if custom is not None and not hasattr(custom, "items"):
+        raise TypeError(f"custom is a mapping, not {type(custom).__name__}")
+    custom = dict(custom or {})
     shape = None if shape is None else as_shape(shape)
     if components is not None:
         parts = {key: tensor(value, dtype if key == "values" else None)
@@ -7192,6 +7197,13 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *,
         made = made.copy(attrs=None, format=None)
         made.custom.update(custom)
     return made
+
+
+def unknown_argument(name: str) -> str:
+    """Return that tensor() has no such argument, and where the user's own facts go."""
+    near = did_you_mean(name, ("data", "dtype", "shape", "components", "custom"))
+    return (f"tensor() has no argument {safe_repr(name)} (what a tensor is to keep goes into "
+            f"custom={{...}}){near}")
 
 
 def tensor_of(data: Any, dtype: Any = None) -> Tensor:
@@ -9442,6 +9454,10 @@ def plain_missing_message(file: "File", name: Any) -> Any:
 
 def plain_option(argument: str) -> str:
     return argument
+
+
+def plain_did_you_mean(name: str, names: Any) -> str:
+    return ""
 
 
 def plain_is_equal(a: "Tensor", b: "Tensor") -> bool:

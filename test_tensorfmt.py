@@ -1563,7 +1563,7 @@ class FileTest(FolderCase):
                 self.assertEqual(("k" in file.metadata, "k" in file.attrs), (False, False))
             error_of(ValueError, both[1].tolist)  # closed with it
         data = bytearray(8)
-        item = deepcopy(tensor(memoryview(data).cast("f"), note=["x"]))
+        item = deepcopy(tensor(memoryview(data).cast("f"), custom={"note": ["x"]}))
         item.custom["note"].append("y")
         data[:] = b"\xff" * 8
         self.assertEqual((item.tolist(), item.custom), ([0.0, 0.0], {"note": ["x", "y"]}))
@@ -1719,7 +1719,7 @@ class FileTest(FolderCase):
     def test_another_copy_of_the_module(self):
         other = module_of(text_of("tensorfmt.py"))
         parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
-        made = {"w": other.tensor([1.5, 2.0], "bfloat16", trainable=True),
+        made = {"w": other.tensor([1.5, 2.0], "bfloat16", custom={"trainable": True}),
                 "s": other.tensor(shape=(2, 2), components=parts)}
         other.save(self.path, made, metadata={})
         item = tensor(made["w"])  # it comes as an array does
@@ -1830,7 +1830,7 @@ class RoundTripTest(TestCase):
 
     @about("primitiv")
     def test_column_major(self):
-        item = tensor([[11, 12, 13], [21, 22, 23]], "float32", batch=3)
+        item = tensor([[11, 12, 13], [21, 22, 23]], "float32", custom={"batch": 3})
         back = load(dumps({"tensor": item}, format="primitiv", kind="tensor"))["tensor"]
         self.assertEqual(numbers("float32", back.raw), [11.0, 21.0, 12.0, 22.0, 13.0, 23.0])
         self.assertEqual((back.strides, back.tolist()), ((4, 8), item.tolist()))
@@ -2011,7 +2011,7 @@ class TensorTest(TestCase):
                 self.assertEqual(list(part[::-1].data), list(part[::-1].flat))
 
     def test_indices_that_are_wrong(self):
-        item = tensor([[1, 2, 3], [4, 5, 6]], "int16", note="x")
+        item = tensor([[1, 2, 3], [4, 5, 6]], "int16", custom={"note": "x"})
         self.assertEqual((len(item), len(tensor([], "int16", (0, 1 << 63)))), (2, 0))
         for kind, keys in ((IndexError, (2, -3, (0, 3), (0, 0, 0), (..., ...), (0, ..., 0, 0))),
                            (TypeError, ("a", 1.0, None, True, [0]))):
@@ -2144,13 +2144,13 @@ class TensorTest(TestCase):
 
     def test_attrs_follow_the_rules(self):
         attrs = {"burn_dtype": "Flex32", "param_id": 3}
-        item = load(dumps({"w": tensor([1.0], "float32", **attrs)}, format="burnpack"))["w"]
+        item = load(dumps({"w": tensor([1.0], "float32", custom=attrs)}, format="burnpack"))["w"]
         self.assertSame([item.attrs, item.contiguous().attrs], [attrs, attrs])
         self.assertSame([item.astype("float64").attrs, item[:1].attrs], [{"param_id": 3}, {}])
         item = load(dumps({"w": F32}, format="mag"))["w"]  # the user's are not lost on it
-        again = load(dumps({"w": tensor(item, trainable=True)}, format="ztensor"))["w"]
+        again = load(dumps({"w": tensor(item, custom={"trainable": True})}, format="ztensor"))["w"]
         self.assertEqual(again.custom["trainable"], True)
-        error_of(ValueError, dumps, {"w": tensor(item, trainable=True)}, format="mag")
+        error_of(ValueError, dumps, {"w": tensor(item, custom={"trainable": True})}, format="mag")
 
     def test_item_and_tolist(self):
         self.assertSame([tensor(7).item(), tensor([[2.5]]).item(), tensor(True).item()],
@@ -2475,8 +2475,9 @@ class SparseTest(TestCase):
     def make(self, parts, dtype="float32", shape=(3, 5)):
         return tensor(dtype=dtype, shape=shape, components=parts)
 
-    def tiny(self, **attrs):
-        return tensor(shape=(2, 2), components={"values": [1.0], "coords": [[0], [1]]}, **attrs)
+    def tiny(self, **custom):
+        parts = {"values": [1.0], "coords": [[0], [1]]}
+        return tensor(shape=(2, 2), components=parts, custom=custom)
 
     def again(self, value, **options):
         """Return a tensor that was saved as zTensor and loaded again."""
@@ -2671,7 +2672,7 @@ class QuantizedTest(TestCase):
                 self.assertSame([float(x) for x in item.values.flat], [float(x) for x in values])
                 self.assertEqual(list(item.scales.flat), scales)
                 self.assertEqual(item.values.shape, item.shape)
-                made = tensor(unhex(raw), "qfloat", shape, burn_dtype=code)  # by hand
+                made = tensor(unhex(raw), "qfloat", shape, custom={"burn_dtype": code})
                 for same_one in (item, made):
                     if result is None:
                         what = error_of(Unsupported, same_one.dequantize).what
@@ -2686,7 +2687,7 @@ class QuantizedTest(TestCase):
                               ("Q4F", [(code >> low & 15 ^ 8) - 8 for code in range(248)
                                        for low in (0, 4)])):
             raw = bytes(bytearray(range(248))) * 160 + struct.pack("<f", 0.5)
-            item = tensor(raw, "qfloat", [160 * len(numbers)], burn_dtype=scheme(code))
+            item = tensor(raw, "qfloat", [160 * len(numbers)], custom={"burn_dtype": scheme(code)})
             self.assertEqual(list(item.dequantize().flat), [x * 0.5 for x in numbers] * 160)
 
     def test_every_small_float(self):
@@ -2728,7 +2729,8 @@ class QuantizedTest(TestCase):
         item = load(make_burnpack(("q", [4], QUANTIZED[0][2], "0102030405")))["q"]
         self.assertIn("needs 8", str(error_of(Unsupported, item.dequantize)))  # stays opaque
         for shape, code in ((0, "QFloat"), (None, {"QFloat": {}}), (0, {"QFloat": 1})):
-            self.refuses(["needs bytes, shape= and"], tensor, b"", "qfloat", shape, burn_dtype=code)
+            self.refuses(["needs bytes, shape= and"], tensor, b"", "qfloat", shape,
+                         custom={"burn_dtype": code})
 
     def test_convert_wants_to_be_asked(self):
         name, _, _, _, _, _, values = QUANTIZED[1]
@@ -2766,9 +2768,9 @@ COO_OF_ONE = tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]
 CSR_OF_FLOAT32 = tensor(dtype="float32", shape=(3, 5), components=CSR)
 
 
-def one_of(data, dtype="float32", shape=None, **attrs):
+def one_of(data, dtype="float32", shape=None, **custom):
     """Return the tensors of a file that has one, `w`."""
-    return {"w": tensor(data, dtype, shape, **attrs)}
+    return {"w": tensor(data, dtype, shape, custom=custom)}
 
 
 REFUSED = []  # rows (format, tensors, options of save); .ci/texts.py has the words
@@ -2857,8 +2859,8 @@ refuse("primitiv",
            one_of([[1.0, 2.0]], batch=True),
            one_of([[1.0, 2.0]], batch=1.0),
            one_of([[1.0, 2.0]], batch="2"),
-           {"a\\:b": tensor([[1.0, 2.0]], "float32", batch=2)},
-           {"a:b": tensor([[1.0, 2.0]], "float32", batch=2)},
+           {"a\\:b": tensor([[1.0, 2.0]], "float32", custom={"batch": 2})},
+           {"a:b": tensor([[1.0, 2.0]], "float32", custom={"batch": 2})},
        ],
        options=[
            {"kind": "shape", "dims": [1]},
@@ -3076,7 +3078,7 @@ class SaveTest(TestCase):
                 ("primitiv", "dims", [1] * 8, shape)):
             data = dumps({}, format=name, **dict(options, **{key: value}))
             self.assertSame(load(data).attrs[key], value)
-        item = tensor([1.0], "float32", param_id=(1 << 64) - 1)
+        item = tensor([1.0], "float32", custom={"param_id": (1 << 64) - 1})
         back = load(dumps({"w": item}, format="burnpack"))["w"]
         self.assertSame(back.attrs, item.custom)
 
@@ -3118,7 +3120,7 @@ class SaveTest(TestCase):
             (tensorfmt, "MAX_DEPTH", 3, to_msgpack, deep),
             (tensorfmt, "MAX_DEPTH", 3, msgpack, b"\x81\1\x91\x81\1\1"),
             (tensorfmt, "MAX_DEPTH", 5, saver_of("ztensor"),  # one less than elsewhere, as
-             {"w": tensor(1, k=[[1]])}),                      # the real library
+             {"w": tensor(1, custom={"k": [[1]]})}),                      # the real library
             (tensorfmt, "MAX_NAMES", 1 - 4 * len(stat), load, stat),
             (tensorfmt, "MAX_OTHER_KEYS", 2, cbor, b"\xa3\0\0\1\0aa\0"),
             (tensorfmt, "MAX_OTHER_KEYS", 2, cbor, b"\x82\xa1\0\0\xa1\1\0"),
@@ -3156,7 +3158,7 @@ class SaveTest(TestCase):
 
     @about("primitiv")
     def test_a_statistic_has_a_batch(self):
-        tensors = {"a": F32, "a:b": tensor([1.0, 2.0], "float32", batch=2)}
+        tensors = {"a": F32, "a:b": tensor([1.0, 2.0], "float32", custom={"batch": 2})}
         file = load(dumps(tensors, format="primitiv"))
         self.assertSame(file["a:b"].attrs, {"batch": 2})
 
@@ -3567,9 +3569,9 @@ class ZTensor2Test(TestCase):
             self.assertEqual(rows, [status])
 
     def test_attributes_are_any_cbor(self):
-        load(self.dumps(tensor([1.0], c=nested(28)), metadata={"c": nested(30)}))
+        load(self.dumps(tensor([1.0], custom={"c": nested(28)}), metadata={"c": nested(30)}))
         fine = {"x": [1.5, NAN, None, b"b", {"z": 1, "aa": -2, 5: True}], "y": -(1 << 64)}
-        file = load(self.dumps(tensor([1.0], **fine), metadata=fine))
+        file = load(self.dumps(tensor([1.0], custom=fine), metadata=fine))
         for found in (file.metadata, file["w"].custom):
             self.assertSame(found["x"][4], {5: True, "z": 1, "aa": -2})
         self.assertEqual(tensorfmt.json_ready({5: [b"a"]}), [[5, ["61"]]])
@@ -4105,7 +4107,7 @@ class ConvertTest(TestCase):
 
     @about("ztensor", "burnpack", "safetensors")
     def test_custom_attributes_are_the_users_others_are_of_the_format(self):
-        data, plain = [dumps({"w": tensor([1.0], "float32", **attrs)}, format="ztensor",
+        data, plain = [dumps({"w": tensor([1.0], "float32", custom=attrs)}, format="ztensor",
                              checksum="crc32c") for attrs in ({"unit": "m", "step": 2},
                                                               {"unit": "cm"})]
         self.assertEqual(converted(data, "burnpack", drop=True)[1].left_behind, [
@@ -5231,8 +5233,9 @@ NET = {"model.layers.0.self_attention.query_projection.weight": [[1.0, 2.0], [3.
 def rich_files(count):
     """Return files of many alike tensors; richer ones behind."""
     items = many_tensors(count)
-    alike = dict([(repr(x), tensor([1.0], x=x)) for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
-    params = dict([(name, tensor(item, param_id=1 << i % 64) if i % 3 else item)
+    alike = dict([(repr(x), tensor([1.0], custom={"x": x}))
+                  for x in (1, True, 1.0, 0, False, 0.0, -0.0)])
+    params = dict([(name, tensor(item, custom={"param_id": 1 << i % 64}) if i % 3 else item)
                    for i, (name, item) in enumerate(items.items())])
     means = dict(items, **dict([(name + ":m", item) for name, item in items.items()]))
     return [dumps(items, format=name) for name in FORMATS] + [
@@ -5385,7 +5388,8 @@ class HostileTest(TestCase):
 def fuzz_files():
     """Return good files of all kinds, to be changed."""
     mixed = {"csr": tensor(shape=(3, 5), components=CSR), "w": [[1.0, 2.0], [3.0, 4.0]],
-             "coo": tensor(shape=(3, 5), components=COO, note="x"), "x": tensor([7], "uint8")}
+             "coo": tensor(shape=(3, 5), components=COO, custom={"note": "x"}),
+             "x": tensor([7], "uint8")}
     plain = dict([(name, tensor([1, 0, 3], name)) for name in ("int64", "uint8", "float16")])
     index = tensorfmt.cbor_dumps({"tensors": dict([(name, {
         "dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]})
@@ -6182,7 +6186,7 @@ class TrustTest(FolderCase):
         check_text = script(self, "fuzz.py")["check_text"]
         many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
         attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
-        file = load(dumps({"w": tensor([1.0], **attrs)}, format="ztensor"))
+        file = load(dumps({"w": tensor([1.0], custom=attrs)}, format="ztensor"))
         for text in (self.refuses(["3000 things", " more"], dumps, many, format="mag"),
                      self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(),
                                   format="burnpack"),
@@ -6211,14 +6215,36 @@ class TrustTest(FolderCase):
         for wrong in NoTell(), object():
             self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, wrong)))
 
-    def test_attrs_that_are_called_like_arguments(self):
-        given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None}
-        item = tensor([1.0], attrs=given, note="n")
-        self.assertSame(dict(item.custom), dict(given, note="n"))
-        self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].custom)["data"], 1)
-        odd = tensor(item, attrs={5: 6})  # which no format can hold
-        self.assertEqual((odd.custom[5], odd.custom["note"], 5 in item.custom), (6, "n", False))
+    def test_what_a_tensor_is_to_keep_goes_into_custom(self):
+        given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None, "custom": {}}
+        item = tensor([1.0], custom=given)
+        self.assertSame(dict(item.custom), given)
+        self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].custom), given)
+        odd = tensor(item, custom={5: 6})  # which no format can hold
+        self.assertEqual((odd.custom[5], odd.custom["data"], 5 in item.custom), (6, 1, False))
         self.refuses(["attribute 5"], dumps, {"w": odd}, format="ztensor")
+        for wrong in [1], "text", 5:
+            error = error_of(TypeError, tensor, [1.0], custom=wrong)
+            self.assertIn("custom is a mapping, not", str(error))
+
+    def test_a_misspelt_argument_is_not_kept_in_silence(self):
+        coo = {"values": [], "coords": [[]]}
+        for misspelt, meant in (
+                ("dytpe", "dtype"), ("dtpye", "dtype"), ("type", "dtype"), ("Dtype", "dtype"),
+                ("shpae", "shape"), ("shapes", "shape"), ("component", "components"),
+                ("compnoents", "components"), ("cutsom", "custom"), ("customs", "custom"),
+                ("trainable", None), ("attrs", None), ("", None)):
+            words = ["no argument %r" % misspelt, "goes into custom={...}"]
+            if meant:
+                words.append("did you mean '%s'?" % meant)
+            for call in (
+                    lambda more: tensor([1.0], **more),
+                    lambda more: tensor(shape=(1,), components=coo, **more),
+                    lambda more: tensor(b"", "qfloat", (1,), **more)):
+                error = error_of(TypeError, call, {misspelt: "float32"})
+                for word in words:
+                    self.assertIn(word, str(error))
+                self.assertEqual("did you mean" in str(error), meant is not None, str(error))
 
     def test_one_budget_whatever_the_mapping(self):
         file = load(burnpack_of_spans([(0, 4096)] * 400, bytes(4096)))
@@ -6328,11 +6354,11 @@ class SmallWorkTest(TestCase):
     def test_attributes_called_like_options_are_refused(self):
         """Of another generation they are the user's, and no encoding, checksum or layout."""
         for key in ("layout", "encoding", "checksum", "data_endianness"):
-            data = dumps({"w": tensor([1.0], attrs={key: "text"})}, format="ztensor", version=2)
+            data = dumps({"w": tensor([1.0], custom={key: "text"})}, format="ztensor", version=2)
             self.refuses([key, "cannot be called so"], converted, data, "ztensor", version="0.1")
             there, summary = converted(data, "ztensor", version="0.1", drop=True)
             self.assertEqual((there["w"].custom, len(summary.dropped)), ({}, 1))
-        data = dumps({"w": tensor([1.0], attrs={"": 1, "version": 3})}, format="ztensor")
+        data = dumps({"w": tensor([1.0], custom={"": 1, "version": 3})}, format="ztensor")
         self.refuses(["''", "drop=True"], converted, data, "ztensor", version=2)
         there, _ = converted(data, "ztensor", version=2, drop=True)
         self.assertEqual(there["w"].custom, {"version": 3})
@@ -6412,7 +6438,7 @@ class SmallWorkTest(TestCase):
                 self.assertTrue(tensorfmt.is_same(same, deepcopy(same)))
             if big in (a, b):
                 continue
-            files = [dumps({"w": tensor([1.0], x=x)}, format="ztensor", version=2,
+            files = [dumps({"w": tensor([1.0], custom={"x": x})}, format="ztensor", version=2,
                            metadata={"m": x}) for x in (a, b)]
             self.assertEqual([row["kind"] for row in tensorfmt.diff(*files).differences],
                              ["tensor", "metadata"])
@@ -6462,7 +6488,7 @@ class SmallWorkTest(TestCase):
     @about("tensorbuffers")
     def test_operations_name_their_tensors_by_new_ids(self):
         step = {"id": 1, "operation": 2, "output": 7, "input_operations": [9]}
-        made = {"w": tensor([1.0], "float32", id=7), "v": F32}
+        made = {"w": tensor([1.0], "float32", custom={"id": 7}), "v": F32}
         data = dumps(made, format="tensorbuffers", operations=[step])
         for file, name in ((load(data), "w"),
                            (converted(data, "tensorbuffers", rename={"w": "new"})[0], "new")):

@@ -79,7 +79,7 @@ SAVED = [  # path, tensors, options
     ("pt.safetensors", {"w": F32}, {"metadata": {"format": "pt"}}),
     ("old.bpk", {"w": F32}, {"scalars": {"s": {"Int": 0}}}),
     ("new.bpk", {"w": F32}, {"scalars": {"s": {"Int": 1}}}),
-    ("many.zt", dict([("t%d" % i, tensor([1.5], "float64", user=i)) for i in range(7)],
+    ("many.zt", dict([("t%d" % i, tensor([1.5], "float64", custom={"user": i})) for i in range(7)],
                      half=tensor([1.0], "float16")), {"version": "0.1"}),
     ("float8.zt", {"w": tensor([1.0], "float8_e5m2")}, {"version": 2}),
     ("big.zt", {"w": tensor([0x4241, 0x4443], "uint16")}, {"data_endianness": "big"}),
