@@ -1547,6 +1547,20 @@ class FileTest(FolderCase):
             with pickle.loads(pickle.dumps(file)) as again:
                 self.assertEqual((again["w"].tolist(), again["w"].zero_copy), ([1.0], False))
 
+    def test_a_pickle_tells_its_file_from_another_of_the_same_size(self):
+        for mapped in True, False:
+            tensorfmt.save(self.path, {"w": tensor([1.0, 2.0], "float32")})
+            with load(self.path, mmap=mapped) as file:
+                pickles = pickle.dumps(file["w"]), pickle.dumps(file)
+            before = os.stat(self.path)
+            tensorfmt.save(self.path, {"w": tensor([3.0, 4.0], "float32")})
+            os.utime(self.path, (before.st_atime, before.st_mtime + 2))
+            self.assertEqual(os.path.getsize(self.path), before.st_size)
+            gc.collect()  # on PyPy what was opened lives on
+            for data in pickles:
+                self.refuses([self.path, "has changed"],
+                             lambda: pickle.loads(data)[:].tolist())  # noqa: B023
+
     def test_copies_need_no_path(self):
         for mapped in True, False:
             tensorfmt.save(self.path, {"w": F32, "v": tensor([[3, 4], [5, 6]], "float32")})
@@ -1567,6 +1581,67 @@ class FileTest(FolderCase):
         item.custom["note"].append("y")
         data[:] = b"\xff" * 8
         self.assertEqual((item.tolist(), item.custom), ([0.0, 0.0], {"note": ["x", "y"]}))
+
+    def test_streams_whose_seek_returns_nothing(self):
+        class Silent(io.BytesIO):
+            def seek(self, *args):
+                super().seek(*args)
+        for _, title, data, wanted in FILES:
+            with self.subTest(file=title):
+                GoldenTest.check(self, load(Silent(data)), wanted)
+                self.assertEqual(bool(tensorfmt.verify(Silent(data))), bool(tensorfmt.verify(data)))
+
+    def test_a_failed_read_leaves_a_stream_where_it_was(self):
+        class Failing(io.BytesIO):
+            answer = None
+
+            def read(self, size=-1):
+                data = super().read(size)
+                if isinstance(self.answer, Exception):
+                    raise self.answer
+                return data if self.answer is None else self.answer
+        data = dumps({"w": tensor(make_bytes(9000), "uint8")}, format="ztensor")
+        for answer, error_class in (OSError(5, "no disk"), OSError), (b"", FormatError):
+            for place in 0, len(data):
+                stream = Failing(data)
+                stream.seek(place)
+                item = load(stream)["w"]
+                stream.answer = answer
+                error_of(error_class, item.tobytes)
+                self.assertEqual(stream.tell(), place)
+
+    def test_what_is_to_be_entered_first_is_no_source(self):
+        """As OpenFile of fsspec: what its open() returns is nobody's to close."""
+        class Entered:
+            def open(self, mode="rb"):
+                return io.BytesIO(golden("seed_basic.mag"))
+
+            def __enter__(self):
+                return self.open()
+
+            def __exit__(self, *error):
+                pass
+        for call in load, tensorfmt.verify, tensorfmt.detect:
+            self.assertIn("a source is a path", str(error_of(TypeError, call, Entered())))
+        with Entered() as stream:
+            self.assertEqual(len(load(stream)), 2)
+
+    def test_an_index_is_longer_than_one_window_of_a_stream(self):
+        for _, title, data, wanted in FILES:
+            for window in (16, 18, 26, 34, 50, 64, 100, 130, 256):
+                with self.subTest(file=title, window=window), Changed(tensorfmt, "WINDOW", window):
+                    GoldenTest.check(self, load(io.BytesIO(data)), wanted)
+                    GoldenTest.check(self, load(Short(data)), wanted)
+        sizes = []
+
+        class Counting(io.BytesIO):
+            def read(self, size=-1):
+                sizes.append(size)
+                return super().read(size)
+        load(Counting(dumps(many_tensors(300), format="mag")))  # records of some bytes each
+        whole, *others = sorted(sizes, reverse=True)  # of which there is a checksum
+        self.assertEqual(others[0], tensorfmt.WINDOW)
+        self.assertTrue(whole > 6 * others[0] and len(others) < 20, sizes)
 
     def test_errors_name_streams_and_say_what_to_do_instead(self):
         import zipfile
@@ -1607,6 +1682,19 @@ class FileTest(FolderCase):
             self.assertTrue(str(error).startswith(error.path + ": "))
             self.assertIn("(at 0x%x, %s)" % (error.offset, error.field), str(error))
         self.assertIn("tensor 'a\\nb': what", str(error))
+
+    def test_the_text_of_an_error_is_ascii(self):
+        for error_class in FormatError, Unsupported:
+            error = error_class("\u03b1", 5, "\u03b2", "\u03b3", "\u03b4\U0001f600")
+            text = "\u03b4\U0001f600: tensor '\u03b3': \u03b1 (at 0x5, \u03b2)"
+            self.assertEqual(str(error), text.encode("ascii", "backslashreplace").decode())
+        bad = safetensors_file('{"\u65e5\u672c":{"dtype":"F32","shape":[9],"data_offsets":[0,8]}}')
+        path = os.path.join(self.folder, "gr\xf6\xdfe.safetensors")
+        write_file(path, bad)
+        error = error_of(FormatError, load, path)
+        self.assertEqual((error.tensor, error.path), ("\u65e5\u672c", path))
+        self.assertIn("tensor '\\u65e5\\u672c'", str(error))
+        str(error).encode("ascii")
 
     @unittest.skipUnless(not PYPY, "PyPy has no counts of references")
     def test_what_is_dropped_is_closed_without_the_collector(self):
@@ -3396,6 +3484,22 @@ class SavePathTest(FolderCase):
             tensorfmt.write_out(os.path.join(self.folder, "n" * 99), (
                 os.listdir(self.folder).index(name) * b"" for _ in range(1)))
 
+    @unittest.skipUnless(os.path.exists("/proc/self/fd"), "needs /proc")
+    def test_a_descriptor_of_a_deleted_file_is_written_to(self):
+        """Also where a file is called as /proc calls the one that is gone."""
+        wanted = dumps({"w": F32}, format="mag")
+        for decoy in False, True:
+            with open(self.path, "w+b") as stream:
+                os.unlink(self.path)
+                target = "/dev/fd/%d" % stream.fileno()
+                if decoy:
+                    write_file(os.path.realpath(target), b"of another")
+                tensorfmt.save(target, {"w": F32}, format="mag")
+                self.assertEqual(stream.read(), wanted)
+            found = [(name, read_file(os.path.join(self.folder, name)))
+                     for name in os.listdir(self.folder)]
+            self.assertEqual(found, [("m.zt (deleted)", b"of another")] * decoy)
+
     def test_streams_that_take_a_part_or_say_nothing(self):
         for count, raw, fine in ((None, False, True), (None, True, False), (0, False, False),
                                  (1, True, True), (-1, True, False)):
@@ -3761,6 +3865,20 @@ class ShardTest(FolderCase):
                          ["index", "metadata format", "shards"])
         load(path, verify=True)
 
+    def test_shards_are_beside_their_index_whatever_the_folder(self):
+        self.write_model()
+        go_to(self, self.folder)
+        for source in "m" + INDEX, os.path.join(".", "m" + INDEX), ".":
+            for options in {}, {"mmap": False}:
+                os.chdir(self.folder)
+                with self.subTest(source=source), load(source, **options) as file:
+                    self.assertEqual(file["a"].tolist(), [97, 1])
+                    os.chdir(HERE)
+                    found = [item.tolist() for item in file.values()]
+                    self.assertEqual(found, [[ord(name), 1] for name in "cabd"])
+                    with pickle.loads(pickle.dumps(file)) as again:
+                        self.assertEqual(again["d"].tolist(), [100, 1])
+
     def test_what_is_wrong_is_told_by_all(self):
         """What verify refuses, load, diff and convert refuse; partial takes what is whole."""
         one, two, index = self.ONE, self.TWO, "m" + INDEX
@@ -3858,6 +3976,22 @@ class ShardTest(FolderCase):
         file, summary = converted(path, "safetensors", meta={"format": "np"})
         self.assertEqual((file.metadata, summary.changed), (
             {"format": "np", "n": "1"}, [("format", None, "np")]))
+
+        with load(path) as file, load(self.write_other(path)) as other:
+            for a, b in (file, file), (other, other):
+                self.assertEqual(tensorfmt.diff(a, b).differences, [])
+            rows = tensorfmt.diff(file, other).differences
+            self.assertEqual([(row["kind"], row["name"], row["changes"]) for row in rows], [
+                ("metadata", "format", [["tf", "pt"], "tf"])])
+
+    def write_other(self, path):
+        """Return the path of a file that has the tensors of a model, and metadata of its own."""
+        with load(path) as file:
+            tensors = dict(file)
+            other = os.path.join(self.folder, "other")
+            tensorfmt.save(other, tensors, format="safetensors",
+                           metadata={"format": "tf", "n": "1"})
+        return other
 
     @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
     def test_a_link_whose_target_is_gone(self):
@@ -4331,21 +4465,22 @@ def seal_magnetron(data, end):
     data[8:12] = uint32s(tensorfmt.crc32c(data[12:end]))
 
 
-def magnetron_scalar():
-    """Return m012_mixed.mag with one tensor of rank 0 instead of what it has."""
+def magnetron_of_rank(rank):
+    """Return m012_mixed.mag with one tensor of one element instead of what it has."""
     original = Original(golden("m012_mixed.mag"))
     one_tensor = original.damaged({"num_tensors": 1, "num_meta_kv": 0})
     data = bytearray(one_tensor)
     end = original.places["padding"][0]
-    record = struct.pack("<IQQI", 0, 1, 192, 85) + b"k" * 85  # up to the same end
-    data[24:end] = record
+    key = b"k" * (85 - 8 * rank)  # up to the same end
+    dimensions = (1,) * rank
+    data[24:end] = struct.pack("<IQQ%dQI" % rank, rank << 8, 1, 192, *dimensions, len(key)) + key
     seal_magnetron(data, end)
     return bytes(data)
 
 
 def magnetron_files():
     original = Original(golden("m012_mixed.mag"), seal_magnetron)
-    rows = [("mag 0.1.2: rank 0", magnetron_scalar(), FormatError)]
+    rows = [("mag 0.1.2: rank %d" % rank, magnetron_of_rank(rank), FormatError) for rank in (0, 7)]
     rows += original.rows("mag 0.1.2: ", FormatError, MAGNETRON_FAULTS)
     rows += original.rows("mag 0.1.2: ", Unsupported, MAGNETRON_UNSUPPORTED)
     return rows
@@ -5084,6 +5219,21 @@ class BadFileTest(TestCase):
     def test_names_may_be_many_if_they_are_short(self):
         self.assertEqual(len(load(primitiv_of_statistics(b"\x91\xa1k"))), 6001)
 
+    @about("mag", "tensorbuffers")
+    def test_of_no_bytes_any_offset_does(self):
+        fields = {"-> tensors[0].shape": uint32s(1, 0), "tensors[0].data_size": 0}
+        for at in (0, 1, 5, (1 << 31) + 1, (1 << 32) - 1, 1 << 60, (1 << 64) - 1):
+            files = []
+            if chosen("mag"):
+                files.append(mag_of_records((b"w", (0,), 0, 0, at), (b"v", (0, 3), 2, 0, at)))
+            if chosen("tensorbuffers") and at < 1 << 32:
+                files.append(tensorbuffers_with(dict(fields, **{"tensors[0].data_offset": at})))
+            for data in files:
+                with self.subTest(format=tensorfmt.detect(data), at=at):
+                    file = load(data, verify=True)
+                    self.assertEqual([item.tobytes() for item in file.values()], [b""] * len(file))
+                    self.assertTiles(tensorfmt.explain(data), len(data))
+
     def test_every_truncation_of_small_goldens_is_refused_or_read(self):
         for number, (_, title, data, _) in enumerate(FILES):
             is_small = len(data) <= 270 or title == "m012_mixed.mag"
@@ -5467,6 +5617,21 @@ class ExplainTest(TestCase):
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
 
+    @about("tensorbuffers")
+    def test_zeros_that_align_nothing_are_unused(self):
+        """A FlatBuffer aligns what is in it: by 7 bytes at most."""
+        good = golden("sorted_one.tbs")
+        start = Original(good).places["root"][0]
+        for count, kind in (4, "padding"), (8, "unused"), (16, "unused"):
+            data = bytearray(good)
+            data[start:start + 1] = bytes([good[start] + count])  # the root table lies so far
+            data[-8:-4] = uint32s(len(good) - 8 - start + count)
+            data[start + 4:start + 4] = bytes(count)
+            found = [field.kind for field in tensorfmt.explain(bytes(data))
+                     if (field.offset, field.nbytes) == (start + 4, count)]
+            self.assertEqual(found, [kind])
+
+
 class VerifyTest(TestCase):
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
@@ -5534,6 +5699,53 @@ class VerifyTest(TestCase):
                         * bool(left))
                     self.assertTrue(str(tensorfmt.verify(data, deep=True)).endswith("zTensor 2"))
                     load(data, verify=True)
+
+    @about("ztensor")
+    def test_a_quick_hash_leaves_nothing_out(self):
+        """With xxhash the limit of slow hashes is not asked."""
+        class Quick:
+            def __init__(self):
+                self.blocks = []
+
+            def update(self, block):
+                self.blocks.append(bytes(block))
+
+            def intdigest(self):
+                with Changed(tensorfmt, "fast_xxh3", lambda: None):
+                    return tensorfmt.xxh3_64(self.blocks)
+        data = dumps({"a": tensor([1] * 8, "int8"), "b": tensor([2] * 8, "int8")},
+                     format="ztensor", version=2)
+        bad = bytearray(data)
+        bad[load(data)["b"].offset] ^= 1
+        for most in 0, 8, 1 << 20:
+            with Changed(tensorfmt, "fast_xxh3", lambda: Quick), Changed(
+                    tensorfmt, "MAX_SLOW_HASH", most):
+                report = tensorfmt.verify(data)
+                self.assertEqual((bool(report), report.not_checked["checksums"]), (True, 0))
+                self.assertIn("2 of 2 agree", str(report))
+                self.assertEqual([error.tensor for error in tensorfmt.verify(bytes(bad)).errors],
+                                 ["b"])
+
+    @about("burnpack")
+    def test_of_many_notes_of_one_kind_five_are_rows(self):
+        for count in 4, 5, 6, 7, 20:
+            spans = [(i, i + 8) for i in range(0, 4 * count + 1, 4)]  # each lies in the one before
+            report = tensorfmt.verify(burnpack_of_spans(spans, bytes(1024)))
+            for check in "bounds", "alignment":
+                rows = [row for row in report.rows if row[:2] == ("note", check)]
+                more = [("note", check, None, "%d more" % (count - 5), None)]
+                if count <= 5:
+                    more = []
+                self.assertEqual((len(rows[:5]), rows[5:]), (min(count, 5), more))
+
+    def test_rows_are_cut_to_their_length(self):
+        report = tensorfmt.Report("p" * 9000, None)
+        report.fail(FormatError("w" * 9000, 5, "f" * 9000, "t" * 9000))
+        for status in "ok", "note", "-":
+            report.add(status, "c", "t" * 9000, "n" * 9000, 5)
+        lines = str(report).split("\n")
+        self.assertEqual((len(lines), max(map(len, lines)) <= tensorfmt.MAX_LINE), (5, True))
+        self.assertTrue(all(["tt" in line or "ww" in line for line in lines[:4]]))
 
     def test_watch_is_told_of_every_pass(self):
         said = []
@@ -6449,6 +6661,21 @@ class SmallWorkTest(TestCase):
                     for dtype in ("u8", "f32")]
         self.assertEqual([load(one)["w"] == load(data)["w"] for data in (one, two)], [True, False])
         self.assertEqual([bool(tensorfmt.diff(one, data)) for data in (one, two)], [False, True])
+
+    @about("ztensor")
+    def test_the_same_bits_of_another_dtype_are_other_values(self):
+        def of(dtype, data=b"\0\0\0\0\0\0\x80\x3f"):
+            return dumps({"w": tensor(data, dtype, (len(data) // 4,))}, format="ztensor")
+        for a, b, words in (
+                ("int32", "float32", "1 value changed, by 1065353215.0 at most, the first at [1]"),
+                ("uint32", "float32", "1 value changed, by 1065353215.0 at most, the first at [1]"),
+                ("int32", "uint32", "same values")):
+            for one, two in (a, b), (b, a):
+                row, = tensorfmt.diff(of(one), of(two)).differences
+                self.assertEqual(row["changes"], ["%s [2] -> %s [2]" % (one, two), words])
+                found = tensorfmt.diff(of(one), of(two), any_dtype=True)
+                self.assertEqual(bool(found), "changed" in words)
+                self.assertFalse(load(of(one))["w"] == load(of(two))["w"])
 
     @about("ztensor")
     def test_diff_of_some_tensors_and_places(self):
