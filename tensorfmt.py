@@ -898,15 +898,14 @@ class Codec:
     """What the readers of CBOR and MessagePack share; errors count from `base`."""
 
     NAME: str
-    trail: Trail  # of the field that walk() reads
     parse_item: Any  # (at, depth) -> (value, end) of an item in `depth` arrays, maps and tags
-    container_at: Any  # (at, depth) -> ("array", "map" or "", size or -1, its items' begin, depth)
     base, end, data, lazy, strict = 0, 0, b"", False, False
     read_end: Any = None  # of what parse() gave
 
     def __init__(self, errors: str, key_error: Any) -> None:
         self.errors, self.key_error, self.texts = errors, key_error, {}  # short ones come again
-        self.items_left, self.other_keys_left = MAX_ITEMS, MAX_OTHER_KEYS
+        self.items_left: float = MAX_ITEMS
+        self.other_keys_left: float = MAX_OTHER_KEYS
 
     def error(self, what: str, at: int, error_class: Any = FormatError,
               check: str = "index") -> Any:
@@ -957,67 +956,6 @@ class Codec:
             self.texts[data] = text
         return text
 
-    def walk(self, schema: Any = None, trail: Trail = (), at: int = 0, begin: Any = None,
-             doc: str = "", depth: int = 0) -> Any:
-        """Yield (begin, end, trail, value, where it begins, doc) of each field; return the end.
-
-        A key and its value are one field, as is a list of scalars; of other arrays and maps and of
-        bytes that stay in the file, the head. `schema` and `doc` explain; errors are parse()'s.
-        """
-        self.trail, begin, plain = trail, at if begin is None else begin, None
-        kind, size, inside, inner_depth = self.container_at(at, depth)
-        if not kind:
-            plain = self.parse_item(at, depth)
-        elif kind == "array" and schema is None:
-            plain = self.plain_list(size, inside, inner_depth)
-        if plain is None:
-            value: Any = [] if kind == "array" else Map()
-            yield begin, inside, trail, None if size < 0 else size or value, at, doc
-            return (yield from self.walk_items(schema, trail, kind, size, inside, doc, inner_depth))
-        value, end = plain
-        if type(value) is range:
-            yield begin, value.start, trail, len(value), at, doc
-        else:
-            yield begin, end, trail, value, at, doc
-        return end
-
-    def goes_on(self, count: int, size: int, at: int) -> bool:
-        """Return whether more items follow so many."""
-        return count != size and not (size < 0 and self.data[at:at + 1] == b"\xff")
-
-    def plain_list(self, size: int, at: int, depth: int) -> Any:
-        """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
-        values = []
-        try:
-            while self.goes_on(len(values), size, at):
-                if self.container_at(at, depth)[0]:
-                    return None
-                value, at = self.parse_item(at, depth)
-                values.append(value)
-        except FormatError:
-            return None  # the walk into it finds its broken item
-        return values, at + (size < 0)
-
-    def walk_items(self, schema: Any, trail: Trail, kind: str, size: int, at: int, doc: str,
-                   depth: int) -> Any:
-        """Yield the fields of an array's or a map's items; return the end."""
-        count = 0
-        while self.goes_on(count, size, at):
-            start, about = at, (None, doc)
-            key: Any = count
-            if kind == "map":
-                self.trail = trail
-                key, at = self.parse_item(at, depth)
-                if type(key) is not str:
-                    self.check_key((), key, start)
-            if schema is not None:
-                about = schema.about(key)
-            at = yield from self.walk(about[0], trail + (key,), at, start, about[1], depth)
-            count += 1
-        if size < 0:
-            yield at, at + 1, trail, None, at, "break: the end of it"
-        return at + (size < 0)
-
 
 class Simple(tuple):  # type: ignore[type-arg]
     """A CBOR simple value without a meaning here: simple(99)."""
@@ -1031,7 +969,7 @@ CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}  # that needs a head
 
 
 class Cbor(Codec):
-    """Reads CBOR (RFC 8949): parse() gives an item's value, walk() its fields.
+    """Reads CBOR (RFC 8949): parse() gives the value of an item.
 
     Head byte = major type (3 bits) and argument (5 bits): below 24 itself; 24 to 27: it follows in
     1, 2, 4 or 8 bytes, big-endian; 31: indefinite length, closed by ff. Tags are dropped, but with
@@ -1077,17 +1015,6 @@ class Cbor(Codec):
         if major < 6:
             return (self.array if major == 4 else self.map)(start, size, at, depth)
         return self.simple(start, size, at) if major == 7 else self.tagged(start, size, at, depth)
-
-    def container_at(self, at: int, depth: int) -> Any:
-        major, size, inside = self.head(at)
-        while major == 6:
-            self.enter(at, depth)
-            at, depth = inside, depth + 1
-            major, size, inside = self.head(at)
-        if major not in (4, 5):
-            return "", 0, inside, depth
-        self.enter(at, depth, inside, size * (major - 3))
-        return "array" if major == 4 else "map", size, inside, depth + 1
 
     def array(self, start: int, size: int, at: int, depth: int) -> Any:
         """Return (items, end) of an array; most items are small numbers.
@@ -1349,9 +1276,9 @@ ROW_TYPES = {"uint32": ("int",), "float": ("float", "int")}  # of a row -> of it
 class MessagePack(Codec):
     """Reads MessagePack of a source: `at` is where the next value begins, `start` the last head.
 
-    parse() gives any value, read_rows() a run of known types, walk() the fields of a value. `lazy`:
-    bytes stay in the file, as their range; keys are text, text is UTF-8. The source is read through
-    a window, which passes over the bytes of tensors.
+    parse() gives any value, read_rows() a run of known types. `lazy`: bytes stay in the file, as
+    their range; keys are text, text is UTF-8. The source is read through a window, which passes
+    over the bytes of tensors.
     """
 
     NAME = "MessagePack"
@@ -1400,14 +1327,6 @@ class MessagePack(Codec):
     def parse_item(self, at: int, depth: int) -> Any:
         self.at = at
         return self.parse_value(depth), self.at
-
-    def container_at(self, at: int, depth: int) -> Any:
-        self.at = at
-        kind, size = self.head()
-        if kind != "array" and kind != "map":
-            return "", 0, self.at, depth
-        self.enter(at, depth)
-        return kind, size, self.at, depth + 1
 
     def parse_value(self, depth: int) -> Any:
         """Return the next value, which is in so many arrays and maps."""
@@ -1631,16 +1550,14 @@ class TablePlan:
 
 
 class Flat:
-    """A FlatBuffer, a region: read() gives the root table as a dict of what its rows name.
+    """A FlatBuffer: read() gives the root table as a dict of what its rows name.
 
     What many offsets share is read for each: at most twice the data and a few bytes, since real
     files share their vtables and little besides. Errors count from `base`.
     """
 
-    trail: Trail = ()  # of the field that walk() reads
-
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
-        self.data, self.rows, self.size, self.base, self.at = data, rows, len(data), base, base
+        self.data, self.rows, self.size, self.base = data, rows, len(data), base
         self.left = 500 + 2 * self.size  # bytes that may be read
         self.vtables, self.plans = {}, {}  # by (place, rows), and by (slots, rows)
 
@@ -1749,61 +1666,6 @@ class Flat:
         self.spend(4 + nbytes, at)
         return list(unpack_from(f"<{count}{code}", self.data, at + 4))
 
-    def spans(self) -> Spans:
-        """Yield the fields of all that the rows name."""
-        self.vtables.clear()
-        self.left, self.trail, base = 500 + 2 * self.size, ("root",), self.base
-        root = self.root()
-        yield base, base + 4, ("root",), root, base + root, "root table"
-        for begin, end, trail, value, value_at, doc in self.walk(self.rows, root, ()):
-            yield base + begin, base + end, trail, value, base + value_at, doc
-
-    def walk(self, rows: Any, at: int, trail: Trail) -> Any:
-        """Yield (begin, end, trail, value, where it is, doc) of the fields in and below a table.
-
-        The value of an offset is where it leads. An absent field has no bytes.
-        """
-        vtable, offsets = at - self.number("<i", at), []
-        is_new = (vtable, id(rows)) not in self.vtables
-        self.trail = trail + ("table",)
-        slots = self.plan_of(rows, at).slots
-        if is_new:
-            nbytes, size = unpack_from("<HH", self.data, vtable)
-            steps = list(unpack_from(f"<{nbytes // 2 - 2}H", self.data, vtable + 4))
-            doc = f"{nbytes} bytes, table {size}"
-            yield vtable, vtable + nbytes, trail + ("vtable",), steps, vtable, doc
-        yield at, at + 4, trail + ("table",), at - vtable, vtable, "vtable"
-        for (name, kind, _, doc), step in zip(rows, slots):
-            if not step or kind is None:
-                yield at, at, trail + (name,), None, at, doc
-                continue
-            place, code = at + step, struct_code(kind)
-            value = self.number("<" + code, place)
-            leads = place if code == kind else place + value
-            yield place, place + WIDTH[code], trail + (name,), value, leads, doc
-            if code != kind:
-                offsets.append((kind, place, value, trail + (name,), doc))
-        for offset in offsets:
-            yield from self.walk_target(*offset)
-
-    def walk_target(self, kind: Any, at: int, step: int, trail: Trail, doc: str) -> Any:
-        """Yield the fields of what an offset leads to."""
-        self.trail = trail
-        at, inner = self.follow(at, step), kind[0] if isinstance(kind, list) else kind
-        if not isinstance(kind, list) and kind != "string":
-            yield from self.walk(kind, at, trail)
-        elif kind == "string" or struct_code(inner) == inner:
-            value, count = self.target(kind, at), self.number("<I", at)
-            nbytes = count + 1 if kind == "string" else count * WIDTH[inner]
-            yield at, at + 4 + nbytes, trail, value, at, doc
-        else:
-            steps = self.numbers("I", at)
-            yield at, at + 4, trail, len(steps), at, "number of elements"
-            for i, step in enumerate(steps):
-                place = at + 4 + 4 * i
-                yield place, place + 4, trail + (i,), step, place + step, "element"
-                yield from self.walk_target(inner, place, step, trail + (i,), doc)
-
 
 def flat_loads(data: Any, rows: Any) -> Facts:
     """Return the root table of any FlatBuffer as a dict, by rows (name, type, default, doc).
@@ -1906,21 +1768,13 @@ class FlatBuilder:
 
 # -- [6d] JSON -------------------------------------------------------------------------------------
 
-JSON_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-JSON_PATTERNS = {
-    "token": rb"[ \t\r\n]*(%s|[][{}:,]|[^][{}:,\" \t\r\n]+)" % JSON_TEXT,
-    "plain list": rb'\[[^][{}"]*(?:%s[^][{}"]*)*\]' % JSON_TEXT,  # without lists and maps in it
-    "after": rb"[ \t\r\n,:\]}]*"}
-
-
 class Json:
-    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value, walk() fields.
+    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value.
 
     Only blanks may follow. A key twice is an error; so are NaN and numbers beyond float64, unless
     `nan`: then numbers are as for Python. Errors count from `base`.
     """
 
-    trail: Trail = ()  # of the whole text
     read_end: Any = None  # of what parse() gave
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
@@ -1995,68 +1849,6 @@ class Json:
         if not self.nan and not -INFINITY < value < INFINITY:
             raise self.error("NaN, or a number beyond float64")
         return value
-
-    def match(self, pattern: str, at: int) -> Any:
-        import re
-        return re.compile(JSON_PATTERNS[pattern]).match(self.data, at)
-
-    def token(self, at: int) -> Any:
-        """Return where the next token begins and ends."""
-        found = self.match("token", at)
-        if not found:
-            raise self.error("broken here", at)
-        return found.span(1)
-
-    def walk(self, schema: Any = None, trail: Trail = (), at: int = 0, begin: Any = None,
-             doc: str = "") -> Any:
-        """Yield fields and return the end, as walk() of Codec does.
-
-        A field ends where a token begins that is no closing bracket. Errors are parse()'s.
-        """
-        at, end = self.token(at)
-        begin, mark = at if begin is None else begin, self.data[at:end]
-        is_open, value = mark in (b"[", b"{"), None
-        if is_open and len(trail) - len(self.trail) >= self.depth:
-            raise self.error(f"nested deeper than {self.depth}", at)
-        plain = self.plain_list(at) if mark == b"[" and schema is None else None
-        if plain is not None:
-            (value, end), is_open = plain, False
-        elif not is_open:
-            value, _ = Json(mark, self.base + at, self.nan).parse()
-        elif self.data[slice(*self.token(end))] in (b"]", b"}"):
-            value, end, is_open = Map() if mark == b"{" else [], self.token(end)[1], False
-        stop = min(self.match("after", end).end(), self.end)
-        yield begin, stop, trail, value, at, doc
-        return (yield from self.walk_items(schema, trail, mark, end, doc)) if is_open else end
-
-    def plain_list(self, at: int) -> Any:
-        """Return (values, end) of an array, or None if arrays, objects or errors are in it."""
-        found = self.match("plain list", at)
-        try:
-            return found and (Json(found.group(), self.base + at, self.nan).parse()[0], found.end())
-        except FormatError:
-            return None  # the walk into it finds its broken item
-
-    def walk_items(self, schema: Any, trail: Trail, mark: bytes, end: int, doc: str) -> Any:
-        """Yield the fields in an array or an object; return its end."""
-        keys, count, comma = set(), 0, b","
-        while comma == b",":
-            key: Any = count
-            begin, about = None, (None, doc)
-            if mark == b"{":
-                begin, end = self.token(end)
-                key, _ = Json(self.data[begin:end], self.base + begin, self.nan).parse()
-                if type(key) is not str or key in keys:
-                    raise self.error(f"key {short_repr(key)} twice", begin)
-                keys.add(key)
-                end = self.token(end)[1]
-            if schema is not None:
-                about = schema.about(key)
-            end = yield from self.walk(about[0], trail + (key,), end, begin, about[1])
-            count += 1
-            start, end = self.token(end)
-            comma = self.data[start:end]
-        return end
 
 
 def json_dumps(value: Any) -> bytes:
@@ -3491,7 +3283,8 @@ def size_message(item: Tensor, need: int) -> str:
 # -- [7c2] places ----------------------------------------------------------------------------------
 #
 # Regions are kept for explain() and verify(), and when load() reads again after an error. spans()
-# of a region yields (begin, end, trail, value, where that begins, doc) of each field.
+# of a region yields (begin, end, trail, value, where that begins, doc) of each field. A walk finds
+# the fields in what a codec reads: it asks the codec for each head and each value.
 
 BROKEN = "broken here"  # the doc of the last span of a region
 
@@ -3524,8 +3317,238 @@ class Record:
             yield begin, end, self.trail + (name,), value, begin, doc
 
 
+class ItemWalk:
+    """A walk through one item of CBOR or MessagePack. `trail`: of the field that is read now.
+
+    A key and its value are one field, as is a list of scalars. Of other arrays and maps, and of
+    bytes that stay in the file, the head is one.
+    """
+
+    # (at, depth) -> ("array", "map" or "", number of items or -1, where these begin, their depth)
+    open_item: Any
+
+    def __init__(self, codec: Codec, trail: Trail) -> None:
+        self.codec = codec
+        self.trail = trail
+        # parse() has counted arrays, maps and keys, and raises for what is not deterministic.
+        codec.items_left = INFINITY
+        codec.other_keys_left = INFINITY
+        codec.strict = False
+
+    def walk(self, schema: "Optional[Schema]", trail: Trail, at: int, begin: "Optional[int]",
+             doc: str, depth: int) -> Any:
+        """Yield the fields of the item at a place, which `schema` explains; return its end.
+
+        Its first field begins at `begin`, where its key is, or at its own head.
+        """
+        self.trail = trail
+        if begin is None:
+            begin = at
+        kind, count, inside, inner_depth = self.open_item(at, depth)
+        if not kind:
+            value, end = self.codec.parse_item(at, depth)
+            if type(value) is range:
+                yield begin, value.start, trail, len(value), at, doc
+            else:
+                yield begin, end, trail, value, at, doc
+            return end
+        if kind == "array" and schema is None:
+            plain = self.plain_list(count, inside, inner_depth)
+            if plain is not None:
+                values, end = plain
+                yield begin, end, trail, values, at, doc
+                return end
+        shown: Any = count
+        if count < 0:
+            shown = None
+        elif count == 0:
+            shown = [] if kind == "array" else Map()
+        yield begin, inside, trail, shown, at, doc
+        return (yield from self.walk_items(schema, trail, kind, count, inside, doc, inner_depth))
+
+    def is_over(self, found: int, count: int, at: int) -> bool:
+        """Return whether so many items are all; -1: a break ends them."""
+        if count < 0:
+            return self.codec.data[at:at + 1] == b"\xff"
+        return found == count
+
+    def plain_list(self, count: int, at: int, depth: int) -> "Optional[Tuple[List[Any], int]]":
+        """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
+        values: "List[Any]" = []
+        try:
+            while not self.is_over(len(values), count, at):
+                if self.open_item(at, depth)[0]:
+                    return None
+                value, at = self.codec.parse_item(at, depth)
+                values.append(value)
+        except FormatError:
+            return None  # the walk into it finds its broken item
+        if count < 0:
+            at += 1
+        return values, at
+
+    def walk_items(self, schema: "Optional[Schema]", trail: Trail, kind: str, count: int, at: int,
+                   doc: str, depth: int) -> Any:
+        """Yield the fields of the items of an array or a map; return the end."""
+        inner: "Optional[Schema]" = None
+        found = 0
+        while not self.is_over(found, count, at):
+            begin = at
+            key: Any = found
+            if kind == "map":
+                self.trail = trail
+                key, at = self.codec.parse_item(at, depth)
+                if type(key) is not str:
+                    self.codec.check_key((), key, begin)
+            if schema is not None:
+                inner, doc = schema.about(key)
+            at = yield from self.walk(inner, trail + (key,), at, begin, doc, depth)
+            found += 1
+        if count < 0:
+            yield at, at + 1, trail, None, at, "break: the end of it"
+            at += 1
+        return at
+
+
+class CborWalk(ItemWalk):
+    """A walk through an item of CBOR; tags belong to the item that they are put before."""
+
+    codec: Cbor
+
+    def open_item(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+        codec = self.codec
+        major, count, inside = codec.head(at)
+        while major == 6:
+            codec.enter(at, depth)
+            at = inside
+            depth += 1
+            major, count, inside = codec.head(at)
+        if major == 4:
+            codec.enter(at, depth, inside, count)
+            return "array", count, inside, depth + 1
+        if major == 5:
+            codec.enter(at, depth, inside, 2 * count)
+            return "map", count, inside, depth + 1
+        return "", 0, inside, depth
+
+
+class MessagePackWalk(ItemWalk):
+    """A walk through a value of MessagePack."""
+
+    codec: MessagePack
+
+    def open_item(self, at: int, depth: int) -> "Tuple[str, int, int, int]":
+        codec = self.codec
+        codec.at = at
+        kind, count = codec.head()
+        if kind != "array" and kind != "map":
+            return "", 0, codec.at, depth
+        codec.enter(at, depth)
+        return kind, count, codec.at, depth + 1
+
+
+JSON_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+JSON_TOKEN = rb"[ \t\r\n]*(%s|[][{}:,]|[^][{}:,\" \t\r\n]+)" % JSON_TEXT
+JSON_PLAIN_LIST = rb'\[[^][{}"]*(?:%s[^][{}"]*)*\]' % JSON_TEXT  # without lists and maps in it
+JSON_AFTER = rb"[ \t\r\n,:\]}]*"  # what may stand between a value and the next token
+
+
+class JsonWalk:
+    """A walk through JSON, as ItemWalk. A field ends where a token begins that closes nothing."""
+
+    def __init__(self, codec: Json, trail: Trail) -> None:
+        import re
+        self.codec = codec
+        self.trail = trail
+        self.data = codec.data
+        self.match_token = re.compile(JSON_TOKEN).match
+        self.match_plain_list = re.compile(JSON_PLAIN_LIST).match
+        self.match_after = re.compile(JSON_AFTER).match
+
+    def token(self, at: int) -> "Tuple[int, int]":
+        """Return where the next token begins and ends."""
+        found = self.match_token(self.data, at)
+        if not found:
+            raise self.codec.error("broken here", at)
+        return found.span(1)
+
+    def parse(self, data: bytes, at: int) -> Any:
+        """Return the value of some bytes of the text."""
+        value, _ = Json(data, self.codec.base + at, self.codec.nan).parse()
+        return value
+
+    def field_end(self, end: int) -> int:
+        """Return the end of a field whose value ends here."""
+        found: Any = self.match_after(self.data, end)
+        return min(found.end(), self.codec.end)
+
+    def walk(self, schema: "Optional[Schema]", trail: Trail, at: int, begin: "Optional[int]",
+             doc: str, depth: int) -> Any:
+        """Yield the fields of the value at a place, which `schema` explains; return its end."""
+        at, end = self.token(at)
+        if begin is None:
+            begin = at
+        mark = self.data[at:end]
+        if mark not in (b"[", b"{"):
+            value = self.parse(mark, at)
+            yield begin, self.field_end(end), trail, value, at, doc
+            return end
+        if depth >= self.codec.depth:
+            raise self.codec.error(f"nested deeper than {self.codec.depth}", at)
+        if mark == b"[" and schema is None:
+            plain = self.plain_list(at)
+            if plain is not None:
+                values, end = plain
+                yield begin, self.field_end(end), trail, values, at, doc
+                return end
+        next_at, next_end = self.token(end)
+        if self.data[next_at:next_end] in (b"]", b"}"):
+            empty: Any = [] if mark == b"[" else Map()
+            yield begin, self.field_end(next_end), trail, empty, at, doc
+            return next_end
+        yield begin, self.field_end(end), trail, None, at, doc
+        return (yield from self.walk_items(schema, trail, mark, end, doc, depth + 1))
+
+    def plain_list(self, at: int) -> "Optional[Tuple[List[Any], int]]":
+        """Return (values, end) of an array, or None if arrays, objects or errors are in it."""
+        found = self.match_plain_list(self.data, at)
+        if not found:
+            return None
+        try:
+            return self.parse(found.group(), at), found.end()
+        except FormatError:
+            return None  # the walk into it finds its broken item
+
+    def walk_items(self, schema: "Optional[Schema]", trail: Trail, mark: bytes, end: int, doc: str,
+                   depth: int) -> Any:
+        """Yield the fields in an array or an object; return its end."""
+        inner: "Optional[Schema]" = None
+        keys = set()
+        count = 0
+        comma = b","
+        while comma == b",":
+            begin: "Optional[int]" = None
+            key: Any = count
+            if mark == b"{":
+                begin, end = self.token(end)
+                key = self.parse(self.data[begin:end], begin)
+                if type(key) is not str or key in keys:
+                    raise self.codec.error(f"key {short_repr(key)} twice", begin)
+                keys.add(key)
+                _, end = self.token(end)
+            if schema is not None:
+                inner, doc = schema.about(key)
+            end = yield from self.walk(inner, trail + (key,), end, begin, doc, depth)
+            count += 1
+            start, end = self.token(end)
+            comma = self.data[start:end]
+        return end
+
+
 class Tree:
     """A region: one item of CBOR, JSON or MessagePack, which a Schema explains."""
+
+    WALKS: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk}
 
     def __init__(self, codec: Any, schema: Schema, trail: Trail) -> None:
         self.codec = codec
@@ -3536,20 +3559,110 @@ class Tree:
     def spans(self) -> Spans:
         codec = self.codec
         base = codec.base
-        codec.trail = self.trail
-        codec.items_left = codec.other_keys_left = INFINITY  # parse() counted them
-        codec.strict = False  # parse() has raised, at the place
+        walk = self.WALKS[type(codec)](codec, self.trail)
         try:
-            for begin, end, trail, value, value_at, doc in codec.walk(
-                    self.schema, self.trail, doc=self.schema.doc):
+            for begin, end, trail, value, value_at, doc in walk.walk(
+                    self.schema, self.trail, 0, None, self.schema.doc, 0):
                 yield base + begin, base + end, trail, value, base + value_at, doc
         except FormatError as error:
-            error.trail = codec.trail
+            error.trail = walk.trail
             raise
         if codec.read_end is not None and codec.data[codec.read_end:].strip(b" \t\r\n"):
             begin = base + codec.read_end
             end = base + len(codec.data)
             yield begin, end, self.trail + ("trailing",), None, begin, "bytes after the index"
+
+
+class TableWalk:
+    """A walk through tables of a FlatBuffer. `trail`: of the field that is read now.
+
+    The value of an offset is where it leads. An absent field has no bytes.
+    """
+
+    def __init__(self, codec: Flat) -> None:
+        self.codec = codec
+        self.trail: Trail = ("root",)
+
+    def walk_table(self, rows: Any, at: int, trail: Trail) -> Any:
+        """Yield the fields in and below the table at a place."""
+        codec = self.codec
+        self.trail = trail + ("table",)
+        vtable = at - codec.number("<i", at)
+        is_new = (vtable, id(rows)) not in codec.vtables
+        slots = codec.plan_of(rows, at).slots
+        if is_new:
+            nbytes, size = unpack_from("<HH", codec.data, vtable)
+            steps = list(unpack_from(f"<{nbytes // 2 - 2}H", codec.data, vtable + 4))
+            doc = f"{nbytes} bytes, table {size}"
+            yield vtable, vtable + nbytes, trail + ("vtable",), steps, vtable, doc
+        yield at, at + 4, trail + ("table",), at - vtable, vtable, "vtable"
+        offsets = []
+        for (name, kind, _, doc), step in zip(rows, slots):
+            inner = trail + (name,)
+            if not step or kind is None:
+                yield at, at, inner, None, at, doc
+                continue
+            place = at + step
+            code = struct_code(kind)
+            value = codec.number("<" + code, place)
+            value_at = place
+            if code != kind:
+                value_at += value
+                offsets.append((kind, place, value, inner, doc))
+            yield place, place + WIDTH[code], inner, value, value_at, doc
+        for kind, place, step, inner, doc in offsets:
+            yield from self.walk_target(kind, place, step, inner, doc)
+
+    def walk_target(self, kind: Any, at: int, step: int, trail: Trail, doc: str) -> Any:
+        """Yield the fields of what the offset `step` at a place leads to."""
+        codec = self.codec
+        self.trail = trail
+        at = codec.follow(at, step)
+        if kind == "string":
+            text = codec.string(at)
+            nbytes = 4 + codec.number("<I", at) + 1
+            yield at, at + nbytes, trail, text, at, doc
+            return
+        if not isinstance(kind, list):
+            yield from self.walk_table(kind, at, trail)
+            return
+        inner = kind[0]
+        code = struct_code(inner)
+        if code == inner:
+            values = codec.numbers(code, at)
+            nbytes = 4 + len(values) * WIDTH[code]
+            yield at, at + nbytes, trail, values, at, doc
+            return
+        steps = codec.numbers("I", at)
+        yield at, at + 4, trail, len(steps), at, "number of elements"
+        for i, step in enumerate(steps):
+            place = at + 4 + 4 * i
+            yield place, place + 4, trail + (i,), step, place + step, "element"
+            yield from self.walk_target(inner, place, step, trail + (i,), doc)
+
+
+class Tables:
+    """A region: a FlatBuffer."""
+
+    trail: Trail = ()
+
+    def __init__(self, codec: Flat) -> None:
+        self.codec = codec
+        self.at = codec.base
+
+    def spans(self) -> Spans:
+        base = self.at
+        # Its own Flat: what an earlier pass read does not count, and all vtables are new.
+        codec = Flat(self.codec.data, self.codec.rows, base)
+        walk = TableWalk(codec)
+        try:
+            root = codec.root()
+            yield base, base + 4, ("root",), root, base + root, "root table"
+            for begin, end, trail, value, value_at, doc in walk.walk_table(codec.rows, root, ()):
+                yield base + begin, base + end, trail, value, base + value_at, doc
+        except FormatError as error:
+            error.trail = walk.trail
+            raise
 
 
 class Values:
@@ -3589,7 +3702,7 @@ class Recorder(Reading):
     `errors`: a list that takes errors of single tensors, and reading goes on; None: they raise.
     """
 
-    REGIONS = {"record": Record, "tree": Tree, "values": Values}
+    REGIONS: Facts = {"record": Record, "tree": Tree, "values": Values, "flatbuffer": Tables}
 
     def __init__(self, source: Buffer, errors: "Optional[List[FormatError]]" = None,
                  partial: bool = False) -> None:
@@ -3600,9 +3713,7 @@ class Recorder(Reading):
 
     def note(self, at: int, kind: str, *args: Any) -> None:
         super().note(at, kind)
-        # A FlatBuffer's codec is a region itself.
-        region = args[0] if kind == "flatbuffer" else self.REGIONS[kind](*args)
-        self.regions.append(region)
+        self.regions.append(self.REGIONS[kind](*args))
 
     def note_names(self, pairs: Any) -> None:
         self.trails.update(pairs)
@@ -3688,14 +3799,16 @@ def find_break(region: Any, error: FormatError, text_at: int) -> None:
 def trail_at(region: Any, offset: Any) -> Trail:
     """Return the trail of the field that begins at an offset, else that of the region."""
     found: "Optional[Trail]" = None
-    for begin, end, trail, value, value_at, _ in iter_spans(region):
+    broken: Trail = region.trail
+    for begin, end, trail, value, value_at, doc in iter_spans(region):
         is_inside = type(value) is list and value_at < offset < end
         if is_inside or offset in (begin, value_at):
             found = trail
             if offset < value_at:  # at a key, which belongs to the map around it
                 found = trail[:-1]
-    # The walk into a FlatBuffer moves the trail of its region, to where it breaks.
-    return found or region.trail
+        if doc == BROKEN:
+            broken = trail
+    return broken if found is None else found
 
 
 def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
@@ -7664,7 +7777,7 @@ def structure_fields(reading: Recorder, data: Any) -> Any:
             starts.setdefault(field.tensor, []).append(field.offset)
     for region in sorted(reading.regions, key=lambda region: region.at):
         rows = iter_spans(region)
-        if isinstance(region, Flat):  # its tables lie anywhere
+        if isinstance(region, Tables):  # its tables lie anywhere
             rows = iter(sorted(rows, key=lambda row: (row[0], row[1] > row[0])))
         for begin, end, trail, value, value_at, doc in rows:
             if end < at or begin < end == at or doc == BROKEN:
@@ -7689,7 +7802,7 @@ def depth_of(region: Any, trail: Trail) -> int:
     if isinstance(region, Tree):
         return len(trail) - len(region.trail)
     count = len([key for key in trail if isinstance(key, str)])
-    if isinstance(region, Flat):
+    if isinstance(region, Tables):
         return count + isinstance(trail[-1], int) - (trail[-1] in ("root", "vtable", "table"))
     return count - 1
 
