@@ -6824,6 +6824,15 @@ class ShardedFile(File):
 
     def open_shard(self, shard: str) -> Any:
         """Return a shard as a File, whatever tensors it has."""
+        source = self.open_source(shard)
+        try:
+            return self.read_shard(source)
+        except BaseException:
+            source.close()
+            raise
+
+    def open_source(self, shard: str) -> Buffer:
+        """Return the source of a shard; Unsupported where it is missing."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
         self.source.read(0, 1)  # raises where the File is closed
@@ -6839,14 +6848,15 @@ class ShardedFile(File):
             source.close()
             source = ReopenedFile(where, False, source.file_id[2], source.nbytes)
         source.path = path
-        try:
-            fmt = detect_format(source)
-            if fmt is not self.fmt:
-                raise FormatError(f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}", path=path)
-            return read_file(source, fmt, self.partial)
-        except BaseException:
-            source.close()
-            raise
+        return source
+
+    def read_shard(self, source: Buffer) -> File:
+        """Return a source as a File, if it is a shard."""
+        fmt = detect_format(source)
+        if fmt is not self.fmt:
+            what = f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}"
+            raise FormatError(what, path=source.path)
+        return read_file(source, fmt, self.partial)
 
     def misplaced(self, shard: str, file: File) -> Any:
         """Yield (name, why) of tensors that a shard lacks or has against the index."""
@@ -7448,7 +7458,12 @@ class Meter:
             return
         for block in iter_parts(blocks, BLOCK):
             yield block
-            self.done += len(block)
+            self.add(len(block))
+
+    def add(self, nbytes: int) -> None:
+        """Count bytes that are done."""
+        self.done += nbytes
+        if self.watch is not None:
             self.watch(self.verb, self.done, self.total)
 
 
@@ -8037,11 +8052,19 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
     try:
         return check_file(opened, detect_format(opened, format), deep, watch)
     except FormatError as error:
-        report = Report(opened.path, None)
-        report.fail(error)
-        return report
+        return check_unreadable(opened, error, watch)
     finally:
         opened.close()
+
+
+def check_unreadable(source: "Buffer", error: FormatError, watch: Any,
+                     fmt: "Optional[Format]" = None) -> Report:
+    """Return what verify() finds in a source that cannot be read, besides the error."""
+    report = Report(source.path, fmt)
+    report.fail(error)
+    check_beginning(report, source, watch)
+    check_blob_name(report, source, watch)
+    return report
 
 
 def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> Report:
@@ -8055,10 +8078,11 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> 
         field.kind == "padding" and field.value is not None)]
     if file is not None and isinstance(fmt, Shards):
         file = ShardedFile(source, file.attrs, False)
+    add_structure(report, errors, last, reading.tensors if file is None else file)
+    check_beginning(report, source, watch)
+    check_blob_name(report, source, watch)
     if file is None:
-        add_structure(report, errors, last, reading.tensors)
         return report
-    add_structure(report, errors, last, file)
     report.version = file.attrs.get("version")
     if isinstance(file, ShardedFile):
         check_shards(report, file, deep, watch)
@@ -8096,6 +8120,166 @@ def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
         elif not found and text:
             report.add("-", check, "not reached")
         reached = reached and last not in found
+
+
+MAX_BEGINNINGS = 64  # places where a file may begin again that verify() looks at
+MAX_TRIES = 8  # of these, how many it reads as files
+MARK = 16  # bytes that tell where a file may begin
+
+
+class Rest(Buffer):
+    """What a source has from an offset on, as a source of its own."""
+
+    has_offsets = True
+
+    def __init__(self, source: "Buffer", start: int) -> None:
+        self.path, self.file_id, self.mapping = source.path, None, source.mapping
+        self.source = source
+        self.start = start
+        self.nbytes = source.nbytes - start
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return self.source.view(self.start + offset, nbytes)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        return self.source.read(self.start + offset, nbytes)
+
+
+def check_beginning(report: Report, source: "Buffer", watch: Any) -> None:
+    """Add an error where beginnings of a file lie before the whole of it.
+
+    A download leaves them that was to go on where it stopped, but began again.
+    """
+    places = find_beginnings(source, watch)
+    tries = 0
+    while places[1:] and tries < MAX_TRIES:
+        at = places.pop()  # the last one first: what reads an index at the end begins anywhere
+        if not is_begun_again(source, places, at):
+            continue
+        tries += 1
+        if is_whole(Rest(source, at)):
+            what = (f"the beginning of the file stands again at 0x{at:x}, and from there on it is "
+                    "whole: did its download begin again? What lies before is too much")
+            report.fail(FormatError(what, at, None, None, report.path, "beginning"))
+            return
+
+
+def find_beginnings(source: "Buffer", watch: Any) -> "List[int]":
+    """Return 0, and where the first bytes of a source stand again: MAX_BEGINNINGS at most."""
+    head = source.read(0, 3 * MARK)
+    # If a download stopped after a few bytes, those of the next one tell more.
+    near = [0]
+    for at in range(1, 2 * MARK):
+        for start in near:
+            nbytes = min(at - start, 4)
+            if head[at:at + nbytes] == head[start:start + nbytes]:
+                near.append(at)
+                break
+    near = near[:8]
+    places = set(near)
+    meter = Meter(watch, "checking", len(near) * source.nbytes)
+    for start in near:
+        for at in iter_places(source, head[start:start + MARK], start + 1, meter):
+            places.add(at)
+            if len(places) >= MAX_BEGINNINGS:
+                break
+    return sorted(places)
+
+
+def iter_places(source: "Buffer", wanted: bytes, at: int, meter: Meter) -> Any:
+    """Yield the offsets, from `at` on, where a source has these bytes."""
+    for start in range(at, source.nbytes, BLOCK):
+        block = bytes(source.view(start, BLOCK + len(wanted) - 1))
+        found = block.find(wanted)
+        while found >= 0:
+            yield start + found
+            found = block.find(wanted, found + 1)
+        meter.add(min(BLOCK, source.nbytes - start))
+
+
+def is_begun_again(source: "Buffer", places: "List[int]", at: int) -> bool:
+    """Return whether all before `at` are beginnings of what begins there, each at a place."""
+    # The last one may have stopped before the bytes that make it a place.
+    short = range(max(1, at - MARK), at)
+    end = at
+    for start in sorted(places + list(short), reverse=True):
+        if is_repeated(source, start, end - start, at):
+            end = start
+    return end == 0
+
+
+def is_repeated(source: "Buffer", start: int, nbytes: int, at: int) -> bool:
+    """Return whether bytes of a source stand at `at`, too."""
+    for i in range(0, nbytes, PART):
+        count = min(PART, nbytes - i)
+        if bytes(source.view(start + i, count)) != bytes(source.view(at + i, count)):
+            return False
+    return True
+
+
+def is_whole(source: "Buffer") -> bool:
+    """Return whether a source is a file without errors, which reaches to its end."""
+    errors: "List[FormatError]" = []
+    try:
+        fields, _, fault = read_fields(detect_format(source), Recorder(source, errors))
+        last = None
+        for field in fields:
+            last = field
+    except FormatError:
+        return False
+    if fault is not None or errors or last is None:
+        return False
+    return last.kind != "unused" and last.name != "trailing"
+
+
+def blob_names(path: str) -> Any:
+    """Yield (name, folder) of a file, and of links on the way, whose name is 64 hex digits.
+
+    `folder`: the word for which the name is taken for the SHA-256 of the file, or "".
+    """
+    for _ in range(40):  # links at most, as systems count
+        folder, name = os.path.split(path)
+        folder = os.path.realpath(folder)
+        if len(name) == 64 and not name.lower().strip("0123456789abcdef"):
+            parts = folder.split(os.sep)
+            word = ""
+            if parts[-1] == "blobs":
+                word = "blobs"
+            elif "objects" in parts:
+                word = "objects"
+            yield name.lower(), word
+        if not os.path.islink(path):
+            return
+        path = os.path.join(folder, os.readlink(path))
+
+
+def check_blob_name(report: Report, source: "Buffer", watch: Any) -> None:
+    """Compare the SHA-256 of a file with its name, if it is called so.
+
+    So does the cache of Hugging Face call the targets of its links, and Git LFS its objects.
+    """
+    if source.file_id is None:  # of a stream of gzip the path is not that of its bytes
+        return
+    names = dict(sorted(blob_names(source.file_id[0])))
+    if not names:
+        return
+    whole = Tensor("", "uint8", (source.nbytes,), source, 0, source.nbytes)
+    meter = Meter(watch, "checking", source.nbytes)
+    try:
+        found = hash_blocks("sha256", meter.over(whole.iter_stored()))[7:]
+    except Unsupported as error:
+        report.add("-", "name", f"not checked: {error.what}")
+        report.not_checked["checksums"] += 1
+        return
+    for name, word in names.items():
+        if name == found:
+            report.add("ok", "name", "it is the SHA-256 of the file")
+        elif word:
+            what = (f"the name is taken for the SHA-256 of the file, for it lies in a folder "
+                    f"{word!r}; the bytes give {found}")
+            report.fail(FormatError(what, None, None, None, report.path, "name"))
+        else:
+            report.add("note", "name", f"64 hex digits, but not its SHA-256, which is {found}")
 
 
 def note_gaps(report: Report, gaps: Any) -> None:
@@ -8147,11 +8331,7 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
     for shard in file.attrs["shards"]:
         before = len(report.errors)
         try:
-            with file.open_shard(shard) as found:
-                for name, what in file.misplaced(shard, found):
-                    fail_shard(report, what, name)
-                total += sum([item.stored_nbytes for item in found.values()])
-                add_shard(report, shard, check_file(found.source, found.fmt, deep, watch))
+            total += check_shard(report, file, shard, deep, watch)
         except FormatError as error:
             fail_shard(report, f"{safe_repr(shard)}: {error.what}", error.tensor)
         if len(report.errors) == before:
@@ -8162,6 +8342,23 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         what = f"total_size is {short_repr(stated)}, the tensors have {plural(total, 'byte')}"
         status = "ok" if stated == total else "note"
         report.add(status, "shards", what)
+
+
+def check_shard(report: Report, file: ShardedFile, shard: str, deep: bool, watch: Any) -> int:
+    """Check a shard, add what was found, and return the bytes of its tensors."""
+    total = 0
+    source = file.open_source(shard)
+    try:
+        found = file.read_shard(source)
+        for name, what in file.misplaced(shard, found):
+            fail_shard(report, what, name)
+        total = sum([item.stored_nbytes for item in found.values()])
+        add_shard(report, shard, check_file(source, found.fmt, deep, watch))
+    except FormatError as error:
+        add_shard(report, shard, check_unreadable(source, error, watch, file.fmt))
+    finally:
+        source.close()
+    return total
 
 
 def fail_shard(report: Report, what: str, name: Any) -> None:

@@ -5632,7 +5632,107 @@ class ExplainTest(TestCase):
             self.assertEqual(found, [kind])
 
 
-class VerifyTest(TestCase):
+def appended(data):
+    """Return a file of zTensor 2 with a second manifest behind the whole first file."""
+    start, nbytes = struct.unpack("<2Q", data[-40:-24])
+    text = data[start:start + nbytes]
+    data += bytes(-len(data) % 4096)
+    return data + text + struct.pack("<QQQII8s", len(data), nbytes, tensorfmt.xxh3_64([text]), 2, 0,
+                                     data[:8])
+
+
+def again(data, *stopped):
+    """Return what a download leaves that stopped after so many bytes each time, and began again."""
+    return b"".join([data[:nbytes] for nbytes in stopped]) + data
+
+
+class VerifyTest(FolderCase):
+    def test_a_download_that_began_again(self):
+        index = json.dumps({"weight_map": {"w": "m-1-of-2.safetensors"}}).encode()
+        files = [row[1:3] for row in FILES] + [("index", index)] * chosen("safetensors")
+        for name, data in files:
+            n = len(data)
+            for stopped in (1, 4), (9, 7), (n // 2, n // 3), (n // 3, n // 2, n), (5,), (n // 2,), (
+                    n - 1,), (n,):
+                words = "the beginning of the file stands again at 0x%x," % sum(stopped)
+                report = tensorfmt.verify(again(data, *stopped))
+                with self.subTest(file=name, stopped=stopped):
+                    self.assertIn(words, "\n".join([error.what for error in report.errors]))
+            self.assertIn(words, str(tensorfmt.verify(Short(again(data, n)))))
+
+    def test_a_file_inside_of_a_file(self):
+        """Nothing began again in it."""
+        inner = [(row.name, {}) for row in WRITES if "uint8" in row.dtypes]
+        inner += [("ztensor", {"version": 2}), ("mag", {"version": 300})]
+        for kind, options in inner if not ONLY else [pair for pair in inner if pair[0] == ONLY]:
+            data = dumps({"a": tensor([1, 2], "uint8")}, format=kind, **options)
+            for count in 1, 2, 9:
+                data = dumps(dict([("a%d" % i, tensor(data, "uint8")) for i in range(count)]),
+                             format=kind, **options)
+                with self.subTest(kind=kind, count=count):
+                    self.assertTrue(tensorfmt.verify(data))
+                    load(data, verify=True)
+        if chosen("ztensor"):
+            self.assertTrue(tensorfmt.verify(appended(appended(V212_CANONICAL))))
+
+    def test_where_a_file_begins_is_sought_a_bounded_number_of_times(self):
+        begun = (b"ZTEN0001" + bytes(56)) * 99
+        self.assertEqual(calls_of(tensorfmt, "is_whole", tensorfmt.verify, begun),
+                         tensorfmt.MAX_TRIES)
+        with Changed(tensorfmt, "MAX_TRIES", INF):
+            self.assertTrue(calls_of(tensorfmt, "is_whole", tensorfmt.verify, begun)
+                            <= tensorfmt.MAX_BEGINNINGS)
+
+    def rows_of_name(self, path, data):
+        """Return what verify says of the name of a file of these bytes: rows (status, text)."""
+        write_file(path, data)
+        found = []
+        for source in path, os.path.join(self.folder, "link.zt"):
+            report = tensorfmt.verify(source)
+            found.append([(row[0], row[3]) for row in report.rows if row[1] == "name"])
+            named = [error for error in report.errors if error.check == "name"]
+            self.assertEqual([error.path for error in named], [source] * len(named))
+        self.assertEqual(found[0], found[1])
+        return found[0]
+
+    @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
+    def test_a_name_that_is_taken_for_a_digest(self):
+        """As in the cache of Hugging Face, and of Git LFS; also of what no format begins with."""
+        data = dumps({"w": [1.0]}, format="ztensor")
+        digest = sha256(data).hexdigest()
+        os.symlink("middle", os.path.join(self.folder, "link.zt"))
+        for folder, name, status, words in (
+                ("blobs", digest, "FAIL", "in a folder 'blobs'"),
+                ("blobs", digest.upper(), "FAIL", "in a folder 'blobs'"),
+                ("objects", digest, "FAIL", "in a folder 'objects'"),
+                ("objects/ab/cd", digest, "FAIL", "in a folder 'objects'"),
+                ("blobs/ab", digest, "note", "64 hex digits"),
+                ("files", digest, "note", "64 hex digits"),
+                ("blobs", digest + ".zt", None, ""), ("blobs", digest[1:], None, "")):
+            path = os.path.join(self.folder, folder, name)
+            middle = os.path.join(self.folder, "middle")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.symlink(path, middle)
+            for bad in data[:64] + b"?" + data[65:], data[:-8], bytes(9):
+                with self.subTest(path=path, bad=bad):
+                    rows = self.rows_of_name(path, bad)
+                    self.assertEqual([row[0] for row in rows], [status] if status else [])
+                    self.assertIn(words, str(rows))
+            rows = self.rows_of_name(path, data)
+            self.assertEqual([row[0] for row in rows], ["ok"] if status else [])
+            load(path, verify=True)
+            os.unlink(middle)
+            rmtree(os.path.join(self.folder, folder.split("/")[0]))
+
+    def test_a_name_of_digits_without_hashlib(self):
+        path = os.path.join(self.folder, "0" * 64)
+        tensorfmt.save(path, {"w": [1.0]}, format="ztensor")
+        with mock.patch.dict(sys.modules, hashlib=None):
+            report = tensorfmt.verify(path)
+        self.assertIn("-     name         not checked: sha256 needs the module hashlib",
+                      str(report))
+        self.assertTrue(str(report).endswith(", 1 checksum not checked"))
+
     def test_what_is_noted_or_cannot_be_checked(self):
         shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
         between = burnpack_of_spans([(0, 4), (2, 6), (0, 4)], bytes(7))  # a byte at the end
