@@ -279,15 +279,20 @@ def format_trail(trail: Trail) -> str:
     """Return a trail as text: `a.key`, `a[3]`, `a['any text']`; if long, its ends."""
     text = ""
     for key in trail:
-        is_short = isinstance(key, str) and len(key) <= TRAIL_WIDTH
-        if not is_short or not key.replace("_", "").isalpha():
-            text += f"[{short_repr(key, TRAIL_WIDTH)}]"
-        elif text:
-            text += f".{key}"
-        else:
-            text = key
-        text = truncate(text, TRAIL_WIDTH)
+        text = extend_trail(text, key)
     return text
+
+
+def extend_trail(text: str, key: Any) -> str:
+    """Return the text of a trail with one more key."""
+    is_short = isinstance(key, str) and len(key) <= TRAIL_WIDTH
+    if not is_short or not key.replace("_", "").isalpha():
+        text += f"[{short_repr(key, TRAIL_WIDTH)}]"
+    elif text:
+        text += f".{key}"
+    else:
+        text = key
+    return truncate(text, TRAIL_WIDTH)
 
 
 def encode_text(text: str, errors: str = "strict") -> bytes:
@@ -3317,11 +3322,39 @@ class Record:
             yield begin, end, self.trail + (name,), value, begin, doc
 
 
+class Level:
+    """An array or a map that a walk is in; `depth`: of its items.
+
+    `count`: of its items, or -1: a break ends them; `found`: those so far. `keys`: those so far of
+    a map of JSON.
+    """
+
+    def __init__(self, is_map: bool, count: int, schema: "Optional[Schema]", trail: Trail,
+                 doc: str, depth: int) -> None:
+        self.is_map = is_map
+        self.count = count
+        self.schema = schema
+        self.trail = trail
+        self.doc = doc
+        self.depth = depth
+        self.found = 0
+        self.keys: Any = set()
+
+    def enter(self, key: Any) -> "Tuple[Optional[Schema], Trail, str]":
+        """Return the Schema, the trail and the doc of the next item."""
+        self.found += 1
+        if self.schema is None:
+            return None, self.trail + (key,), self.doc
+        schema, doc = self.schema.about(key)
+        return schema, self.trail + (key,), doc
+
+
 class ItemWalk:
     """A walk through one item of CBOR or MessagePack. `trail`: of the field that is read now.
 
     A key and its value are one field, as is a list of scalars. Of other arrays and maps, and of
-    bytes that stay in the file, the head is one.
+    bytes that stay in the file, the head is one. It does not call itself: a field costs the same
+    at any depth.
     """
 
     # (at, depth) -> ("array", "map" or "", number of items or -1, where these begin, their depth)
@@ -3335,36 +3368,60 @@ class ItemWalk:
         codec.other_keys_left = INFINITY
         codec.strict = False
 
-    def walk(self, schema: "Optional[Schema]", trail: Trail, at: int, begin: "Optional[int]",
-             doc: str, depth: int) -> Any:
-        """Yield the fields of the item at a place, which `schema` explains; return its end.
-
-        Its first field begins at `begin`, where its key is, or at its own head.
-        """
-        self.trail = trail
-        if begin is None:
-            begin = at
-        kind, count, inside, inner_depth = self.open_item(at, depth)
-        if not kind:
-            value, end = self.codec.parse_item(at, depth)
-            if type(value) is range:
-                yield begin, value.start, trail, len(value), at, doc
+    def walk(self, schema: "Optional[Schema]") -> Any:
+        """Yield the fields of the item, which `schema` explains."""
+        codec = self.codec
+        trail, doc = self.trail, schema.doc if schema is not None else ""
+        around: "List[Level]" = []  # the innermost last
+        at = begin = depth = 0
+        while True:
+            # 1 the item at `at`; its first field begins with its key
+            self.trail = trail
+            kind, count, inside, inner_depth = self.open_item(at, depth)
+            plain = None
+            if not kind:
+                plain = codec.parse_item(at, depth)
+            elif kind == "array" and schema is None:
+                plain = self.plain_list(count, inside, inner_depth)
+            if plain is None:
+                yield begin, inside, trail, self.shown_count(kind, count), at, doc
+                around.append(Level(kind == "map", count, schema, trail, doc, inner_depth))
+                at = inside
             else:
-                yield begin, end, trail, value, at, doc
-            return end
-        if kind == "array" and schema is None:
-            plain = self.plain_list(count, inside, inner_depth)
-            if plain is not None:
-                values, end = plain
-                yield begin, end, trail, values, at, doc
-                return end
-        shown: Any = count
+                value, end = plain
+                if type(value) is range:
+                    yield begin, value.start, trail, len(value), at, doc
+                else:
+                    yield begin, end, trail, value, at, doc
+                at = end
+            # 2 the arrays and maps that are over
+            while around and self.is_over(around[-1].found, around[-1].count, at):
+                level = around.pop()
+                if level.count < 0:
+                    yield at, at + 1, level.trail, None, at, "break: the end of it"
+                    at += 1
+            if not around:
+                return
+            # 3 the next item of the innermost
+            level = around[-1]
+            begin = at
+            depth = level.depth
+            key: Any = level.found
+            if level.is_map:
+                self.trail = level.trail
+                key, at = codec.parse_item(at, depth)
+                if type(key) is not str:
+                    codec.check_key((), key, begin)
+            schema, trail, doc = level.enter(key)
+
+    @staticmethod
+    def shown_count(kind: str, count: int) -> Any:
+        """Return what is shown of an array or a map: how many items, or that it is empty."""
         if count < 0:
-            shown = None
-        elif count == 0:
-            shown = [] if kind == "array" else Map()
-        yield begin, inside, trail, shown, at, doc
-        return (yield from self.walk_items(schema, trail, kind, count, inside, doc, inner_depth))
+            return None
+        if count:
+            return count
+        return [] if kind == "array" else Map()
 
     def is_over(self, found: int, count: int, at: int) -> bool:
         """Return whether so many items are all; -1: a break ends them."""
@@ -3386,28 +3443,6 @@ class ItemWalk:
         if count < 0:
             at += 1
         return values, at
-
-    def walk_items(self, schema: "Optional[Schema]", trail: Trail, kind: str, count: int, at: int,
-                   doc: str, depth: int) -> Any:
-        """Yield the fields of the items of an array or a map; return the end."""
-        inner: "Optional[Schema]" = None
-        found = 0
-        while not self.is_over(found, count, at):
-            begin = at
-            key: Any = found
-            if kind == "map":
-                self.trail = trail
-                key, at = self.codec.parse_item(at, depth)
-                if type(key) is not str:
-                    self.codec.check_key((), key, begin)
-            if schema is not None:
-                inner, doc = schema.about(key)
-            at = yield from self.walk(inner, trail + (key,), at, begin, doc, depth)
-            found += 1
-        if count < 0:
-            yield at, at + 1, trail, None, at, "break: the end of it"
-            at += 1
-        return at
 
 
 class CborWalk(ItemWalk):
@@ -3482,32 +3517,60 @@ class JsonWalk:
         found: Any = self.match_after(self.data, end)
         return min(found.end(), self.codec.end)
 
-    def walk(self, schema: "Optional[Schema]", trail: Trail, at: int, begin: "Optional[int]",
-             doc: str, depth: int) -> Any:
-        """Yield the fields of the value at a place, which `schema` explains; return its end."""
-        at, end = self.token(at)
-        if begin is None:
-            begin = at
+    def walk(self, schema: "Optional[Schema]") -> Any:
+        """Yield the fields of the text, which `schema` explains."""
+        trail, doc = self.trail, schema.doc if schema is not None else ""
+        around: "List[Level]" = []  # the innermost last
+        begin, end = self.token(0)
+        at = begin
+        while True:
+            # 1 the value whose first token is at `at`; its field begins with its key
+            if self.data[at:end] in (b"[", b"{") and len(around) >= self.codec.depth:
+                raise self.codec.error(f"nested deeper than {self.codec.depth}", at)
+            is_open, value, end = self.read_value(at, end, schema)
+            yield begin, self.field_end(end), trail, value, at, doc
+            if is_open:
+                is_map = self.data[at:at + 1] == b"{"
+                around.append(Level(is_map, -1, schema, trail, doc, len(around) + 1))
+            # 2 the arrays and objects that are over
+            while around and not is_open:
+                start, end = self.token(end)
+                if self.data[start:end] == b",":
+                    break
+                around.pop()
+            if not around:
+                return
+            # 3 the next value of the innermost
+            level = around[-1]
+            begin, end = self.token(end)
+            at = begin
+            key: Any = level.found
+            if level.is_map:
+                key = self.parse(self.data[begin:end], begin)
+                if type(key) is not str or key in level.keys:
+                    raise self.codec.error(f"key {short_repr(key)} twice", begin)
+                level.keys.add(key)
+                _, end = self.token(end)
+                at, end = self.token(end)
+            schema, trail, doc = level.enter(key)
+
+    def read_value(self, at: int, end: int, schema: "Optional[Schema]") -> "Tuple[bool, Any, int]":
+        """Return (is it open, value, end) of what begins with the token from `at` to `end`.
+
+        Of an array or an object that is one field the value; others are open behind their bracket.
+        """
         mark = self.data[at:end]
         if mark not in (b"[", b"{"):
-            value = self.parse(mark, at)
-            yield begin, self.field_end(end), trail, value, at, doc
-            return end
-        if depth >= self.codec.depth:
-            raise self.codec.error(f"nested deeper than {self.codec.depth}", at)
+            return False, self.parse(mark, at), end
         if mark == b"[" and schema is None:
             plain = self.plain_list(at)
             if plain is not None:
-                values, end = plain
-                yield begin, self.field_end(end), trail, values, at, doc
-                return end
+                return (False,) + plain
         next_at, next_end = self.token(end)
-        if self.data[next_at:next_end] in (b"]", b"}"):
-            empty: Any = [] if mark == b"[" else Map()
-            yield begin, self.field_end(next_end), trail, empty, at, doc
-            return next_end
-        yield begin, self.field_end(end), trail, None, at, doc
-        return (yield from self.walk_items(schema, trail, mark, end, doc, depth + 1))
+        if self.data[next_at:next_end] not in (b"]", b"}"):
+            return True, None, end
+        empty: Any = [] if mark == b"[" else Map()
+        return False, empty, next_end
 
     def plain_list(self, at: int) -> "Optional[Tuple[List[Any], int]]":
         """Return (values, end) of an array, or None if arrays, objects or errors are in it."""
@@ -3518,31 +3581,6 @@ class JsonWalk:
             return self.parse(found.group(), at), found.end()
         except FormatError:
             return None  # the walk into it finds its broken item
-
-    def walk_items(self, schema: "Optional[Schema]", trail: Trail, mark: bytes, end: int, doc: str,
-                   depth: int) -> Any:
-        """Yield the fields in an array or an object; return its end."""
-        inner: "Optional[Schema]" = None
-        keys = set()
-        count = 0
-        comma = b","
-        while comma == b",":
-            begin: "Optional[int]" = None
-            key: Any = count
-            if mark == b"{":
-                begin, end = self.token(end)
-                key = self.parse(self.data[begin:end], begin)
-                if type(key) is not str or key in keys:
-                    raise self.codec.error(f"key {short_repr(key)} twice", begin)
-                keys.add(key)
-                _, end = self.token(end)
-            if schema is not None:
-                inner, doc = schema.about(key)
-            end = yield from self.walk(inner, trail + (key,), end, begin, doc, depth)
-            count += 1
-            start, end = self.token(end)
-            comma = self.data[start:end]
-        return end
 
 
 class Tree:
@@ -3561,8 +3599,7 @@ class Tree:
         base = codec.base
         walk = self.WALKS[type(codec)](codec, self.trail)
         try:
-            for begin, end, trail, value, value_at, doc in walk.walk(
-                    self.schema, self.trail, 0, None, self.schema.doc, 0):
+            for begin, end, trail, value, value_at, doc in walk.walk(self.schema):
                 yield base + begin, base + end, trail, value, base + value_at, doc
         except FormatError as error:
             error.trail = walk.trail
@@ -6606,6 +6643,20 @@ FORMATS += (Safetensors(),)
 # -- [8g] burnrecord -------------------------------------------------------------------------------
 
 
+class Module:
+    """A map or an array of a record that each_tensor() is in."""
+
+    def __init__(self, trail: Trail, pairs: Any) -> None:
+        self.trail, self.pairs = trail, iter(pairs)
+        self.prefix: "Optional[str]" = None  # of the names in it, which can be long
+
+    def name_of(self, key: Any) -> str:
+        """Return the name of a member: the keys that lead to it, but for the first."""
+        if self.prefix is None:
+            self.prefix = "".join([f"{step}." for step in self.trail[1:]])
+        return f"{self.prefix}{key}"
+
+
 class BurnRecord(Format):
     """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
 
@@ -6660,7 +6711,7 @@ class BurnRecord(Format):
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
         scalars = Map()
-        for trail, entry in self.each_tensor(reading, [("item", top["item"])], scalars):
+        for trail, entry in self.each_tensor(reading, top["item"], scalars):
             with reading:
                 item = self.open_entry(reading, metadata, trail, *entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
@@ -6673,27 +6724,34 @@ class BurnRecord(Format):
                 "are not read; Burn 0.13 reads them")
         return reading.error(what, *trail, error_class=Unsupported)
 
-    def each_tensor(self, reading: Reading, pairs: Any, scalars: Facts, trail: Trail = ()) -> Any:
+    def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
         """Yield (trail, (name, attrs, entry)) of each tensor; numbers and texts go to `scalars`."""
-        for key, value in pairs:
-            here, attrs, entry = trail + (key,), None, value
-            if value is None or type(value) is range:  # bytes, not of a tensor
-                continue
-            if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                entry, attrs = value.get("param"), self.id_attrs(value["id"])
-            is_tensor = self.is_tensor(entry)
-            if type(value) in (list, Map) and not is_tensor:
-                inner = value.items() if type(value) is Map else enumerate(value)
-                yield from self.each_tensor(reading, inner, scalars, here)
-                continue
-            name = ".".join([str(step) for step in here[1:]]) or "item"
-            if is_tensor:
-                yield here if entry is value else here + ("param",), (name, attrs, entry)
-                continue
-            reading.spend_name(name, *here)
-            if name in scalars:
-                raise reading.error("two values have the name " + short_repr(name), *here)
-            scalars[name] = value
+        around = [Module((), [("item", item)])]
+        while around:
+            module = around[-1]
+            inner: Any = None
+            for key, value in module.pairs:
+                here, attrs, entry = module.trail + (key,), None, value
+                if value is None or type(value) is range:  # bytes, not of a tensor
+                    continue
+                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
+                    entry, attrs = value.get("param"), self.id_attrs(value["id"])
+                is_tensor = self.is_tensor(entry)
+                if type(value) in (list, Map) and not is_tensor:
+                    inner = Module(here, value.items() if type(value) is Map else enumerate(value))
+                    break
+                name = module.name_of(key)
+                reading.spend_name(name, *here)
+                if is_tensor:
+                    yield here if entry is value else here + ("param",), (name, attrs, entry)
+                    continue
+                if name in scalars:
+                    raise reading.error("two values have the name " + short_repr(name), *here)
+                scalars[name] = value
+            if inner is None:
+                around.pop()
+            else:
+                around.append(inner)
 
     def is_tensor(self, entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
@@ -7784,8 +7842,7 @@ def field_order(field: Field) -> Any:
 def structure_fields(reading: Recorder, data: Any) -> Any:
     """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
-    entry: Trail = ()
-    owner: Any = None
+    names = TrailNames(reading.trails)
     starts: Any = {}  # name of a tensor -> offsets of its data
     for field in data:
         if field.nbytes:
@@ -7802,32 +7859,50 @@ def structure_fields(reading: Recorder, data: Any) -> Any:
                 target, lead = value_at, 0
             if begin < at:
                 begin, doc = at, doc + " (its beginning is shared)"
-            if not entry or trail[:len(entry)] != entry:  # long names are compared once
-                entry, owner = owner_of(reading.trails, trail)
-            field = Field(begin, end - begin, format_trail(trail) or reading.root, value, doc,
+            text, owner = names.find(trail)
+            field = Field(begin, end - begin, text or reading.root, value, doc,
                           "structure", depth_of(region, trail), owner, lead, target)
             if target is None:
-                field.target = target_of(field, starts.get(field.tensor, ()))
+                field.target = target_of(field, starts.get(owner, ()))
             at = end
             yield field
 
 
+class TrailNames:
+    """The texts of trails, and the tensors they belong to: found once for each field around others.
+
+    `trails`: of entries -> names of their tensors.
+    """
+
+    def __init__(self, trails: "Dict[Trail, str]") -> None:
+        self.trails = trails
+        self.deepest = max(map(len, trails), default=0)
+        self.trail: Trail = ()  # the last one
+        self.found: Any = [("", trails.get(()))]  # (text, name) of each beginning of it
+
+    def find(self, trail: Trail) -> Any:
+        """Return the text of a trail, and the name of the tensor of the entry around, or None."""
+        known = max(len(trail) - 1, 0)
+        if trail[:known] != self.trail[:known]:
+            known = 0
+        del self.found[known + 1:]
+        for i in range(known, len(trail)):
+            text, name = self.found[i]
+            if i < self.deepest:
+                name = self.trails.get(trail[:i + 1], name)
+            self.found.append((extend_trail(text, trail[i]), name))
+        self.trail = trail
+        return self.found[-1]
+
+
 def depth_of(region: Any, trail: Trail) -> int:
     """Return how many fields of an index a field lies in."""
-    if isinstance(region, Tree):
+    if isinstance(region, Tree):  # of any depth; the others are flat
         return len(trail) - len(region.trail)
     count = len([key for key in trail if isinstance(key, str)])
     if isinstance(region, Tables):
         return count + isinstance(trail[-1], int) - (trail[-1] in ("root", "vtable", "table"))
     return count - 1
-
-
-def owner_of(trails: Any, trail: Trail) -> Any:
-    """Return the trail of the entry that a field lies in, and the name of its tensor."""
-    for n in range(len(trail), -1, -1):
-        if trail[:n] in trails:
-            return trail[:n], truncate(trails[trail[:n]], TRAIL_WIDTH)
-    return (), None
 
 
 def target_of(field: Field, starts: Any) -> Any:

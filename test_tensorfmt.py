@@ -5499,8 +5499,63 @@ def bombs(n):
     return of_chosen(rows)
 
 
+def buried(depth, value, wrap):
+    for _ in range(depth):
+        value = wrap(value)
+    return value
+
+
+INNERMOST = {  # what lies in many maps or arrays: some hundred fields
+    "numbers": dict([("k%d" % i, i) for i in range(300)]),
+    "maps of one": dict([("k%d" % i, {"a": 1}) for i in range(150)]),
+    "lists of lists": [[[i], i] for i in range(100)]}
+AROUND = {"maps": lambda value: {"": value}, "lists": lambda value: [value, 0]}
+HOLDERS = {  # of any value: what makes a file of it, and a broken one
+    "burnpack": (lambda value: burnpack_file({"tensors": {}, "scalars": {"a": value}}),
+                 lambda value: burnpack_file({"tensors": {"w": {}}, "scalars": {"a": value}})),
+    "ztensor": (lambda value: ztensor_file(note=value),
+                lambda value: ztensor_file(note=value, dtype=1)),
+    "mag": (lambda value: mag300_with({"usr_metadata": value}),
+            lambda value: mag300_with({"usr_metadata": value, "manifest_ver": "x"})),
+    "burnrecord": (lambda value: record_file({"a": value}),
+                   lambda value: record_file({"a": value, "w": {
+                       "bytes": b"", "shape": "x", "dtype": "F32"}}))}
+
+
 class HostileTest(TestCase):
     """Bytes that were made to exhaust memory or time."""
+
+    @unittest.skipUnless(USUAL, "PyPy counts no calls; flags cost nothing")
+    def test_a_field_costs_the_same_at_any_depth(self):
+        def attempt(call, data):
+            try:
+                str(call(data))
+            except FormatError:
+                pass
+        calls = {"load": load, "verify": tensorfmt.verify,
+                 "explain": lambda data: sum([1 for _ in tensorfmt.explain(data)])}
+        rows = [(name, kind, way, i) for name in HOLDERS if chosen(name) for kind in INNERMOST
+                for way in AROUND for i in range(2)]
+        for number, (name, kind, way, i) in enumerate(rows):
+            few, many = [HOLDERS[name][i](buried(depth, INNERMOST[kind], AROUND[way]))
+                         for depth in (1, 90)]
+            doing = sorted(calls)[number % 3]
+            with self.subTest(format=name, inside=kind, around=way, broken=i, call=doing):
+                counts = [count_calls(attempt, calls[doing], data) for data in (few, many)]
+                self.assertLess(counts[1], 1.25 * counts[0] + 90 * 150)
+
+    @about("burnrecord")
+    @unittest.skipUnless(not PYPY, "PyPy has no tracemalloc")
+    def test_names_below_a_long_key_are_counted_before_they_are_made(self):
+        """Of tensors and of numbers, whichever lie beside each other."""
+        one = {"bytes": b"", "shape": [0], "dtype": "F32"}
+        for what, value in ("tensors", one), ("numbers", 1), ("maps", {"a": 1}):
+            item = {"x" * 60000: dict([("%05x" % i, value) for i in range(3000)])}
+            data = record_file(item)
+            with self.subTest(of=what), Changed(tensorfmt, "MAX_NAMES", 0):
+                peak = peak_of(error_of, Unsupported, load, data)
+                self.assertLess(peak, 100 * len(data))
+                self.assertIn("MAX_NAMES", error_of(Unsupported, load, data).what)
 
     @unittest.skipUnless(USUAL, "PyPy has no tracemalloc; flags and byte orders cost nothing")
     def test_memory_and_calls_for_each_byte(self):
