@@ -648,9 +648,30 @@ def unknown_file(head: bytes) -> FormatError:
     return error_class(f"not a tensor file known here; {looks}", 0, "magic", check="magic")
 
 
+UTF_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
+             b"\xfe\xff": "UTF-16"}
+
+
+def wide_encoding(head: bytes) -> str:
+    """Return the encoding of a text whose letters take several bytes, or ""."""
+    for mark, encoding in UTF_MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    # Without a mark every other byte of plain text is 0.
+    halves = head[:16:2], head[1:16:2]
+    for zeros, letters, encoding in (halves[1], halves[0], "UTF-16-LE"), (*halves, "UTF-16-BE"):
+        if zeros and not zeros.strip(b"\0") and 0 < min(letters) <= max(letters) < 128:
+            return encoding
+    return ""
+
+
 def looks_like(head: bytes) -> str:
     """Return what a file that begins so seems to be and what to do, or ""."""
-    head = head[3:] if head[:3] == b"\xef\xbb\xbf" else head  # the mark of UTF-8
+    encoding = wide_encoding(head)
+    if encoding:
+        head = head.decode(encoding, "replace").encode()
+    elif head.startswith(UTF8_MARK):
+        head = head[3:]
     looks = [text for start, word, text in NOT_OURS
              if head.lstrip().startswith(start) and word in head.lower()]
     if looks:
@@ -660,7 +681,13 @@ def looks_like(head: bytes) -> str:
     text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())  # a letter was cut
     if not text or "\ufffd" in text or not text.isprintable():
         return ""
-    return f"it is {'JSON' if text[0] in '{[' else 'the text'} {safe_repr(truncate(text, 100))}"
+    noun = "JSON" if text[0] in "{[" else "the text"
+    text = f"it is {noun} {safe_repr(truncate(text, 100))}"
+    if encoding:
+        text += " in " + encoding[:6]
+        if noun == "JSON":
+            text += ": write it as UTF-8 (PowerShell 5: Out-File -Encoding utf8)"
+    return text
 
 
 def dangling_link(path: str) -> str:
@@ -6788,8 +6815,22 @@ FORMATS += (BurnRecord(),)
 
 # -- [8h] shards -----------------------------------------------------------------------------------
 
+UTF8_MARK = b"\xef\xbb\xbf"  # which editors put in front of a text
 OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
 ANYWHERE = option("partial=True") + " takes each tensor from where it is whole"
+
+
+def split_shard_name(name: str) -> Any:
+    """Return (stem, number of shards, ending) of a name as m-00001-of-00002.safetensors, or None.
+
+    They are those of all shards of a model.
+    """
+    front, _, rest = name.rpartition("-of-")
+    stem, dash, number = front.rpartition("-")
+    count, _, ending = rest.partition(".")
+    if not dash or not number or not count or (number + count).strip("0123456789"):
+        return None
+    return stem, int(count), ending
 
 
 def is_plain_name(text: str) -> bool:
@@ -6811,6 +6852,7 @@ class Shards(Format):
     SUFFIXES = (".safetensors.index.json",)
     INDEX_FIRST = True
     READ_ONLY = "save one .safetensors file of any size; huggingface_hub splits models of torch"
+    MARK = RecordType(("mark", "3s", "of UTF-8, by an editor"))
     INDEX = Schema(
         ("metadata", MAP, None, "of the writer"),
         ("weight_map", Schema(additional=(
@@ -6818,12 +6860,17 @@ class Shards(Format):
          True, "files by name of the tensor"), doc="an index")
 
     def detect(self, head: bytes) -> bool:
+        if head.startswith(UTF8_MARK):
+            head = head[3:]
         return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
 
     def read(self, reading: Reading) -> Any:
         reading.root = "index"
         reading.check_range(reading.end, high=MAX_INDEX, limit="MAX_INDEX")
-        index = reading.json(0, reading.end, self.INDEX)
+        start = 0
+        if reading.source.read(0, 3) == UTF8_MARK:
+            _, start = reading.record(0, self.MARK)
+        index = reading.json(start, reading.end - start, self.INDEX)
         places = index["weight_map"]
         reading.note_names((("weight_map", name), name) for name in places)
         return Map([("shards", sorted(set(places.values()))),
@@ -6927,10 +6974,31 @@ class ShardedFile(File):
                 said = "lacks it" if place is None else f"places it in {safe_repr(place)}"
                 yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
+    def unlisted(self) -> "List[str]":
+        """Return the files beside the index that are shards by their names, but not of it."""
+        if self.source.file_id is None:
+            return []
+        kinds = [split_shard_name(shard) for shard in self.names]
+        folder = os.path.dirname(self.source.file_id[0])
+        found = []
+        for name in sorted(os.listdir(folder)):
+            kind = split_shard_name(name)
+            is_one = kind is not None and kind in kinds and name not in self.names
+            if is_one and os.path.isfile(os.path.join(folder, name)):
+                found.append(name)
+        return found
+
+    def check_listed(self) -> None:
+        """Raise where the index does not name all shards of the model."""
+        names = [] if self.partial else self.unlisted()
+        if names:
+            what = f"{unlisted_message(names[0])}; {ANYWHERE}"
+            raise FormatError(what, None, "weight_map", None, self.path)
+
     def take_whole(self) -> None:
         """Take each tensor from where it is whole; attrs["missing"] names the others."""
         places, names = Map(), Map.fromkeys(self._tensors)
-        for shard in self.attrs["shards"]:
+        for shard in self.attrs["shards"] + self.unlisted():
             try:
                 file = self.shard(shard)
             except FormatError:
@@ -6948,9 +7016,10 @@ class ShardedFile(File):
         return self.shard(str(super().__getitem__(name)))[name]
 
     def items(self) -> Any:
-        return Map([(name, self[name]) for name in self]).items()
+        return Map(zip(self, self.values())).items()
 
     def values(self) -> Any:
+        self.check_listed()
         return [self[name] for name in self]
 
     def close(self) -> None:
@@ -6973,6 +7042,10 @@ class ShardedFile(File):
         return Map([(key, same) for key, (same,) in values.items()])
 
 
+def unlisted_message(shard: str) -> str:
+    return f"{safe_repr(shard)} is one of the shards by its name, but weight_map lacks it"
+
+
 def metadata_values(file: File, names: Any = None) -> Any:
     """Return the values of each metadata key: several where the shards of `names` do not agree."""
     if not isinstance(file, ShardedFile):
@@ -6991,9 +7064,9 @@ def find_in_folder(folder: str) -> str:
     for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
         found = [name for name in names if name.lower().endswith(ends)]
         if len(found) == 1:
-            count = found[0].rpartition("-of-")[2].partition(".")[0]
-            if count.isdigit() and int(count) > 1:
-                raise ValueError(f"{safe_str(folder)}: {safe_str(found[0])} is one of {int(count)} "
+            kind = split_shard_name(found[0])
+            if kind is not None and kind[1] > 1:
+                raise ValueError(f"{safe_str(folder)}: {safe_str(found[0])} is one of {kind[1]} "
                                  "shards, their index is missing; by its own path it is read alone")
             return os.path.join(folder, found[0])
         if found:
@@ -8403,15 +8476,22 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         report.add("-", "shards", "not looked for: they lie beside the index, which has no path")
         return
     total = 0
+    left: Any = Map()  # what was not looked at -> the shards
     for shard in file.attrs["shards"]:
         before = len(report.errors)
         try:
-            total += check_shard(report, file, shard, deep, watch)
+            total += check_shard(report, file, shard, left, deep, watch)
         except FormatError as error:
             fail_shard(report, f"{safe_repr(shard)}: {error.what}", error.tensor)
         if len(report.errors) == before:
             what = f"{safe_repr(shard)}: {plural(len(file.names[shard]), 'tensor')}"
             report.add("ok", "shards", what)
+    for (check, text, name), shards in left.items():
+        who = safe_repr(shards[0])
+        if shards[1:]:
+            who += f" and {plural(len(shards) - 1, 'other')}"
+        report.add("-", check, f"{who}: {text}", name)
+    check_neighbours(report, file)
     stated = file.attrs["index"].get("total_size")
     if stated is not None and not [error for error in report.errors if error.tensor is None]:
         what = f"total_size is {short_repr(stated)}, the tensors have {plural(total, 'byte')}"
@@ -8419,8 +8499,26 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         report.add(status, "shards", what)
 
 
-def check_shard(report: Report, file: ShardedFile, shard: str, deep: bool, watch: Any) -> int:
-    """Check a shard, add what was found, and return the bytes of its tensors."""
+def check_neighbours(report: Report, file: ShardedFile) -> None:
+    """Add what lies beside an index that it does not name: shards of it, or other files."""
+    unlisted = file.unlisted()
+    for name in unlisted:
+        fail_shard(report, unlisted_message(name), None)
+    known = list(file.names) + unlisted
+    others = [name for name in sorted(os.listdir(os.path.dirname(file.source.file_id[0])))
+              if name.endswith(file.fmt.SUFFIXES) and name[0] != "." and name not in known]
+    for name in others[:5]:
+        report.add("note", "shards", f"{safe_repr(name)} lies beside it, but weight_map lacks it")
+    if others[5:]:
+        report.add("note", "shards", f"{len(others) - 5} more")
+
+
+def check_shard(report: Report, file: ShardedFile, shard: str, left: Any, deep: bool,
+                watch: Any) -> int:
+    """Check a shard, add what was found, and return the bytes of its tensors.
+
+    `left`: what was not looked at -> the shards.
+    """
     total = 0
     source = file.open_source(shard)
     try:
@@ -8428,9 +8526,9 @@ def check_shard(report: Report, file: ShardedFile, shard: str, deep: bool, watch
         for name, what in file.misplaced(shard, found):
             fail_shard(report, what, name)
         total = sum([item.stored_nbytes for item in found.values()])
-        add_shard(report, shard, check_file(source, found.fmt, deep, watch))
+        add_shard(report, shard, left, check_file(source, found.fmt, deep, watch))
     except FormatError as error:
-        add_shard(report, shard, check_unreadable(source, error, watch, file.fmt))
+        add_shard(report, shard, left, check_unreadable(source, error, watch, file.fmt))
     finally:
         source.close()
     return total
@@ -8442,14 +8540,17 @@ def fail_shard(report: Report, what: str, name: Any) -> None:
         report.fail(FormatError(what, None, "shards", name, report.path, "shards"))
 
 
-def add_shard(report: Report, shard: str, found: Report) -> None:
-    """Add what was found in a shard: what is wrong, odd or not checked."""
-    for status, _, name, text, _ in found.rows:
+def add_shard(report: Report, shard: str, left: Any, found: Report) -> None:
+    """Add what was found in a shard: what is wrong, odd or not looked at."""
+    for status, check, name, text, _ in found.rows:
+        if status == "-":
+            left.setdefault((check, text, name), []).append(shard)
+            continue
         text = f"{safe_repr(shard)}: {text}"
         if status == "FAIL":
             fail_shard(report, text, name)
-        elif status == "note" or "not checked" in text:
-            report.add(status, "shards", text, name)
+        elif status == "note":
+            report.add(status, check, text, name)
     report.limits += found.limits
     report.remedy = report.remedy or found.remedy
     for check, count in found.not_checked.items():
@@ -8987,6 +9088,8 @@ def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
 
     Both have names; what is no tensor's name is a shell pattern. `names`: a mapping, or a File.
     """
+    if isinstance(names, ShardedFile) and only is None:
+        names.check_listed()
     chosen = set(names)
     if only is not None:
         chosen = match_names(names, only, "only")
@@ -9162,6 +9265,8 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, only: Any = No
                             any_dtype=any_dtype, mmap=mmap, watch=watch)
     names = select_names(Map.fromkeys(list(a) + list(b)), only, exclude)
     for file in (a, b):
+        if isinstance(file, ShardedFile) and only is None:
+            file.check_listed()
         check_work([(name, file[name]) for name in names if name in file])
     found = Diff(a, b, len(names))
     shared = [name for name in names if name in a and name in b]

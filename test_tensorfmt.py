@@ -3926,6 +3926,90 @@ class ShardTest(FolderCase):
         self.assertIn("no path", str(tensorfmt.verify(data)))
         error_of(Unsupported, load, data, partial=True)
 
+    def test_an_index_that_an_editor_wrote(self):
+        """With the mark of UTF-8 it is read; in UTF-16 or UTF-32 it is called so."""
+        path = self.write_model()
+        text = read_file(path).decode()
+        write_file(path, b"\xef\xbb\xbf" + text.encode())
+        self.assertEqual(self.ask(self.folder, lambda file: file["d"].tolist()), [100, 1])
+        self.assertTrue(tensorfmt.verify(path))
+        fields = list(tensorfmt.explain(path))
+        self.assertTiles(fields, os.path.getsize(path))
+        self.assertEqual(tuple(fields[0])[:3], (0, 3, "mark"))
+        broken = b"\xef\xbb\xbf" + text.replace(":", ";", 1).encode()
+        self.assertEqual(error_of(FormatError, load, broken).offset, 3 + text.index(":"))
+        self.assertEqual(tensorfmt.detect(b"\xef\xbb\xbf{}"), None)
+        for encoding, mark in (("utf-16", b""), ("utf-16-le", b""), ("utf-16-be", b""),
+                               ("utf-16-be", b"\xfe\xff"), ("utf-32", b""),
+                               ("utf-32-be", b"\0\0\xfe\xff")):
+            write_file(path, mark + text.encode(encoding))
+            words = "in %s: write it as UTF-8" % encoding[:6].upper()
+            self.assertIn(words, error_of(FormatError, load, self.folder).what)
+            self.assertIn("JSON '{ \"metadata\": ", run("ls", self.folder)[2])
+        text = error_of(FormatError, load, "Not found.".encode("utf-16")).what
+        self.assertTrue(text.endswith("it is the text 'Not found.' in UTF-16"))
+
+    def test_a_shard_that_no_entry_names(self):
+        """What is one by its name is an error, as a tensor of a shard that no entry names is."""
+        path = self.write_model({"c": None, "d": None}, {"._" + self.TWO: b"", "x.txt": b""}, 8)
+        words = "%r is one of the shards by its name, but weight_map lacks it" % self.TWO
+        report = tensorfmt.verify(path)
+        self.assertEqual([error.what for error in report.errors], [words])
+        with load(path) as file:
+            self.assertEqual(file["a"].tolist(), [97, 1])
+            self.assertEqual(converted(file, "ztensor", only="a")[1].copied, ["a"])
+            for call, *args in (
+                    (file.items,), (file.values,), (tensorfmt.diff, file, path),
+                    (converted, file, "ztensor"), (lambda: load(path, verify=True),)):
+                self.assertIn(words, error_of(FormatError, call, *args).what)
+        self.assertIn(words, run("ls", path)[2])
+        summary = tensorfmt.convert(path, io.BytesIO(), format="ztensor", partial=True)
+        self.assertEqual((sorted(summary.copied), summary.missing), (list("abcd"), []))
+        for name, fine in (
+                ("m-3-of-2.safetensors", False), ("m-0002-of-0002.safetensors", False),
+                ("m-2-of-3.safetensors", True), ("n-2-of-2.safetensors", True),
+                ("m-2-of-2.fp16.safetensors", True), ("m-\u00b2-of-2.safetensors", True),
+                ("m-x-of-2.safetensors", True), ("consolidated.safetensors", True)):
+            path = self.write_model(files={name: int16s("e")})
+            report = tensorfmt.verify(path)
+            with self.subTest(name=name):
+                self.assertEqual((bool(report), len(load(path).values()) if fine else 4), (fine, 4))
+                note = ("note", "shards", None, "%r lies beside it, but weight_map lacks it" % name)
+                self.assertEqual([row[:4] for row in report.rows].count(note), fine)
+
+    def test_rows_of_shards(self):
+        """What is not looked at in several shards is one row."""
+        def shard(name, offset):
+            entry = {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}
+            return safetensors_file(json.dumps({name: entry}) + " " * offset + "\n", b"ab")
+        path = self.write_model({"c": None, "d": None, "b": self.TWO}, {
+            self.ONE: shard("a", 0), self.TWO: shard("b", 8)}, 4)
+        report = tensorfmt.verify(path)
+        for words in ("note  padding      %r: 1 range" % self.ONE,
+                      "-     contents     tensor 'a': %r: not checked: dtype 'F4'" % self.ONE,
+                      "-     contents     tensor 'b': %r: not checked: dtype 'F4'" % self.TWO,
+                      "-     checksums    %r and 1 other: no tensor has one" % self.ONE):
+            self.assertIn(words, str(report))
+        self.assertTrue(str(report).endswith("valid safetensors index, 2 tensors not checked"))
+
+    @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
+    def test_shards_that_are_damaged_as_files(self):
+        """A download of one began again; one is a link to a blob whose name is not its digest."""
+        path = self.write_model(files={self.ONE: int16s("ab")[:50] + int16s("ab")})
+        self.assertIn("%r: the beginning of the file stands again at 0x32" % self.ONE,
+                      str(tensorfmt.verify(path)))
+        path = self.write_model()
+        os.mkdir(os.path.join(self.folder, "blobs"))
+        blob = os.path.join("blobs", sha256(int16s("cd")).hexdigest())
+        os.rename(os.path.join(self.folder, self.TWO), os.path.join(self.folder, blob))
+        os.symlink(blob, os.path.join(self.folder, self.TWO))
+        self.assertTrue(tensorfmt.verify(path))
+        for bad in int16s("cd")[:-1] + b"?", int16s("cd")[:-1]:
+            write_file(os.path.join(self.folder, blob), bad)
+            self.assertIn("%r: the name is taken for the SHA-256" % self.TWO,
+                          str(tensorfmt.verify(path)))
+        rmtree(os.path.join(self.folder, "blobs"))
+
     def test_total_size_is_only_noted(self):
         for total in 16, 15, "16", 16.0:
             report = tensorfmt.verify(self.write_model(total=total))
