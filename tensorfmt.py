@@ -1309,8 +1309,8 @@ class MessagePack(Codec):
     """Reads MessagePack of a source: `at` is where the next value begins, `start` the last head.
 
     parse() gives any value, read_rows() a run of known types. `lazy`: bytes stay in the file, as
-    their range; keys are text, text is UTF-8. The source is read through a window, which passes
-    over the bytes of tensors.
+    their range, but for those that begin where `read_starts` says; keys are text, text is UTF-8.
+    The source is read through a window, which passes over the bytes of tensors.
     """
 
     NAME = "MessagePack"
@@ -1318,6 +1318,7 @@ class MessagePack(Codec):
     def __init__(self, source: "Buffer", lazy: bool = False) -> None:
         super().__init__("strict" if lazy else TEXT_ERRORS, FormatError if lazy else Unsupported)
         self.source, self.end, self.lazy = source, source.nbytes, lazy
+        self.read_starts: Any = set()
         self.at = self.start = self.window_at = 0
         self.window, self.window_size = b"", WINDOW // 2
 
@@ -1392,13 +1393,34 @@ class MessagePack(Codec):
 
     def binary(self, kind: str, nbytes: int) -> Any:
         """Return the value of bytes or of an extension, and move after it."""
-        nbytes += kind == "ext"
+        if kind == "ext":
+            nbytes += 1  # its type comes first
         self.check_left(kind, nbytes)
-        start, self.at = self.at, self.at + nbytes
-        if self.lazy:
+        start = self.at
+        self.at += nbytes
+        if kind == "bin" and self.lazy and start not in self.read_starts:
             return range(start, self.at)
         data = self.source.view(start, nbytes)
-        return data if kind == "bin" else (unpack_from(">b", data)[0], bytes(data[1:]))
+        if kind == "bin":
+            return bytes(data) if self.lazy else data
+        ext_type, = unpack_from(">b", data)
+        if ext_type == -1 and nbytes in (5, 9, 13):
+            return self.timestamp(bytes(data[1:]))
+        return ext_type, bytes(data[1:])
+
+    def timestamp(self, data: bytes) -> "Tuple[int, int]":
+        """Return the (seconds, nanoseconds) since 1970 of an extension of type -1.
+
+        seconds u32, or nanoseconds u30 and seconds u34, or nanoseconds u32 and seconds i64.
+        """
+        if len(data) == 12:
+            nanoseconds, seconds = unpack_from(">Iq", data)
+        else:
+            both = int.from_bytes(data, "big")
+            nanoseconds, seconds = both >> 34, both & (1 << 34) - 1
+        if nanoseconds > 999999999:
+            raise self.error(f"a timestamp of {nanoseconds} nanoseconds", self.start)
+        return seconds, nanoseconds
 
     def read_rows(self, at: int, rows: Any) -> Any:
         """Return (the value of each row (name, type, doc[, doc of items, most items]), end).
@@ -1471,8 +1493,8 @@ def str_of_bytes(data: bytes) -> str:
 def msgpack_loads(data: "ReadableBuffer") -> Any:
     """Return one MessagePack value; bytes after it are a FormatError.
 
-    str is text, bin a view of the bytes, ext (type, bytes); an array or map as a map key is
-    Unsupported, a key twice a FormatError.
+    str is text, bin a view of the bytes, ext (type, bytes), a timestamp (seconds, nanoseconds);
+    an array or map as a map key is Unsupported, a key twice a FormatError.
 
     >>> msgpack_loads(b"\\x92\\x01\\xa1a")
     [1, 'a']
@@ -6693,14 +6715,15 @@ class BurnRecord(Format):
     TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
     Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
-    those of Burnpack. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
-    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
+    those of Burnpack. Numbers, texts and bytes that are of no tensor are the scalars of File.attrs.
+    Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of numbers, of Burn
+    before 0.14; "item" first or without names; Burn's other recorders.
     """
 
     NAME = FAMILY = "burnrecord"
     TITLE = "Burn's record"
     SUFFIXES = (".mpk",)
-    HOLDS = "read only: convert it to .bpk; numbers and texts (scalars), param_id, quantized bytes"
+    HOLDS = "read only: convert it to .bpk; quantized bytes; scalars: numbers, texts, bytes"
     MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
     READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
     DTYPES = Burnpack.DTYPES
@@ -6742,6 +6765,10 @@ class BurnRecord(Format):
             with reading:
                 item = self.open_entry(reading, metadata, trail, *entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+        for name, value in scalars.items():
+            if type(value) is range:
+                scalars[name] = reading.source.read(value.start, len(value))
+                codec.read_starts.add(value.start)
         if scalars:
             metadata["scalars"] = scalars
         return metadata, Map()
@@ -6752,14 +6779,14 @@ class BurnRecord(Format):
         return reading.error(what, *trail, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
-        """Yield (trail, (name, attrs, entry)) of each tensor; numbers and texts go to `scalars`."""
+        """Yield (trail, (name, attrs, entry)) of each tensor; other values go to `scalars`."""
         around = [Module((), [("item", item)])]
         while around:
             module = around[-1]
             inner: Any = None
             for key, value in module.pairs:
                 here, attrs, entry = module.trail + (key,), None, value
-                if value is None or type(value) is range:  # bytes, not of a tensor
+                if value is None or type(value) is range and not value:
                     continue
                 if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
                     entry, attrs = value.get("param"), self.id_attrs(value["id"])

@@ -920,10 +920,18 @@ MSGPACK_READ = (  # longer forms, float32 and ext
     ("d603" + "21" * 4, (3, b"!" * 4)), ("d704" + "21" * 8, (4, b"!" * 8)),
     ("d880" + "21" * 16, (-128, b"!" * 16)), ("c70005", (5, b"")), ("c703062a2a2a", (6, b"***")),
     ("c800002a", (42, b"")), ("c80001072a", (7, b"*")), ("c900000002082a2a", (8, b"**")),
-    ("c900000000ff", (-1, b"")), ("d6ff00000000", (-1, bytes(4))))
+    ("c900000000ff", (-1, b"")), ("c705ff" + "00" * 5, (-1, bytes(5))),
+    # timestamps: (seconds, nanoseconds)
+    ("d6ff00000000", (0, 0)), ("d6ff00000001", (1, 0)), ("d6ffffffffff", ((1 << 32) - 1, 0)),
+    ("c704ff00000001", (1, 0)), ("d7ff0000000400000001", (1, 1)),
+    ("d7ffee6b27fc00000000", (0, 999999999)), ("d7ff00000003ffffffff", ((1 << 34) - 1, 0)),
+    ("c70cff00000001ffffffffffffffff", (-1, 1)), ("c70cff3b9ac9ff8000000000000000", (
+        -(1 << 63), 999999999)), ("c8000cff000000007fffffffffffffff", ((1 << 63) - 1, 0)),
+    ("9281d6ff00000001c0d6ff00000002", [{(1, 0): None}, (2, 0)]))
 MSGPACK_BAD = """
     c1 91c1 0000 82a16101a16102 ddffffffff dfffffffff c6ffffffff00 dbffffffff00
-    c9ffffffff01""".split()
+    c9ffffffff01 d7ffee6b280000000000 c70cff3b9aca000000000000000000
+    82d6ff00000001c0d7ff0000000000000001c0""".split()
 UINT32S = (  # the typed form: what primitiv writes
     (0, "ce00000000"), (1, "ce00000001"), (0xFFFFFFFF, "ceffffffff"), (0.5, "ca3f000000"),
     (INF, "ca7f800000"), (0.1, "ca3dcccccd"), ([7], "91ce00000007"), ("a", "a161"))
@@ -4167,9 +4175,41 @@ class RecordTest(TestCase):
         self.assertEqual(list(file), ["j"])
         self.assertSame(file.attrs["scalars"], {
             "a.value.0": 1, "a.value.1": True, "a.value.2": "", "b.value.0": 1, "c.shape.0": 1,
-            "c.b": True, "f": 1.5, "h.1.1": False, "h.1.2": "", "k.value.0": 0.0, "k.value.1": 1.0,
-            "k.a": 1})
+            "c.b": True, "d": b"a", "e": (5, b"\1"), "f": 1.5, "h.1.1": False, "h.1.2": "",
+            "k.value.0": 0.0, "k.value.1": 1.0, "k.a": 1})
         self.assertSame(load(record_file("07")).attrs["scalars"], {"item": 7})
+
+    def test_bytes_of_no_tensor_are_listed(self):
+        for item, scalars in (  # an item of a record, its scalars
+                ({"w": RECORD_TENSOR, "table": b"\0\1\2"}, {"table": b"\0\1\2"}),
+                ({"w": RECORD_TENSOR, "list": [b"a", {"": b"b" * 70000}], "empty": b""},
+                 {"list.0": b"a", "list.1.": b"b" * 70000}),
+                ({"w": {"id": "x", "param": b"\3"}}, {"w.id": "x", "w.param": b"\3"}),
+                ({"w": {"bytes": b"\3", "dtype": "U8"}}, {"w.bytes": b"\3", "w.dtype": "U8"}),
+                (b"\3", {"item": b"\3"})):
+            data = record_file(item)
+            file, report = load(data), tensorfmt.verify(data)
+            self.assertSame(file.attrs["scalars"], scalars)
+            self.assertNotIn("no field names", str(report))
+            self.assertTiles(list(tensorfmt.explain(data)), len(data))
+            self.refuses(["'scalars'", "drop=True"], converted, data, "burnpack")
+            _, summary = converted(data, "burnpack", drop=True)
+            self.assertIn("scalars", str(summary.dropped))
+            other = record_file(dict(item, more=b"\5") if isinstance(item, dict) else b"\4")
+            self.assertTrue(tensorfmt.diff(data, other))
+
+    def test_a_member_without_a_name_has_one_of_its_own(self):
+        one, two = RECORD_TENSOR, {"id": "x", "param": RECORD_TENSOR}
+        for item, names in (
+                ({"": one}, [""]), ({"": one, "item": two}, ["", "item"]),
+                ({"item": one, "": two}, ["item", ""]), ({"": {"": one}}, ["."]),
+                ({"": {"": one, "a": two}, "a": {"": two}}, [".", ".a", "a."]),
+                ({"": [one, two]}, [".0", ".1"]), (one, ["item"]), (two, ["item"]),
+                ([{"": one}], ["0."])):
+            file = load(record_file(item))
+            self.assertEqual(list(file), names)
+            self.assertEqual(list(load(dumps(file, format="burnpack"))), sorted(names))
+        self.assertSame(load(record_file({"": 1, "item": 2})).attrs["scalars"], {"": 1, "item": 2})
 
     def test_it_becomes_a_burnpack_and_is_never_written(self):
         for title in ("v021_quant.mpk", "v021_one_tensor.mpk"):
@@ -5130,6 +5170,7 @@ def record_entry(data=b"", shape=(), dtype="F32"):
 
 
 EMPTY_ENTRY = record_entry(shape=[0])
+RECORD_TENSOR = record_entry(b"\0\0\x80\x3f", [1])
 RECORD_ITEMS = {  # name, the item, as hex or as values
     "key twice": "82 a177 90 a177 90",
     "key": {1: 2},
@@ -5137,6 +5178,7 @@ RECORD_ITEMS = {  # name, the item, as hex or as values
     "UTF-8": "81 a177 a1ff",
     "shape": record_entry(shape=[-1]),
     "no bin": record_entry(data=""),
+    "ext": "83 a56279746573d40501 a573686170659101 a56474797065a25538",
     "dtype holds bytes": record_entry(b"abcd", [1], {"QFloat": {"a": b""}}),
     "dtype": record_entry(dtype=5),
     "dtype of two": record_entry(dtype={"a": 1, "b": 1}),
