@@ -4018,7 +4018,8 @@ def trail_at(region: Any, offset: Any) -> Trail:
         is_inside = type(value) is list and value_at < offset < end
         if is_inside or offset in (begin, value_at):
             found = trail
-            if offset < value_at:  # at a key, which belongs to the map around it
+            # A field of a map begins at its key, which belongs to the map around it.
+            if offset < value_at < end:
                 found = trail[:-1]
         if doc == BROKEN:
             broken = trail

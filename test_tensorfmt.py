@@ -5030,6 +5030,8 @@ TENSORBUFFERS_FAULTS = {  # name, fields of sorted_one.tbs
     "vtable": {"table": 255},
     "vtable length": {"tensors[0].vtable": uint16s(15)},  # then bytes of the table; its slots
     "no version": {"vtable": uint16s(12, 16, 0)},
+    "tensors before version": {  # the vtable says so; both offsets are wrong
+        "vtable": uint16s(12, 16, 8, 0, 4, 12), "version": 255, "tensors": 255},
     "no name": {"tensors[0].vtable": uint16s(16, 32, 24, 0)},
     "offset 0": {"tensors[0].name": 0},
     "string": {"-> tensors[0].name": uint32s(0xffff)},  # its length, then text
