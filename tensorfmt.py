@@ -7756,6 +7756,15 @@ class Meter:
 
 # -- [10b] save ------------------------------------------------------------------------------------
 
+REGULAR = 8  # a file, in the upper bits of st_mode
+REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
+            "EXDEV", "ETXTBSY", "ENODATA")
+ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
+PROTECTED = "; what may not be written is not replaced: chmod u+w, or save under another name"
+NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in another folder, then "
+              "copy that file here")
+MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
+
 
 def in_order(items: Any, tensors: Any) -> Any:
     """Return items of a mapping; of a File by place where its format sorts the index."""
@@ -7889,7 +7898,8 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
     is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
     written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
-    file, only a killed process leaves the `.tmp` (delete it). Mode and symbolic links are kept;
+    file, only a killed process leaves the `.tmp` (delete it). A file without write permission is
+    refused. Symbolic links are kept, and so are owner, group and mode where the system allows it;
     devices are written in place.
 
     >>> from io import BytesIO
@@ -7920,10 +7930,19 @@ def write_out(target: Any, blocks: Blocks) -> int:
     real = os.path.realpath(path)
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
         raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
-    if os.path.exists(path) and not (os.path.isfile(real) and os.path.samefile(path, real)):
-        with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-            return write_all(stream, blocks, path)
-    return write_beside(real, blocks, path)
+    old, found = stat_or_none(path), stat_or_none(real)
+    if old is None or old.st_mode >> 12 == REGULAR and found and os.path.samestat(old, found):
+        return write_beside(real, blocks, path, old)
+    with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+        return write_all(stream, blocks, path)
+
+
+def stat_or_none(path: str) -> "Optional[os.stat_result]":
+    """Return what os.stat() says; None if there is no such file."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
 
 
 def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
@@ -7948,38 +7967,138 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
     return total
 
 
-def write_beside(path: str, blocks: Blocks, target: str) -> int:
-    """Write a file beside the path, then rename it over it; errors name the target."""
+def write_beside(path: str, blocks: Blocks, target: str,
+                 old: "Optional[os.stat_result]") -> int:
+    """Write a file beside the path, then rename it over it; errors name the target.
+
+    `old`: what os.stat() says of the file that is there.
+    """
     folder, name = os.path.split(path)
     # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
     temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
-    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
+    mode = 0o666
     stream: Any = None
-    total = -1  # bytes, when all are written
-    try:  # with the mode: nobody may read what the target does not let him
-        stream = open(temporary, "xb", opener=lambda path, flags: os.open(
-            path, flags, 0o666 if mode is None else mode))
-        if mode is not None and hasattr(os, "chmod"):  # also the bits that the umask took
-            os.chmod(temporary, mode)
+    advice: "Optional[str]" = ""  # behind a refusal; None: errors are those of the blocks
+    try:
+        if old is not None:
+            advice = PROTECTED
+            check_writable(path, old)
+            mode = narrowed(old.st_mode)  # nobody may read what the target does not let him
+            advice = NOT_BESIDE
+        stream = open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode))
+        advice = ""
+        if old is not None:
+            keep_access(stream.fileno(), old, list_of_access(path))
+        advice = None
         total = write_all(stream, blocks, target)
+        advice = ""
         stream.flush()
-        if hasattr(os, "fsync"):
-            os.fsync(stream.fileno())
+        is_done("fsync", stream.fileno())
         stream.close()
+        advice = NOT_BESIDE
+        if os.name == "nt":
+            advice = MAPPED
         getattr(os, "replace", os.rename)(temporary, path)
     except BaseException as error:
-        for undo in (lambda: stream and stream.close(), lambda: os.remove(temporary)):
-            try:
-                undo()
-            except OSError:  # the disk is still full; it was renamed, or never made
-                pass
-        if isinstance(error, OSError) and (total >= 0 or error.filename in (temporary, path)):
+        remove_failed(stream, temporary)
+        if isinstance(error, OSError) and advice is not None:
             text = error.strerror or str(error)
-            if os.name == "nt" and error.errno == 13:
-                text += " (mapped? close() the File, drop its views, or load with mmap=False)"
+            if is_refused(error):
+                text += advice
             raise OSError(error.errno, text, target)
         raise
     return total
+
+
+def remove_failed(stream: Any, temporary: str) -> None:
+    """Close and remove a file that could not be written, as far as it is there."""
+    try:
+        if stream is not None:
+            stream.close()
+    except OSError:  # the disk is still full
+        pass
+    finally:  # also where a second interrupt comes
+        try:
+            os.remove(temporary)
+        except OSError:  # it was renamed, or never made
+            pass
+
+
+def is_refused(error: OSError) -> bool:
+    """Return whether a file system forbids or lacks a thing; not that it is full or broken."""
+    from errno import errorcode
+    return errorcode.get(error.errno or 0, "") in REFUSALS
+
+
+def is_done(name: str, *args: Any) -> bool:
+    """Call a function of os; return False where Python lacks it or the file system refuses it."""
+    call = getattr(os, name, None)
+    if call is None:
+        return False
+    try:
+        call(*args)
+    except OSError as error:
+        if not is_refused(error):
+            raise
+        return False
+    return True
+
+
+def check_writable(path: str, old: "os.stat_result") -> None:
+    """Raise PermissionError for a file that may not be written.
+
+    Root may write all of them; but where there is no write bit at all, somebody protects it.
+    """
+    options = {}
+    if os.access in getattr(os, "supports_effective_ids", ()):
+        options["effective_ids"] = True
+    if not old.st_mode & 0o222 or not os.access(path, os.W_OK, **options):
+        raise PermissionError(13, os.strerror(13), path)
+
+
+def list_of_access(file: Any) -> "Optional[bytes]":
+    """Return the POSIX access control list of a file, None if it has none (or not on Linux)."""
+    try:  # to ask for what is not there takes five times as long as to ask what there is
+        if ACCESS_LIST in os.listxattr(file):
+            return os.getxattr(file, ACCESS_LIST)
+    except AttributeError:
+        pass
+    except OSError as error:
+        if not is_refused(error):
+            raise
+    return None
+
+
+def narrowed(mode: int) -> int:
+    """Return a mode that lets nobody do more than before where the group is another one."""
+    both = mode >> 3 & mode & 7
+    return mode & 0o700 | both << 3 | both
+
+
+def keep_access(file: int, old: Any, access: "Optional[bytes]") -> None:
+    """Give a new file the owner, group, mode and access list of the one that it will replace.
+
+    What the system does not let us keep is narrowed: nobody may do more than before.
+    """
+    new = os.stat(file)
+    keeps_group = new.st_gid == old.st_gid
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        if is_done("fchown", file, old.st_uid, old.st_gid):
+            keeps_group = True
+        elif not keeps_group:  # a member may give a file of its own to the group
+            keeps_group = is_done("fchown", file, -1, old.st_gid)
+    mode = old.st_mode & 0o777
+    if not keeps_group:
+        mode = narrowed(mode)
+    if list_of_access(file) != access:  # the new one may have that of its folder
+        if access is None:
+            is_kept = is_done("removexattr", file, ACCESS_LIST)
+        else:
+            is_kept = keeps_group and is_done("setxattr", file, ACCESS_LIST, access)
+        if not is_kept:
+            mode &= 0o700
+    if mode != new.st_mode & 0o777:  # it lacks the bits that the umask took, say
+        is_done("fchmod", file, mode)
 
 
 # -- [11a] explain ---------------------------------------------------------------------------------

@@ -3359,7 +3359,8 @@ class SavePathTest(FolderCase):
                     caught, reached = raise_at(
                         n, error, lambda: tensorfmt.save(self.path, items), hook, events,
                         lambda frame: frame.f_code.co_name in (
-                            "write_beside", "write_all", "close_synced"))
+                            "write_beside", "write_all", "check_writable", "keep_access",
+                            "list_of_access", "is_done"))
                 with self.subTest(hook=hook, error=error, n=n):
                     self.assertEqual(os.listdir(self.folder), ["m.zt"])
                     self.assertIn((read_file(self.path), getattr(caught, "errno", caught)), (
@@ -3418,7 +3419,7 @@ class SavePathTest(FolderCase):
         tensorfmt.save(self.path, {"w": F32})
         with Changed(builtins, "open", refuse):  # as in a folder that is read-only
             error = self.fails_with(PermissionError, {"w": [1, 2]}, 13, self.path)
-        self.assertEqual(error.strerror, "Access is denied")
+        self.assertEqual(error.strerror, "Access is denied" + tensorfmt.NOT_BESIDE)
         with Changed(os, "name", "nt"), Changed(os, "replace", refuse):  # as Windows does
             error = self.fails_with(PermissionError, {"w": [1, 2]}, 13, self.path)
         self.assertIn("close() the File", error.strerror)
@@ -3433,6 +3434,149 @@ class SavePathTest(FolderCase):
         os.mkdir(os.path.join(self.folder, "d"))
         error_of(IsADirectoryError if os.name != "nt" else PermissionError, tensorfmt.save,
                  os.path.join(self.folder, "d"), {"w": F32}, format="mag")
+
+    def test_what_may_not_be_written_is_not_replaced(self):
+        """Neither by root, whom the system lets do all, nor through links."""
+        paths = [self.path]
+        if os.name != "nt":
+            for name, target in ("link.zt", "m.zt"), ("next.zt", "link.zt"):
+                paths.append(os.path.join(self.folder, name))
+                os.symlink(target, paths[-1])
+        for mode in 0o444, 0o400, 0o555, 0o440, 0o000:
+            write_file(self.path, b"old")
+            os.chmod(self.path, mode)
+            before = os.stat(self.path).st_mode
+            for path in paths:
+                with self.subTest(mode=oct(mode), path=path):
+                    self.check_not_replaced(path)
+            self.assertEqual(os.stat(self.path).st_mode, before)
+            os.chmod(self.path, 0o600)
+            self.assertEqual(read_file(self.path), b"old")
+        tensorfmt.save(paths[-1], {"w": F32})
+        self.assertEqual(load(self.path)["w"].tolist(), [1.5])
+
+    def check_not_replaced(self, path):
+        """Assert that a file is not replaced, and that the error names it and the way."""
+        before = os.listdir(self.folder)
+        for call in (tensorfmt.save, tensorfmt.convert):
+            if call is tensorfmt.save:
+                error = error_of(PermissionError, call, path, {"w": F32})
+            else:
+                error = error_of(PermissionError, call, golden("seed_basic.mag"), path, drop=True)
+            self.assertEqual((error.errno, error.filename), (13, path))
+            self.assertIn("chmod u+w, or save under another name", error.strerror)
+            self.assertEqual(os.listdir(self.folder), before)
+
+    def test_what_only_others_may_write_is_not_replaced(self):
+        write_file(self.path, b"old")
+        with Changed(os, "access", lambda path, mode: path != os.path.realpath(self.path)):
+            self.check_not_replaced(self.path)
+        if getattr(os, "geteuid", os.getpid)() == 0 and os.access in getattr(
+                os, "supports_effective_ids", ()):
+            os.chmod(self.folder, 0o777)
+            os.seteuid(65534)  # of a file with mode 644 that is root's
+            try:
+                self.check_not_replaced(self.path)
+            finally:
+                os.seteuid(0)
+        self.assertEqual(read_file(self.path), b"old")
+
+    @unittest.skipUnless(hasattr(os, "fchown"), "no owners")
+    def test_owner_and_group(self):
+        """A group that cannot be kept gets what others have, and others what it had."""
+        from errno import EPERM
+        none, group, both = ("group", "owner"), ("owner",), ()  # what is refused
+        rows = ((0o660, both, 0o660), (0o660, group, 0o660), (0o660, none, 0o600),
+                (0o664, none, 0o644), (0o640, none, 0o600), (0o666, none, 0o666),
+                (0o604, none, 0o600), (0o646, none, 0o644), (0o777, none, 0o777),
+                (0o751, none, 0o711), (0o600, none, 0o600), (0o644, none, 0o644))
+        for mode, refused, wanted in rows:
+            calls = []
+
+            def fchown(file, owner, group, calls=calls, refused=refused):
+                calls.append((owner, group))
+                if "owner" in refused and owner != -1 or "group" in refused:
+                    raise OSError(EPERM, "Operation not permitted")
+            write_file(self.path, b"old")
+            os.chmod(self.path, mode)
+            real = os.stat(self.path)
+            facts = list(real)
+            facts[4:6] = real.st_uid + 1, real.st_gid + 1
+            old = os.stat_result(facts)
+            with Changed(os, "fchown", fchown), Changed(
+                    tensorfmt, "stat_or_none", lambda path, old=old: old):
+                tensorfmt.save(self.path, {"w": F32})
+            with self.subTest(mode=oct(mode), refused=refused):
+                self.assertEqual(oct(os.stat(self.path).st_mode & 0o7777), oct(wanted))
+                pairs = [(old.st_uid, old.st_gid), (-1, old.st_gid)]
+                self.assertEqual(calls, pairs[:1 + bool(refused)])
+        if os.geteuid() == 0:  # who may give files away
+            os.chown(self.path, 1234, 5678)
+            os.chmod(self.path, 0o640)
+            tensorfmt.save(self.path, {"w": F32})
+            about = os.stat(self.path)
+            self.assertEqual((about.st_uid, about.st_gid, about.st_mode & 0o7777),
+                             (1234, 5678, 0o640))
+
+    def test_access_lists(self):
+        """Those of Linux: kept, not taken from the folder; where that is refused, for nobody."""
+        from errno import ENOTSUP
+        name = "system.posix_acl_access"
+        users = (1, 6, -1), (2, 6, 1234), (4, 0, -1), (16, 6, -1), (32, 0, -1)
+        packed = struct.pack("<I", 2) + b"".join([struct.pack("<HHi", *row) for row in users])
+        write_file(self.path, b"old")
+        try:
+            os.setxattr(self.path, name, packed)
+        except (AttributeError, OSError):
+            self.skipTest("no access lists here")
+
+        def refuse(*args):
+            raise OSError(ENOTSUP, "Operation not supported")
+
+        def facts():
+            found = None
+            if name in os.listxattr(self.path):
+                found = os.getxattr(self.path, name)
+            return found, oct(os.stat(self.path).st_mode & 0o7777)
+        tensorfmt.save(self.path, {"w": F32})
+        self.assertEqual(facts(), (packed, "0o660"))
+        with Changed(os, "setxattr", refuse):
+            tensorfmt.save(self.path, {"w": F32})
+        self.assertEqual(facts(), (None, "0o600"))
+        os.setxattr(self.folder, name.replace("access", "default"), packed)
+        os.chmod(self.path, 0o660)
+        tensorfmt.save(self.path, {"w": F32})
+        self.assertEqual(facts(), (None, "0o660"))
+        with Changed(os, "removexattr", refuse):
+            tensorfmt.save(self.path, {"w": F32})
+        self.assertEqual(facts()[1], "0o600")
+
+    def test_what_a_file_system_refuses_or_lacks(self):
+        """What nothing depends on does not fail a save; that it is full or broken does."""
+        import errno
+        refusals = "EPERM EACCES EINVAL ENOSYS ENOTSUP EOPNOTSUPP"
+        rows = [("chmod", refusals, None), ("fchmod", refusals, None), ("fsync", refusals, None),
+                ("fchown", refusals, None), ("chown", refusals, None),
+                ("listxattr", refusals, None), ("fsync", "EIO ENOSPC EDQUOT", ""),
+                ("fchmod", "EIO", ""),
+                ("replace", refusals + " EBUSY EXDEV ETXTBSY EROFS", "save in another folder"),
+                ("replace", "EIO ENOSPC", "")]
+        new = dumps({"w": F32}, format="ztensor")
+        for name, codes, text in rows:
+            for code in codes.split():
+                write_file(self.path, b"old")
+                os.chmod(self.path, 0o606)  # which no umask leaves as it is
+                refuse = mock.Mock(side_effect=OSError(getattr(errno, code), "Refused"))
+                with self.subTest(function=name, error=code), Changed(
+                        os, name, refuse, create=True):
+                    if text is None:
+                        tensorfmt.save(self.path, {"w": F32})
+                        self.assertEqual(read_file(self.path), new)
+                    elif hasattr(os, name):
+                        error = self.fails_with(type(refuse.side_effect), {"w": F32},
+                                                getattr(errno, code), self.path)
+                        self.assertIn(text, error.strerror)
+                        self.assertEqual(read_file(self.path), b"old")
 
     def test_errors_of_a_full_disk_name_the_target(self):
         def fail(*args):
@@ -6182,6 +6326,8 @@ class ModuleTest(TestCase):
         cases = [((name,), ()) for name in ("mmap", "array", "zlib", "hashlib", "difflib",
                                             "tempfile")]
         cases += [((), (name,)) for name in ("replace", "fsync", "pread", "fstat", "chmod")]
+        cases += [((), ("fchmod", "fchown", "chown", "listxattr", "getxattr", "setxattr",
+                        "supports_effective_ids"))]
         cases += [(("mmap", "array", "zlib", "hashlib"), ("replace", "pread"))]
         if sys.byteorder == "big":  # it matters where arrays swap bytes
             cases = cases[1:2] + cases[-1:]
