@@ -8112,7 +8112,7 @@ FIELD_KINDS = {  # meaning, colour in a terminal
 class Field:
     """A named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
-    Also `.kind` (of FIELD_KINDS), `.depth` of nesting, `.tensor` (a name, cut if long, or None),
+    Also `.kind` (of FIELD_KINDS), `.depth` of nesting, `.tensor` (its name, or None),
     `.lead` (bytes before the value: map key, tags), `.target` (where an offset leads, or None).
     """
 
@@ -8191,10 +8191,10 @@ def structure_fields(reading: Recorder, data: Any) -> Any:
     """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
     names = TrailNames(reading.trails)
-    starts: Any = {}  # name of a tensor -> offsets of its data
+    starts: Any = {}  # name of a tensor -> offsets of its data, as keys
     for field in data:
         if field.nbytes:
-            starts.setdefault(field.tensor, []).append(field.offset)
+            starts.setdefault(field.tensor, Map())[field.offset] = None
     for region in sorted(reading.regions, key=lambda region: region.at):
         rows = iter_spans(region)
         if isinstance(region, Tables):  # its tables lie anywhere
@@ -8262,7 +8262,7 @@ def target_of(field: Field, starts: Any) -> Any:
         value = value[0] if value else None
     if isinstance(value, int) and (not field.depth or value in starts or starts and last == "blob"):
         return value
-    return starts[0] if starts else None
+    return next(iter(starts), None)
 
 
 def data_fields(reading: Recorder) -> Any:
@@ -8273,12 +8273,12 @@ def data_fields(reading: Recorder) -> Any:
         for start, nbytes, role in item.ranges() if item.source is reading.source else ():
             label = f"data {name}.{role}" if role else "data " + name
             value, doc = describe_data(item, role)
-            out.append(Field(start, nbytes, label, value, doc, "data", 0, name))
+            out.append(Field(start, nbytes, label, value, doc, "data", 0, item.name))
     for item, _ in reading.missing.values():
         if item.start <= reading.end:
             name = truncate(item.name, TRAIL_WIDTH)
             out.append(Field(item.start, reading.end - item.start, "data " + name, None,
-                             "it is not whole", "data", 0, name))
+                             "it is not whole", "data", 0, item.name))
     return sorted(out, key=field_order)
 
 
@@ -9775,9 +9775,8 @@ class Explained:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-        name = tensor and truncate(tensor, TRAIL_WIDTH)
         self.rows = list(rows_of([field for field in self.fields if field.kind == "fault" or (
-            name in (None, field.tensor) and field.offset + field.nbytes > start)]))
+            tensor in (None, field.tensor) and field.offset + field.nbytes > start)]))
 
 
 def rows_of(fields: "List[Field]") -> Blocks:
@@ -9788,6 +9787,8 @@ def rows_of(fields: "List[Field]") -> Blocks:
         around[field.depth] = name[:-6] if name.endswith(".table") else name  # of FlatBuffers
         if before and name.startswith(before) and name != before:
             name = name[len(before):].lstrip(".")
+        elif len(name) == TRAIL_WIDTH:  # its middle was cut out
+            name = "..." + name[-40:]
         elif field.depth:  # tensors[0].x -> [0].x
             name = name[max(0, name.find("[")):]
         value = "" if field.value is None else short_repr(field.value, 40)
@@ -9796,9 +9797,10 @@ def rows_of(fields: "List[Field]") -> Blocks:
         elif field.kind == "data":
             value = safe_str(str(field.value))  # a role of a file is any text
         meaning = field.doc
-        if after.depth > field.depth and field.tensor is not None and (
-                field.tensor not in field.name and field.value != 0):
-            meaning += ", of " + safe_str(field.tensor)
+        if after.depth > field.depth and field.tensor is not None and field.value != 0:
+            owner = truncate(field.tensor, TRAIL_WIDTH)
+            if owner not in field.name:
+                meaning += ", of " + safe_str(owner)
         meaning += "" if field.target is None else f" -> 0x{field.target:x}"
         yield field, safe_str(name), value, meaning
 
@@ -9863,8 +9865,10 @@ def page_layout(found: Explained) -> str:
     places: Facts = {}
     for field in reversed(found.fields):  # the first one wins
         at = field.offset
-        places.update({field.kind: at, str(at): at, f"end-{nbytes - at}": at,
-                       field.name: field.value if "offset" in field.name else at})
+        leads = at
+        if "offset" in field.name and isinstance(field.value, int):  # not where the file is cut
+            leads = field.value
+        places.update({field.kind: at, str(at): at, f"end-{nbytes - at}": at, field.name: leads})
     for line in doc_of(found.fmt).split("\n"):
         label = (re.findall(r"^(\S.{0,11}?)(?:  +| +(?==))", line) or [""])[0]
         at = places.get(label, -1)
@@ -9885,6 +9889,8 @@ def page_tensors(data: "List[Field]") -> str:
 def page_strip(fields: "List[Field]") -> str:
     """Return parts of the file: a tensor, or neighbours of one kind; if too many, equal spans."""
     from itertools import groupby
+    if not fields:
+        return ""
     strip, span = "", 1 + fields[-1].offset // PAGE_PARTS
     parts = [list(group) for _, group in groupby(fields, lambda one: (
         "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
@@ -10599,13 +10605,12 @@ def show_explain(args: Any) -> None:
     try:
         found = Explained(source, args.tensor, getattr(args, "from"))
         if found.error is None and args.tensor is not None and not found.rows:
-            near = did_you_mean(args.tensor, [field.tensor or "" for field in found.fields])
+            near = did_you_mean(args.tensor, {field.tensor or "" for field in found.fields})
             raise ValueError(f"{safe_str(args.file)}: no tensor {safe_repr(args.tensor)}{near}")
         if args.html:
             write_text(args.html, *make_page(found))
         elif args.json:
-            print(to_json([{key: getattr(row[0], key) for key in Field.__slots__}
-                           for row in found.rows]))
+            print_json_fields(found)
         else:
             print_fields(found, args.color == "always" or args.color == "auto"
                          and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
@@ -10615,17 +10620,69 @@ def show_explain(args: Any) -> None:
         raise found.error
 
 
+class Allowance:
+    """How many characters may be printed of a file: 64 for each of its bytes, and 100,000."""
+
+    def __init__(self, source: "Buffer") -> None:
+        self.left = 64 * source.nbytes + 100000
+
+    def spend(self, count: int) -> bool:
+        """Return whether so many more may be printed."""
+        self.left -= count
+        return self.left >= 0
+
+
+def print_json_fields(found: Explained) -> None:
+    """Print the rows as JSON, one by one; where they are too long, how many are left."""
+    allowance = Allowance(found.source)
+    mark = "["
+    for number, row in enumerate(found.rows):
+        field = row[0]
+        facts = {key: getattr(field, key) for key in Field.__slots__}
+        if field.tensor is not None:
+            facts["tensor"] = truncate(field.tensor, TRAIL_WIDTH)
+        text = to_json(facts)
+        is_last = not allowance.spend(len(text) + 2)
+        if is_last:
+            doc = fields_left(found, number)
+            facts = dict(dict.fromkeys(facts), kind="left out", offset=field.offset, doc=doc)
+            text = to_json(facts)
+        print(mark, text, sep="", end="")
+        mark = ", "
+        if is_last:
+            break
+    print("]" if found.rows else "[]")
+
+
+def fields_left(found: Explained, number: int) -> str:
+    """Return how many rows are not shown, from one with this number on, and what shows them."""
+    left = plural(len(found.rows) - number, "more field")
+    return f"{left}: --from 0x{found.rows[number][0].offset:x}"
+
+
+MAX_INDENT = 32  # levels that are shown by blanks
+
+
 def print_fields(found: Explained, coloured: bool) -> None:
+    allowance = Allowance(found.source)
     lines = [["offset", "bytes", "field", "value", "meaning"]]
-    for field, name, value, meaning in found.rows:
+    colours = ["0"]
+    for number, (field, name, value, meaning) in enumerate(found.rows):
         left = max(0, field.nbytes - field.lead)
         digits = ".. " * (field.lead > 0)  # the key of the value
         digits += hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
         if left > 8 or len(digits) > 23:
             digits = digits[:20] + " .."
         meaning = ("<- here: " if field.kind == "fault" else "") + meaning
-        lines.append([f"0x{field.offset:x}", digits, "  " * field.depth + name, value, meaning])
-    colours = ["0"] + [FIELD_KINDS[row[0].kind][1] for row in found.rows]
+        indent = "  " * min(field.depth, MAX_INDENT)
+        line = [f"0x{field.offset:x}", digits, indent + name, value, meaning]
+        cells = [max(len(cell), 24) + 2 for cell in line[:-1]]  # at most so wide in the table
+        if not allowance.spend(sum(cells) + len(meaning)):
+            lines.append([f"0x{field.offset:x}", "", fields_left(found, number), "", ""])
+            colours.append("0")
+            break
+        lines.append(line)
+        colours.append(FIELD_KINDS[field.kind][1])
     print_table(lines, colours if coloured else ())
     if found.error is None:
         print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(

@@ -5943,6 +5943,48 @@ class ExplainTest(TestCase):
         self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
+    def test_long_names_alike_at_both_ends_lead_to_their_own_data(self):
+        """Also where they differ only in what is cut out of the middle."""
+        path = folder_for(self) + "/file"
+        names = ["a" * 330 + "%03d" % i + "b" * 200 for i in range(3)]
+        for kind in [fmt.NAME for fmt in tensorfmt.FORMATS if fmt.NAME in FORMATS]:
+            if row_of(kind).names is not None:
+                continue
+            data = dumps({name: tensor([1.0, 2.0], "float32") for name in names}, format=kind)
+            fields = list(tensorfmt.explain(data))
+            owners = {field.offset: field.tensor for field in fields if field.kind == "data"}
+            with self.subTest(format=kind), parsers_kept():
+                self.assertEqual(sorted(owners.values()), names)
+                leads = [(owners[field.target], field.tensor) for field in fields
+                         if field.target in owners and field.tensor]
+                self.assertEqual([pair for pair in leads if pair[0] != pair[1]], [])
+                write_file(path, data)
+                for name in names:
+                    rows = json.loads(run("explain", "--json", "--tensor", name, path)[1])
+                    self.assertEqual([row["offset"] for row in rows if row["kind"] == "data"],
+                                     [at for at in owners if owners[at] == name])
+
+    def test_what_is_printed_is_at_most_64_times_the_file(self):
+        """Of more the beginning, and where --from goes on."""
+        path = folder_for(self) + "/file"
+        for name in HOLDERS if not ONLY else ():
+            value = buried(100, dict([("%x" % i, 0) for i in range(3000)]), AROUND["maps"])
+            data = HOLDERS[name][0](value)
+            write_file(path, data)
+            shown, start = [], "0"
+            with self.subTest(format=name), parsers_kept():
+                while start:
+                    text = run("explain", "--json", "--from", start, path)[1]
+                    self.assertLess(len(text), 64 * len(data) + 100300)
+                    rows = json.loads(text)
+                    start = None
+                    if rows[-1]["kind"] == "left out":
+                        start = rows[-1]["doc"].split()[-1]
+                        self.assertEqual(int(start, 16), rows.pop()["offset"])
+                    shown += [(row["offset"], row["name"]) for row in rows]
+                self.assertEqual(shown, [(field.offset, field.name)
+                                         for field in tensorfmt.explain(data)])
+                self.assertLess(len(run("explain", path)[1]), 64 * len(data) + 100300)
 
     @about("tensorbuffers")
     def test_zeros_that_align_nothing_are_unused(self):

@@ -16,8 +16,8 @@ from unittest import mock
 import tensorfmt
 from test_tensorfmt import (
     burnpack_of_spans, Changed, check_page, documented, dumps, environment, error_of, F32, FILES,
-    folder_for, go_to, HERE, INF, little, load, NAN, NET, PYTHON3, read_file, run, script, tensor,
-    TestCase, text_of, write_file)
+    folder_for, go_to, HERE, INF, little, load, NAN, NET, parsers_kept, PYTHON3, read_file, run,
+    script, tensor, TestCase, text_of, write_file)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -286,6 +286,25 @@ class PageTest(Commands):
         for text in ('<p class="banner fault"><b>This file is broken: ', "(--partial) takes",
                      '<a href="#0x%x">0x%x</a>' % (fault.offset, fault.offset), "it is not whole"):
             self.assertIn(text, page)
+
+    def test_files_that_end_anywhere(self):
+        """A page, or the file is of no format; behind the end of a good one are no fields."""
+        smallest = {}
+        for _, title, data, _ in sorted(FILES, key=lambda row: -len(row[2])):
+            smallest[load(data).fmt.NAME] = title, data
+        with parsers_kept():
+            for title, data in smallest.values():
+                stops = [*range(1, min(70, len(data))), *range(70, len(data), 99)]
+                for args in [(data[:stop],) for stop in stops] + [(data, "--from", "999999999")]:
+                    with self.subTest(file=title, nbytes=len(args[0])):
+                        write_file("file", args[0])
+                        code, _, error = run("explain", "--html", "page.html", "file", *args[1:])
+                        self.assertIn(code, (0, 1), error)
+                        if not os.path.exists("page.html"):
+                            self.assertIn("not a tensor file known here", error)
+                            continue
+                        self.assertIn("<h1>file</h1>", read_file("page.html").decode())
+                        os.remove("page.html")
 
     @documented
     def test_where_the_drawn_layout_is_in_this_file(self):
