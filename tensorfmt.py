@@ -148,6 +148,12 @@ else:
     from _thread import RLock  # type: ignore[assignment]
     Map = dict
 StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
+FORKS: "List[None]" = []  # that lie between the process which imported this and this one
+if hasattr(os, "register_at_fork"):  # from Python 3.7 on; to ask the system takes 40 - 200 ns
+    os.register_at_fork(after_in_child=lambda: FORKS.append(None))
+    process_number: Any = FORKS.__len__
+else:
+    process_number = getattr(os, "getpid", int)  # int: there is one process only
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
 
@@ -702,7 +708,12 @@ def dangling_link(path: str) -> str:
 # A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
 # tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
 # give less at its end. .has_offsets: they are those of a file. .file_id (absolute path, mapped,
-# time of change) names the file that was opened.
+# state) names the file that was opened.
+
+CLOSED = "the File is closed"
+CHANGED = "has changed since it was opened"
+MAX_PREAD = (1 << 31) - (1 << 12)  # bytes: systems refuse more at once
+
 
 
 class Buffer:
@@ -729,7 +740,7 @@ class Buffer:
     def view(self, offset: int, nbytes: int) -> Any:
         view = self._view  # once: another thread may close() now
         if view is None:
-            raise ValueError("the File is closed")
+            raise ValueError(CLOSED)
         return view[offset:offset + nbytes]
 
     def close(self) -> None:
@@ -747,48 +758,102 @@ class Buffer:
         return self
 
 
+def process_lock(locks: "Dict[int, Any]") -> Any:
+    """Return the lock that this process has among `locks`.
+
+    One that another thread holds when a process forks is never released in the child.
+    """
+    return locks.setdefault(process_number(), RLock())
+
+
+class Turn:
+    """A stream, and whose turn it is to move it: one for all Files, for it has one position."""
+
+    known: Any = None  # by id of the stream, while a File reads it
+    locks: "Dict[int, Any]" = {}  # of `known`
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.lock = RLock()
+        self.process: int = process_number()
+
+    def error(self) -> ValueError:
+        """Return the error after a fork: parent and child have one position, but two locks."""
+        return ValueError("another process opened this stream, and moves its position: in this "
+                          "one load a path, bytes, or a stream that is opened here")
+
+
+def turn_of(stream: Any) -> Turn:
+    """Return the Turn of a stream, which need not be hashable."""
+    if BOARD:
+        return Turn(stream)
+    from weakref import WeakValueDictionary
+    with process_lock(Turn.locks):
+        if Turn.known is None:
+            Turn.known = WeakValueDictionary()
+        return Turn.known.setdefault(id(stream), Turn(stream))
+
+
 class Stream(Buffer):
     """A seekable binary stream. Each read puts the position back, one thread at a time."""
 
     mapping = False
     has_offsets = True
+    _turn: "Optional[Turn]" = None  # once it is closed
 
     def __init__(self, stream: Any, path: "Optional[str]" = None, file_id: Any = None) -> None:
         self.path = path
         self.file_id = file_id  # only of a file that was opened here
-        self._stream: Any = stream
-        self._lock = RLock()
         self._window = 0, b""  # where it begins, and its bytes
-        here = stream.tell()
-        self.nbytes = stream.seek(0, 2) or stream.tell()
-        stream.seek(here)
+        turn = turn_of(stream)
+        if turn.process != process_number():
+            raise turn.error()
+        self._turn = turn
+        with turn.lock:
+            here = stream.tell()
+            try:
+                self.nbytes = stream.seek(0, 2) or stream.tell()
+            finally:
+                stream.seek(here)
+        if here not in (0, self.nbytes):
+            raise ValueError(f"the stream is at {short_repr(here)} of {short_repr(self.nbytes)} "
+                             "bytes: seek(0), or load(stream.read()) for what follows")
 
     def view(self, offset: int, nbytes: int) -> Any:
         if BOARD and offset > sys.maxsize:
             raise Unsupported("an offset in the file is too large for this device", offset)
-        nbytes = max(0, min(nbytes, self.nbytes - offset))
-        with self._lock:
-            if self._stream is None:
-                raise ValueError("the File is closed")
-            here = self._stream.tell()
+        turn = self._turn
+        if turn is None:
+            raise ValueError(CLOSED)
+        if turn.process != process_number():
+            raise turn.error()
+        stream = turn.stream
+        with turn.lock:
+            if self._turn is None:  # closed while this thread waited
+                raise ValueError(CLOSED)
+            here = stream.tell()
             try:
-                self._stream.seek(offset)
-                return self.read_whole(offset, nbytes)
+                stream.seek(offset)
+                return self.read_whole(stream.read, offset, nbytes)
             finally:
-                self._stream.seek(here)
+                stream.seek(here)
 
-    def read_whole(self, offset: int, nbytes: int) -> bytes:
-        """Return bytes from here, `offset`, on; a read() may give fewer than it is asked for."""
+    def read_whole(self, read: Any, offset: int, nbytes: int) -> bytes:
+        """Return bytes, fewer at the end; read(n) may give fewer than it is asked for."""
+        nbytes = left = max(0, min(nbytes, self.nbytes - offset))
+        end = offset + nbytes
         parts = []
-        left = nbytes
         while left:
-            part = bytes(self._stream.read(left) or b"")
+            part = read(left) or b""
+            if type(part) is bytes and len(part) == nbytes:
+                return part  # as nearly all do: 0.84 of the time that a list takes
+            part = bytes(part)
             if not 0 < len(part) <= left:
                 what = f"{len(part)} bytes read, {left} asked for (has the stream shrunk?)"
-                raise FormatError(what, offset + nbytes - left, path=self.path)
+                raise FormatError(what, end - left, path=self.path)
             parts.append(part)
             left -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def read(self, offset: int, nbytes: int) -> bytes:
         """Return bytes; for a few, WINDOW of them are read at once."""
@@ -803,15 +868,58 @@ class Stream(Buffer):
         return window[at:at + nbytes]
 
     def close(self) -> None:
-        with self._lock:
-            stream = self._stream
-            self._stream = None
-            self._window = 0, b""
-        if self.file_id and stream is not None:
-            stream.close()
+        turn = self._turn
+        if turn is None:
+            return
+        if turn.process == process_number():
+            with turn.lock:  # no thread moves the stream any more when this returns
+                self._turn = None
+        self._turn = None
+        self._window = 0, b""
+        if self.file_id is not None:
+            turn.stream.close()
 
-    def __del__(self) -> None:  # nobody else closes it
-        self.close()
+    def __del__(self) -> None:
+        if self.file_id is not None:  # nobody else closes it
+            self.close()
+
+
+class OpenedFile(Stream):
+    """A file that was opened here. os.pread moves no position, which a fork would share."""
+
+    _file: Any = None  # once it is closed
+
+    def __init__(self, file: Any, path: str, file_id: Any) -> None:
+        self.path = path
+        self.file_id = file_id
+        self._window = 0, b""
+        self._file = file
+        self.nbytes = file.seek(0, 2)
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        file = self._file
+        end = min(offset + nbytes, self.nbytes)
+        data = b""
+
+        def read(left: int) -> bytes:
+            return os.pread(file.fileno(), min(left, MAX_PREAD), end - left)
+        try:
+            if file is not None:
+                data = self.read_whole(read, offset, nbytes)
+        except (OSError, ValueError):
+            if self._file is not None:
+                raise
+        # Closed by another thread meanwhile, its number may be that of another file.
+        if self._file is None:
+            raise ValueError(CLOSED)
+        return data
+
+    def close(self) -> None:
+        file = self._file
+        self._file = None
+        self._window = 0, b""
+        if file is not None:
+            file.close()
 
 
 class PickledFile(Buffer):
@@ -820,22 +928,20 @@ class PickledFile(Buffer):
     has_offsets = True
     shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
 
-    def __init__(self, path: str, mmap: bool, mtime: Any, nbytes: int) -> None:
+    def __init__(self, path: str, mmap: bool, state: Any, nbytes: int) -> None:
         self.path = path
         self.nbytes = nbytes
-        self.file_id = path, mmap, mtime
-        self._lock = RLock()
+        self.file_id = path, mmap, state
+        self._locks: "Dict[int, Any]" = {}
         self._source: Any = None  # not opened yet
 
     def open(self) -> Buffer:
         """Return its source, opened once."""
-        with self._lock:
+        with process_lock(self._locks):
             if self._source is None:
-                path, mmap, _ = self.file_id
+                path, mmap, state = self.file_id
                 source = open_path(path, mmap)
-                if source.nbytes != self.nbytes or source.file_id != self.file_id:
-                    source.close()
-                    raise ValueError(f"{safe_str(path)} has changed since it was opened")
+                check_state(source, state, self.nbytes)
                 self._source = source
             return self._source
 
@@ -854,6 +960,22 @@ def open_pickled(*args: Any) -> PickledFile:
         PickledFile.shared = WeakValueDictionary()
     shared = PickledFile.shared
     return shared.get(args) or shared.setdefault(args, PickledFile(*args))
+
+
+def file_state(file: Any) -> Any:
+    """Return what changes with a file's bytes, or with another file in its place."""
+    if not hasattr(os, "fstat"):  # on boards
+        return 0
+    about = os.fstat(file.fileno())
+    return about.st_mtime_ns, about.st_ino
+
+
+def check_state(source: Buffer, state: Any, nbytes: int) -> None:
+    """Close a source and raise ValueError if its file is not the one that was opened before."""
+    path, _, now = source.file_id
+    if now != state or source.nbytes != nbytes:
+        source.close()
+        raise ValueError(f"{safe_str(path)} {CHANGED}")
 
 
 def open_source(source: Any, mmap: bool = True) -> Buffer:
@@ -895,23 +1017,38 @@ def open_path(path: str, mmap: bool) -> Buffer:
     if file_type == 1:  # to open one may wait for ever
         raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
-    file_id = where, mmap, getattr(about, "st_mtime", 0)
-    file = open(path, "rb")
+    file = open(path, "rb", 0)
+    file_id = where, mmap, file_state(file)
     mapped = map_file(file) if mmap else None
-    if mapped is None:
-        return Stream(file, path, file_id)
-    file.close()
-    return Buffer(mapped, True, path, file_id)
+    if mapped is not None:
+        file.close()
+        return Buffer(mapped, True, path, file_id)
+    if hasattr(os, "pread"):
+        return OpenedFile(file, path, file_id)
+    return Stream(file, path, file_id)
+
+
+def is_json(file: Any) -> bool:
+    """Return whether a file begins as an object of JSON: an index of shards."""
+    file.seek(0)  # of a terminal an error: to read one may wait for ever
+    head = file.read(64)
+    file.seek(0)
+    # The size of a header can begin with a brace, but it has zeros, too.
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" and 0 not in head
 
 
 def map_file(file: Any) -> Any:
     """Return the mapped file, or None where it cannot be mapped (it is empty, say).
+
+    An index of shards is not, since it is often written again in place.
 
     Copy on write, since torch writes into any array; where the system does not promise so much
     memory, without its promise or for reading only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     ways: Any = [{"access": 3}, {"flags": private}, {"access": 1}]
+    if BOARD or is_json(file):
+        return None
     if sys.version_info[:2] >= (3, 13):
         ways.insert(0, {"access": 3, "trackfd": False})
     for way in ways:
@@ -7044,9 +7181,10 @@ class ReopenedFile(PickledFile):
 
     def view(self, offset: int, nbytes: int) -> Any:
         if self.closed:
-            raise ValueError("the File is closed")
-        with self._lock:
-            source, self._source = self.open(), None
+            raise ValueError(CLOSED)
+        with process_lock(self._locks):
+            source = self.open()
+            self._source = None
         try:
             return source.view(offset, nbytes)
         finally:
@@ -7067,6 +7205,7 @@ class ShardedFile(File):
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
         self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
         self.shards: Any = Map()  # that are open, by name
+        self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
         self.names: Any = {}  # shard -> tensors that the index places there
         for name, shard in self._tensors.items():
             self.names.setdefault(shard, []).append(name)
@@ -7096,15 +7235,16 @@ class ShardedFile(File):
         """Return the source of a shard; Unsupported where it is missing."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
-        self.source.read(0, 1)  # raises where the File is closed
-        index, mmap, _ = self.source.file_id  # an absolute path: chdir() may come
+        self.source.view(0, 0)  # raises where the File is closed
         path = os.path.join(os.path.dirname(str(self.path)), shard)
-        where = os.path.join(os.path.dirname(index), shard)
+        where = self.place_of(shard)
         if not os.path.isfile(where):
             what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
                     f"{ANYWHERE}; each other shard can be loaded by its own path")
             raise Unsupported(what, path=path)
-        source = open_path(where, mmap)
+        source = open_path(where, self.source.file_id[1])
+        if shard in self.states:
+            check_state(source, *self.states[shard])
         if len(self.shards) >= OPEN_SHARDS:
             source.close()
             source = ReopenedFile(where, False, source.file_id[2], source.nbytes)
@@ -7118,6 +7258,10 @@ class ShardedFile(File):
             what = f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}"
             raise FormatError(what, path=source.path)
         return read_file(source, fmt, self.partial)
+
+    def place_of(self, shard: str) -> str:
+        """Return the absolute path of a shard: chdir() may come."""
+        return os.path.join(os.path.dirname(self.source.file_id[0]), shard)
 
     def misplaced(self, shard: str, file: File) -> Any:
         """Yield (name, why) of tensors that a shard lacks or has against the index."""
@@ -7177,6 +7321,33 @@ class ShardedFile(File):
     def values(self) -> Any:
         self.check_listed()
         return [self[name] for name in self]
+
+    def __reduce__(self) -> Any:
+        call, (_, file_id, partial) = super().__reduce__()
+        return call, (Shards.NAME, file_id, partial, self.list_states())
+
+    def list_states(self) -> Facts:
+        """Return (state, nbytes) of each shard: as it was opened, else as it is now."""
+        states = dict(self.states)
+        for shard in self.attrs["shards"] + list(self.shards):
+            where = self.place_of(shard)
+            if shard in self.shards:
+                source = self.shards[shard].source
+            elif shard in states or self.partial or not os.path.isfile(where):
+                continue
+            else:
+                source = open_path(where, False)
+                source.close()
+            states[shard] = source.file_id[2], source.nbytes
+        return states
+
+    def expect(self, states: Facts) -> None:
+        """Raise ValueError, now or when it is opened, where a shard has changed since a pickle."""
+        self.states = states
+        for shard in states if self.partial else ():
+            if shard not in self.shards:
+                raise ValueError(f"{safe_str(self.place_of(shard))} {CHANGED}")
+            check_state(self.shards[shard].source, *states[shard])
 
     def close(self) -> None:
         super().close()
@@ -7315,7 +7486,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, partial: bool = False) -> File:
     """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
-    `source`: a path, bytes, or a seekable binary stream (read from its start; not closed).
+    `source`: a path, bytes, or a seekable binary stream at its start or end (it is not closed).
     `format`: what to read it as, if its bytes do not tell. mmap=False reads bytes when asked for:
     for files that may be cut meanwhile (mapped, the system kills the reader). `verify`: raise the
     first error that verify() finds. `partial`: take what is whole of a file that was cut short;
@@ -7363,10 +7534,17 @@ def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
     return fmt.make_file(reading, attrs, metadata)
 
 
-def load_again(format: str, file_id: Any, partial: bool) -> Any:
-    """Return the File of a pickle, unless the file has changed."""
+def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> Any:
+    """Return the File of a pickle, unless the file has changed; `states`: of its shards."""
     source = PickledFile(*file_id).open()
-    return read_file(source, detect_format(source, format), partial)
+    try:
+        file: Any = read_file(source, detect_format(source, format), partial)
+        if states is not None:
+            file.expect(states)
+        return file
+    except BaseException:
+        source.close()
+        raise
 
 
 # -- [9a] casts ------------------------------------------------------------------------------------
@@ -9946,8 +10124,9 @@ PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names th
     "arrays": ["[9b] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
                "Tensor.__jax_array__", "Tensor.__buffer__"],
     "pickles": ["Buffer.__reduce__", "Buffer.__deepcopy__", "Tensor.__reduce__",
-                "File.__reduce__", "File.__deepcopy__", "File.__copy__"],
-    "shards": ["[8h] shards"],
+                "File.__reduce__", "File.__deepcopy__", "File.__copy__",
+                "ShardedFile.__reduce__"],
+    "shards": ["[8h] shards", "is_json"],
     "tools": ["[4] other files", "[6i] repr and previews", "[7c2] places", "[11a] explain",
               "[11b] verify", "[11c] convert", "[11d] diff", "[12a] page", "main", "cbor_float",
               "QUANT_SCHEME", "ZTensor.COMPONENT"],
@@ -10207,6 +10386,10 @@ def is_sealed(path: str) -> bool:
 
 def plain_dangling_link(path: str) -> str:
     return ""
+
+
+def plain_is_json(file: Any) -> bool:
+    return False
 
 
 def plain_unknown_file(head: bytes) -> FormatError:

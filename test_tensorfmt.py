@@ -15,7 +15,7 @@ code; variants.py has more files, good and bad; fuzz.py knows what must hold for
     [3] codecs             CBOR, MessagePack, FlatBuffers, JSON, CRC-32C, zstd frames
                            CodecTest, FlatBuffersTest
     [4] reading            goldens from every source; pickling; streams, pipes, workers
-                           GoldenTest, TinyTest, FileTest
+                           GoldenTest, TinyTest, FileTest, SourceTest
     [5] round trips        every format x dtype x shape x byte order, bit by bit
                            SingleTest, RoundTripTest
     [6] Tensor             indexing, casts, views, other libraries' protocols
@@ -287,6 +287,31 @@ def raise_at(number, error, call, hook, events, is_inside):
     return None, left[0] <= 0
 
 
+def in_fork(call):
+    """Return what a call returns or raises in a forked process, as text; "" if it hangs."""
+    import signal
+    ready, tell = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are threads
+        child = os.fork()
+    if not child:
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(5)
+            try:
+                text = repr(call())
+            except Exception as error:
+                text = "%s: %s" % (type(error).__name__, error)
+            os.write(tell, text.encode())
+        finally:
+            os._exit(0)
+    os.close(tell)
+    with open(ready, encoding="utf-8") as stream:
+        text = stream.read()
+    os.waitpid(child, 0)
+    return text
+
+
 class Short(io.BytesIO):
     """A stream that reads and writes at most 7 bytes at a time."""
 
@@ -315,6 +340,13 @@ def keep_in_worker(item):
     sources.append((item, item[0]))
     return (os.getpid(), sources[-1][1], len(set([id(row[0].source) for row in sources])),
             descriptors_of(item.source.path))
+
+
+INHERITED = {}  # tensors that forked processes find
+
+
+def value_inherited(name):
+    return INHERITED[name][0]
 
 
 def check_workers(test, count, found):
@@ -1386,15 +1418,6 @@ class GoldenTest(FolderCase):
             self.assertEqual(tensorfmt.detect(head), kind, head[:20])
 
     @about()
-    def test_a_stream_stays_where_it_was(self):
-        stream = io.BytesIO(golden("v021_tiny.bpk"))
-        stream.seek(3)
-        with load(stream) as file:
-            self.assertEqual(file["w"].tolist(), [1.0, 2.0])
-        self.assertEqual(stream.tell(), 3)
-        self.assertEqual(stream.read(1), b"B")  # not closed
-
-    @about()
     def test_file_is_a_mapping(self):
         file = load(golden("seed_basic.mag"))
         self.assertEqual((len(file), "x" in file, "z" in file, list(file.keys()), file.get("z", 5)),
@@ -1568,6 +1591,33 @@ class FileTest(FolderCase):
             for data in pickles:
                 self.refuses([self.path, "has changed"],
                              lambda: pickle.loads(data)[:].tolist())  # noqa: B023
+
+    def test_pickles_know_the_file_by_more_than_its_size_and_time(self):
+        def put_another():
+            tensorfmt.save(self.path + "2", {"w": [2.0]}, format="ztensor")
+            os.utime(self.path + "2", ns=(about.st_atime_ns, about.st_mtime_ns))
+            os.replace(self.path + "2", self.path)
+
+        def write_in_place():  # a nanosecond later: as a float it is the same time
+            write_file(self.path, dumps({"w": [2.0]}, format="ztensor"))
+            os.utime(self.path, ns=(about.st_atime_ns, about.st_mtime_ns + 1))
+        for change in put_another, write_in_place:
+            for mapped in True, False:
+                tensorfmt.save(self.path, {"w": [1.0]})
+                about = os.stat(self.path)
+                with load(self.path, mmap=mapped) as file:
+                    pickles = [pickle.dumps(one) for one in (file, file["w"], file["w"][:])]
+                for data in pickles:
+                    self.assertEqual(pickle.loads(data)[:1].tolist() if data is not pickles[
+                        0] else pickle.loads(data)["w"].tolist(), [1.0])
+                gc.collect()  # on PyPy what was opened lives on
+                if os.name == "nt" and mapped:
+                    continue
+                change()
+                for data in pickles:
+                    with self.subTest(change=change.__name__, mapped=mapped):
+                        self.refuses([self.path + " has changed since it was opened"],
+                                     lambda: pickle.loads(data)[:].tolist())  # noqa: B023
 
     def test_copies_need_no_path(self):
         for mapped in True, False:
@@ -1834,6 +1884,329 @@ class FileTest(FolderCase):
         for call in (load, tensorfmt.verify, tensorfmt.detect):
             error_of(FileNotFoundError, call, os.path.join(self.folder, "absent.zt"))
             error_of(EOFError, call, gzip.open(io.BytesIO(whole[:-20])))  # the stream's own
+
+
+class Bare:
+    """A stream that has no hash, and to which nothing can refer weakly."""
+
+    __slots__ = ("read", "seek", "tell")
+    __hash__ = None
+
+    def __init__(self, stream):
+        self.read, self.seek, self.tell = stream.read, stream.seek, stream.tell
+
+
+class Meeting(io.BytesIO):
+    """A stream whose first read waits until another thread has moved it, and that one for it.
+
+    `call` is what the other thread does; `result`: what comes of it. Where it has to wait for its
+    turn, the first goes on after some milliseconds.
+    """
+
+    call = other = result = None
+
+    def read(self, n=-1):
+        from threading import Event, Thread, current_thread
+        if self.call is not None:
+            self.moved, self.done = Event(), Event()
+            call, self.call = self.call, None
+            self.other = Thread(target=self.run, args=(call,))
+            self.other.start()
+            self.moved.wait(0.03)
+            try:
+                return super().read(n)
+            finally:
+                self.done.set()
+        if current_thread() is self.other:
+            self.moved.set()
+            self.done.wait(0.03)
+        return super().read(n)
+
+    def run(self, call):
+        try:
+            self.result = call()
+        except Exception as error:
+            self.result = repr(error)
+
+
+class Held:
+    """With it, another thread is inside of a function that it replaces, and stays there."""
+
+    def __init__(self, owner, name, call):
+        from threading import Event, Thread
+        usual = getattr(owner, name)
+
+        def wait(*args, **options):
+            self.inside.set()
+            self.go_on.wait(9)
+            return usual(*args, **options)
+        self.inside, self.go_on = Event(), Event()
+        self.changed, self.thread = Changed(owner, name, wait), Thread(target=call)
+
+    def __enter__(self):
+        with self.changed:
+            self.thread.start()
+            self.inside.wait(0.5)  # for ever, where nothing calls it any more
+        return self
+
+    def __exit__(self, *error):
+        self.go_on.set()
+        self.thread.join()
+
+
+@about("ztensor")
+class SourceTest(FolderCase):
+    """Whatever threads, forks, streams and closed files do: the right bytes, or a ValueError."""
+
+    TENSORS = {name: tensor([ord(name)] * 9, "int32") for name in "abc"}
+    ELSEWHERE = "ValueError: another process opened this stream"
+
+    def setUp(self):
+        super().setUp()
+        self.data = dumps(self.TENSORS, format="ztensor", checksum="crc32c")
+        write_file(self.path, self.data)
+
+    def open_stream(self):
+        stream = open(self.path, "rb")
+        self.addCleanup(stream.close)
+        return stream
+
+    @staticmethod
+    def names_of_fields(source):
+        return [field.name for field in tensorfmt.explain(source)]
+
+    def without_pread(self):
+        """Take os.pread away until the end of the test, as on Windows."""
+        if hasattr(os, "pread"):
+            self.addCleanup(setattr, os, "pread", os.pread)
+            del os.pread
+
+    def test_a_stream_is_read_from_its_start(self):
+        """It stands there or at its end: who means another place is told how to say it."""
+        calls = (load, tensorfmt.verify, tensorfmt.detect, self.names_of_fields,
+                 lambda one: tensorfmt.diff(one, self.data), lambda one: tensorfmt.diff(one, one),
+                 lambda one: tensorfmt.convert(one, io.BytesIO(), format="safetensors", drop=True,
+                                               dense=True, cast="float32"))
+        for _, title, data, _ in FILES[::5]:
+            for at in 0, len(data), 1, len(data) - 1, len(data) + 1:
+                for number, call in enumerate(calls):
+                    stream = io.BytesIO(data)
+                    stream.seek(at)
+                    with self.subTest(file=title, at=at, call=number):
+                        if at in (0, len(data)):
+                            self.assertEqual(repr(call(stream)), repr(call(data)))
+                        else:
+                            self.refuses(["seek(0), or load(stream.read())", str(at)], call, stream)
+                        self.assertEqual((stream.tell(), stream.closed), (at, False))
+
+    def test_the_second_of_two_files(self):
+        for row in [row for row in ROWS if row.dtypes]:
+            for options in {}, {"version": row.newest}:
+                name, = (row.names or "w")[:1]
+                stream = io.BytesIO()
+                with self.subTest(format=row.name, options=options):
+                    for value in 1.0, 2.0:
+                        at = stream.tell()
+                        tensorfmt.save(stream, {name: tensor([value], "float32")}, format=row.name,
+                                       **(options if row.newest else {}))
+                    stream.seek(at)
+                    self.refuses(["load(stream.read())"], load, stream)
+                    self.assertEqual(load(stream.read())[name].tolist(), [2.0])
+
+    def test_reads_put_the_stream_back(self):
+        class Broken(io.BytesIO):
+            def read(self, n=-1):
+                if self.getvalue()[self.tell():self.tell() + 1] == b"b":
+                    raise OSError("the line is cut")
+                return super().read(n)
+        stream = Broken(self.data)
+        with load(stream) as file:
+            for at in 0, 5, len(self.data), 5000:
+                stream.seek(at)
+                self.assertEqual(file["a"].tolist(), [97] * 9)
+                self.assertEqual(str(error_of(OSError, file["b"].tolist)), "the line is cut")
+                self.assertEqual(stream.tell(), at)
+        self.refuses(["the File is closed"], file["a"].tolist)
+        self.assertFalse(stream.closed)
+
+    def test_files_on_one_stream_take_turns(self):
+        """Right values and no false error, whatever else is done with the stream meanwhile."""
+        for kind in lambda stream: stream, Bare:
+            for number, (call, wanted) in enumerate((
+                    (lambda two, one: two["b"].tolist(), [98] * 9),
+                    (lambda two, one: two["b"][3], 98),
+                    (lambda two, one: list(load(one)), ["a", "b", "c"]),
+                    (lambda two, one: load(one)["c"].tolist(), [99] * 9),
+                    (lambda two, one: bool(tensorfmt.verify(one)), True),
+                    (lambda two, one: tensorfmt.detect(one), "ztensor"),
+                    (lambda two, one: len(list(tensorfmt.explain(one))) > 9, True),
+                    (lambda two, one: dumps(two, format="ztensor", checksum="crc32c"), self.data),
+                    (lambda two, one: two.close(), None))):
+                for in_load in False, True:
+                    stream = Meeting(self.data)
+                    given = kind(stream)
+                    files = [load(given) for _ in range(2)]
+                    stream.call = lambda: call(files[1], given)  # noqa: B023
+                    with self.subTest(kind=kind, call=number, in_load=in_load):
+                        found = (load(given) if in_load else files[0])["a"].tolist()
+                        self.assertEqual(found, [97] * 9)
+                        stream.other.join()
+                        self.assertEqual((stream.result, stream.tell()), (wanted, 0))
+
+    def test_streams_that_are_gone_leave_nothing(self):
+        load(io.BytesIO(self.data))
+        gc.collect()
+        kept = len(tensorfmt.Turn.known)
+        stream = io.BytesIO(self.data)
+        files = [load(stream), load(stream)]
+        self.assertEqual(len(tensorfmt.Turn.known), kept + 1)
+        files[0].close()
+        self.assertEqual(files[1]["b"].tolist(), [98] * 9)
+        files[1].close()
+        gc.collect()
+        self.assertEqual(len(tensorfmt.Turn.known), kept)
+
+    def test_a_file_that_others_move(self):
+        """As a child of fork() does, which has the same position."""
+        usual, moved = open, []
+
+        class Moved(io.FileIO):
+            def read(self, n=-1):
+                os.lseek(self.fileno(), 0, os.SEEK_SET)
+                moved.append(n)
+                return super().read(n)
+        with Changed(builtins, "open", lambda path, *args: Moved(path)):
+            files = [load(self.path, mmap=False), pickle.loads(pickle.dumps(load(
+                self.path, mmap=False)))]
+        for file in files:
+            found = [item.tolist() for item in file.values()]
+            self.assertEqual(found, [item.tolist() for item in self.TENSORS.values()])
+            file.close()
+        self.assertIs(open, usual)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_forks(self):
+        mapped, read, stream = load(self.path), load(self.path, mmap=False), self.open_stream()
+        again, opened = pickle.loads(pickle.dumps(read)), load(stream)
+        for file in mapped, read, again, opened:
+            self.addCleanup(file.close)
+        for file in mapped, read, again:
+            self.assertEqual(in_fork(lambda: [
+                file["b"][0], in_fork(file["c"].tolist), file["a"][8]]),  # noqa: B023
+                repr([98, repr([99] * 9), 97]))
+        for file in opened, load(io.BytesIO(self.data)), load(Bare(io.BytesIO(self.data))):
+            for call in (file["b"].tolist, lambda: file["b"][1],  # noqa: B023
+                         lambda: dumps(file, format="ztensor"),  # noqa: B023
+                         lambda: tensorfmt.diff(file, self.data)):  # noqa: B023
+                self.assertIn(self.ELSEWHERE, in_fork(call))
+                self.assertIn(self.ELSEWHERE, in_fork(lambda: in_fork(call)))  # noqa: B023
+            self.assertEqual(file["b"].tolist(), [98] * 9)  # here it is right all the time
+        for call in (load, tensorfmt.verify, tensorfmt.detect,
+                     lambda stream: list(tensorfmt.explain(stream))):
+            self.assertIn(self.ELSEWHERE, in_fork(lambda: call(stream)))  # noqa: B023
+        self.assertIn("load a path, bytes, or a stream that is opened here",
+                      in_fork(opened["a"].tolist))
+        self.assertEqual(in_fork(lambda: load(self.open_stream())["b"][0]), "98")
+        self.assertIn("the File is closed", in_fork(lambda: [opened.close(), opened["a"][0]]))
+        self.assertEqual(opened["a"][0], 97)
+
+        def in_thread():
+            found.extend([in_fork(read["b"].tolist), in_fork(opened["b"].tolist)])
+        found = []
+        in_threads(lambda number: in_thread(), 1)
+        self.assertEqual(found[0], repr([98] * 9))
+        self.assertIn(self.ELSEWHERE, found[1])
+        self.without_pread()
+        with load(self.path, mmap=False) as file:
+            self.assertIn(self.ELSEWHERE, in_fork(file["b"].tolist))
+            self.assertEqual(file["b"].tolist(), [98] * 9)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_fork_while_another_thread_reads(self):
+        """The child does not wait for a thread that it has not."""
+        class Slow(io.FileIO):
+            read = io.FileIO.read
+        with Changed(builtins, "open", lambda path, *args: Slow(path)):
+            read = load(self.path, mmap=False)
+        self.addCleanup(read.close)
+        opened = load(Short(self.data))
+        pickled = pickle.loads(pickle.dumps(read["b"]))
+        tensorfmt.save(os.path.join(self.folder, "s.safetensors"), self.TENSORS)
+        index = {"weight_map": dict((name, "s.safetensors") for name in self.TENSORS)}
+        write_file(os.path.join(self.folder, "m" + INDEX), json.dumps(index).encode())
+        with Changed(tensorfmt, "OPEN_SHARDS", 0):
+            model = load(os.path.join(self.folder, "m" + INDEX))
+            shard = model["b"]  # whose file is opened for each read
+        self.addCleanup(model.close)
+        calls = read["b"].tolist, pickled.tolist, shard.tolist
+        for owner, name, call in ((Short, "read", opened["b"].tolist),
+                                  (Slow, "read", read["b"].tolist),
+                                  (tensorfmt, "open_path", pickled.tolist),
+                                  (tensorfmt, "open_path", shard.tolist)):
+            with self.subTest(inside=name, of=owner.__name__), Held(owner, name, call):
+                self.assertEqual([in_fork(call) for call in calls], [repr([98] * 9)] * 3)
+                self.assertIn(self.ELSEWHERE, in_fork(opened["b"].tolist))
+                self.assertEqual(in_fork(opened.close), "None")
+                self.assertEqual(in_fork(lambda: load(io.BytesIO(self.data))["b"][0]), "98")
+        self.assertEqual([call() for call in calls], [[98] * 9] * 3)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_workers_of_a_fork(self):
+        from multiprocessing import get_context
+        file, opened = load(self.path, mmap=False), load(self.open_stream())
+        INHERITED.update(file, stream=opened["b"])
+        self.addCleanup(INHERITED.clear)
+        self.addCleanup(file.close)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there are threads
+            pool = get_context("fork").Pool(2)
+        try:
+            self.assertEqual(pool.map(value_inherited, "abc" * 20), [97, 98, 99] * 20)
+            self.assertIn("another process opened this stream", str(error_of(
+                ValueError, pool.map, value_inherited, ["stream"])))
+        finally:
+            pool.terminate()
+            pool.join()
+
+    @unittest.skipUnless(hasattr(os, "pread"), "no pread")
+    def test_a_file_that_is_closed_while_it_is_read(self):
+        """Its number may be that of another file when the bytes are read."""
+        other = os.path.join(self.folder, "other")
+        write_file(other, bytes(len(self.data)))
+        usual, numbers = os.pread, []
+
+        def close_first(number, nbytes, offset):
+            file.close()
+            return usual(number, nbytes, offset)
+
+        def another_file(number, nbytes, offset):
+            file.close()
+            numbers.extend([os.open(other, os.O_RDONLY), number])
+            return usual(number, nbytes, offset)
+        for late in close_first, another_file:
+            with load(self.path, mmap=False) as file, Changed(os, "pread", late):
+                self.refuses(["the File is closed"], file["b"].tolist)
+            self.refuses(["the File is closed"], file["b"].tolist)
+        self.assertEqual(numbers, numbers[:1] * 2)
+        os.close(numbers[0])
+
+    def test_without_pread(self):
+        self.without_pread()
+
+        def read_all(number):
+            for i in range(60):
+                name = "abc"[(i + number) % 3]
+                self.assertEqual(items[name].tolist(), [ord(name)] * 9)
+        for mapped in True, False:
+            with load(self.path, mmap=mapped) as file:
+                self.assertEqual([item[0] for item in file.values()], [97, 98, 99])
+                items = pickle.loads(pickle.dumps(dict(file)))
+                in_threads(read_all)
+            self.refuses(["the File is closed"], file["a"].tolist)
+        self.assertTrue(tensorfmt.verify(self.path, mmap=False))
+        if not PYPY:
+            del items, file
+            self.assertEqual(descriptors_of(self.path), 0)
 
 
 # -- [5] round trips -----------------------------------------------------------------------------
@@ -4271,6 +4644,66 @@ class ShardTest(FolderCase):
         os.unlink(one)
         error = error_of(IsADirectoryError, load, self.folder)
         self.assertEqual((error.errno, "no tensor files" in str(error)), (EISDIR, True))
+
+    def test_an_index_is_not_mapped(self):
+        """It is often written again in place; who reads a mapped one then is killed."""
+        import mmap
+        for name in "m" + INDEX, "index", "m.zt":
+            path = self.write_model()
+            other = os.path.join(self.folder, name)
+            os.rename(path, other)
+            with Changed(mmap, "mmap", wraps=mmap.mmap) as mapped, load(other) as file:
+                for call in tensorfmt.verify, tensorfmt.detect:
+                    call(other)
+                    self.assertFalse(file.source.mapping)
+                self.assertEqual(len(list(tensorfmt.explain(other))) > 3, True)
+                before = mapped.call_count
+                self.assertEqual(file["a"].tolist(), [97, 1])
+                self.assertEqual((mapped.call_count - before, file["a"].zero_copy), (1, True))
+                write_file(other, b"")
+                self.assertEqual(file["c"].tolist(), [99, 1])
+                write_file(other, b"{" * 10000)
+                self.assertEqual(len(dict(file)), 4)
+        path = os.path.join(self.folder, "w.safetensors")  # a size can look like text
+        for size in 0x7b, 0x227b:  # "{", '{"'
+            write_file(path, safetensors_file(SAFETENSORS_TEXT.ljust(size)))
+            self.assertTrue(self.ask(path, lambda file: file["w"].zero_copy))
+
+    def test_pickles_know_their_shards(self):
+        """As they were opened, or as they were when the pickle was made."""
+        one, two = self.ONE, self.TWO
+        other = int16s("ab").replace(b"a\0\1\0", b"A\0\1\0")
+        for asked in [], ["a"], list("abcd"):
+            for most in 0, 200:
+                for options in {}, {"mmap": False}, {"partial": True}:
+                    with Changed(tensorfmt, "OPEN_SHARDS", most), load(
+                            self.write_model(), **options) as file:
+                        for name in asked:
+                            file[name].tolist()
+                        data = pickle.dumps(file)
+                        with pickle.loads(data) as again:
+                            data = pickle.dumps(again)  # a pickle of one that is not used yet
+                    for change in other, other + b"x", None:
+                        where = os.path.join(self.folder, one)
+                        write_file(where + ".new", change or b"")
+                        os.replace(where + ".new", where)
+                        if change is None:
+                            os.unlink(where)
+                        with self.subTest(asked=asked, most=most, change=change, **options):
+                            error = self.caught(lambda: pickle.loads(data)["a"])  # noqa: B023
+                            self.assertIn(one, str(error))
+                            self.assertIn("missing" if change is None and not options.get(
+                                "partial") else "has changed since it was opened", str(error))
+                            if not options.get("partial"):
+                                with pickle.loads(data) as again:
+                                    self.assertEqual(again["c"].tolist(), [99, 1])
+        self.assertNotIn(two, str(error))
+
+    def caught(self, call):
+        try:
+            return self.fail("%r and no error" % call())
+        except ValueError as error:
+            return error
 
     def test_more_shards_than_may_be_open(self):
         for most in 0, 1, 2:
