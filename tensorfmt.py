@@ -8020,9 +8020,11 @@ def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts
     return fmt, items, metadata, attrs
 
 
-def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts,
+                target: Any = None) -> Blocks:
     """Check all, then return an iterator over the bytes of the file."""
     fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
+    check_target(target, items)
     blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
     return blocks
@@ -8046,6 +8048,50 @@ def check_stored(items: Items, watch: Any = None) -> None:
         status, text = compare_digest(blocks, digest, fmt.DIGESTS)
         if status == "FAIL":
             raise item.error(label + text, check="checksums")
+
+
+def check_target(target: Any, items: Items) -> None:
+    """Raise ValueError where a tensor is read from the stream, or its file, that is written."""
+    if not hasattr(target, "write"):  # a new file takes the place of the old one
+        return
+    sources: Any = {}
+    for name, item in items:
+        item = getattr(item, "_base", item)
+        parts: Any = [item]
+        if isinstance(item, Sparse):
+            parts += item.stored_parts().values()
+        for part in parts:
+            if part.source.has_offsets:
+                sources[id(part.source)] = name, part.source
+    about = stream_about(target)
+    for name, source in sources.values():
+        if is_read_from(source, target, about):
+            raise ValueError(f"tensor {safe_repr(name)} is read from the stream that is written, "
+                             "which would change it: write to another, or what dumps() returns")
+
+
+def stream_about(stream: Any) -> Any:
+    """Return what os.fstat() says of a stream, or None."""
+    try:
+        return os.fstat(stream.fileno())
+    except (AttributeError, OSError, TypeError, ValueError):  # it is no file, or closed
+        return None
+
+
+def is_read_from(source: Any, stream: Any, about: Any) -> bool:
+    """Return whether a source reads a stream, or the file of which os.fstat() says `about`."""
+    turn = getattr(source, "_turn", None)
+    view = getattr(source, "_view", None)
+    if turn is not None and turn.stream is stream or getattr(view, "obj", None) is stream:
+        return True
+    if about is None:
+        return False
+    if source.file_id is None:
+        other = stream_about(turn.stream) if turn is not None else None
+        return other is not None and os.path.samestat(other, about)
+    path, _, state = source.file_id
+    return state[1] == about.st_ino and os.path.exists(path) and (
+        os.path.samestat(os.stat(path), about))
 
 
 def place_of(part: Tensor) -> Any:
@@ -8078,7 +8124,7 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
     file, only a killed process leaves the `.tmp` (delete it). A file without write permission is
     refused. Symbolic links are kept, and so are owner, group and mode where the system allows it;
-    devices are written in place.
+    devices are written in place. A stream that tensors are read from is refused.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -8087,7 +8133,7 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     [1.0]
     """
     fmt = target_format(format, target, tensors)
-    write_out(target, encode_file(fmt, tensors, metadata, attrs, options))
+    write_out(target, encode_file(fmt, tensors, metadata, attrs, options, target))
 
 
 def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
@@ -8135,7 +8181,8 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
             try:
                 count = stream.write(block)
             except OSError as error:
-                error.filename = target or error.filename
+                if target and error.errno is not None:  # one of its text alone keeps it
+                    error.filename = target
                 raise
             if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
                 break
@@ -9312,6 +9359,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
+    check_target(target, chosen)
     check_work(chosen, dense=not fmt.SPARSE)
     # 2 how the target can hold it; all that it cannot hold is one error
     task = Conversion(source, fmt, names, cast, dense, drop)

@@ -4037,6 +4037,87 @@ class SavePathTest(FolderCase):
                 error = error_of(OSError, tensorfmt.save, stream, {"w": F32}, format="mag")
                 self.assertEqual(str(error), "the target is full")
 
+    def test_errors_of_a_stream_keep_their_text(self):
+        for error in OSError("quota of the bucket is used up"), OSError(28, "No space left"), (
+                PermissionError(13, "Not yours", "s3://bucket")):
+            text, name = str(error), error.filename
+            stream = mock.Mock(spec=["write"], write=mock.Mock(side_effect=error))
+            for call in (lambda: tensorfmt.save(stream, {"w": F32}, format="mag"),  # noqa: B023
+                         lambda: tensorfmt.convert(dumps({"w": F32}, format="mag"),
+                                                   stream, format="ztensor")):  # noqa: B023
+                caught = error_of(type(error), call)
+                self.assertEqual((str(caught), caught.filename), (text, name))
+
+    def test_the_stream_that_is_read_is_not_written(self):
+        """Nor is its file by another way, and whatever stands between tensors and the stream."""
+        sparse = tensor(shape=(2, 2), components={"values": [5.0], "coords": [[0], [1]]})
+        made = {"a": tensor(b"1" * 300, "uint8"), "b": tensor([1.0, 2.0], "float32"), "s": sparse}
+        data = dumps(made, format="ztensor")
+        write_file(self.path, data)
+
+        def in_memory():
+            return io.BytesIO(data)
+
+        def buffered():
+            return open(self.path, "r+b")
+
+        def unbuffered():
+            return open(self.path, "r+b", 0)
+
+        def mapped():
+            from mmap import mmap
+            with open(self.path, "r+b") as stream:
+                return mmap(stream.fileno(), 0)
+        wraps = {
+            "File": lambda file: file,
+            "dict": dict,
+            "pairs": lambda file: list(file.items()),
+            "one of others": lambda file: {"x": F32, "y": file["b"], "z": [1]},
+            "part": lambda file: {"p": file["a"][3:9]},
+            "step": lambda file: {"p": file["a"][::-2]},
+            "sparse": lambda file: {"s": file["s"]},
+            "sparse cast": lambda file: {"s": file["s"].astype("float16")},
+            "copy": lambda file: {"c": tensor(file["a"])},
+            "cast": lambda file: {"c": tensorfmt.Cast(file["b"], "float64")}}
+        for opened in in_memory, buffered, unbuffered, mapped:
+            for wrap, call in wraps.items():
+                with opened() as stream, self.subTest(stream=opened.__name__, wrap=wrap):
+                    tensors = call(load(stream))
+                    self.refuses(["read from the stream that is written"], tensorfmt.save, stream,
+                                 tensors, format="ztensor")
+                    stream.seek(0)
+                    self.assertEqual(stream.read(), data)
+                    if opened is mapped:
+                        del tensors  # or it cannot be closed
+            with opened() as stream, self.subTest(stream=opened.__name__):
+                for source in (load(stream), stream):
+                    self.refuses(["read from the stream"], tensorfmt.convert, source, stream,
+                                 format="safetensors", dense=True, only=["a", "b"])
+                stream.seek(0)
+                self.assertEqual(stream.read(), data)
+                del source
+        for options in {"mmap": True}, {"mmap": False}:  # the file has two ways in
+            with load(self.path, **options) as file, buffered() as stream:
+                for tensors in file, pickle.loads(pickle.dumps(dict(file))):
+                    self.refuses(["read from the stream"], tensorfmt.save, stream, tensors,
+                                 format="ztensor")
+        with buffered() as stream, buffered() as other:
+            self.refuses(["read from the stream"], tensorfmt.save, other, load(stream),
+                         format="ztensor")
+        self.assertEqual(read_file(self.path), data)
+        stream = io.BytesIO(data)  # what is no more read from it is written
+        file = load(stream)
+        free = {"a": file["a"].contiguous(), "b": file["b"].astype("float64")}
+        tensorfmt.save(io.BytesIO(), file, format="ztensor")
+        tensorfmt.save(stream, free, format="ztensor")
+        stream.truncate()
+        self.assertEqual(load(stream)["b"].tolist(), [1.0, 2.0])
+        with load(self.path) as file:  # another file takes its place
+            tensorfmt.save(self.path, file)
+            with open(self.path + "2", "wb") as stream:
+                tensorfmt.save(stream, file, format="ztensor")
+        self.assertEqual([read_file(self.path), read_file(self.path + "2")], [data] * 2)
+
     def test_the_format_comes_from_argument_suffix_file(self):
         go_to(self, self.folder)
         for suffix, kind in ((".mag", "mag"), (".zt", "ztensor"), (".primitiv", "primitiv"),
