@@ -7389,7 +7389,8 @@ def find_in_folder(folder: str) -> str:
     """Return the path of a folder's one index, else of its one tensor file."""
     names = sorted(os.listdir(folder))
     for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
-        found = [name for name in names if name.lower().endswith(ends)]
+        found = [name for name in names if name.lower().endswith(ends)
+                 and not os.path.isdir(os.path.join(folder, name))]
         if len(found) == 1:
             kind = split_shard_name(found[0])
             if kind is not None and kind[1] > 1:

@@ -4726,6 +4726,19 @@ class ShardTest(FolderCase):
         error = error_of(IsADirectoryError, load, self.folder)
         self.assertEqual((error.errno, "no tensor files" in str(error)), (EISDIR, True))
 
+    def test_folders_that_are_called_like_files(self):
+        os.makedirs(os.path.join(self.folder, *[".zt"] * 400))
+        os.makedirs(os.path.join(self.folder, "m" + INDEX))
+        for folder in self.folder, os.path.join(self.folder, ".zt"):
+            for call in load, tensorfmt.verify, tensorfmt.detect:
+                self.assertIn("no tensor files", str(error_of(IsADirectoryError, call, folder)))
+        self.assertEqual(run("ls", self.folder)[0], 1)
+        write_file(os.path.join(self.folder, "m.zt"), dumps({"w": F32}, format="ztensor"))
+        self.assertEqual(self.ask(self.folder, list), ["w"])
+        os.rename(os.path.join(self.folder, "m.zt"),
+                  os.path.join(self.folder, "m-00001-of-\u00b2.zt"))  # no number
+        self.assertEqual(self.ask(self.folder, list), ["w"])
+
     def test_an_index_is_not_mapped(self):
         """It is often written again in place; who reads a mapped one then is killed."""
         import mmap
