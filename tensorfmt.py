@@ -10523,7 +10523,11 @@ def describe(error: BaseException, path: str = "") -> str:
 def open_input(path: str) -> Any:
     """Return the path; for "-" a stream of the bytes of standard input."""
     from io import BytesIO
-    return path if path != "-" else BytesIO(sys.stdin.buffer.read())
+    if path != "-":
+        return path
+    if sys.stdin is None or sys.stdin.closed:
+        raise ValueError("standard input is closed")
+    return BytesIO(sys.stdin.buffer.read())
 
 
 def open_output(path: str) -> "Tuple[Any, Any]":
@@ -10532,6 +10536,8 @@ def open_output(path: str) -> "Tuple[Any, Any]":
         return path, sys.stdout
     if sys.stdout.isatty():
         raise TypeError("bytes are not for a terminal: `| xxd` or `> FILE`")
+    if sys.stdout.buffer is None:
+        raise ValueError("standard output is closed, or takes no bytes")
     sys.stdout.flush()
     return sys.stdout.buffer, sys.stderr
 
@@ -10542,6 +10548,7 @@ def write_text(path: str, text: str, summary: str) -> None:
         raise ValueError(f"{safe_str(path)}: it is a tensor file, which this would replace")
     target, report = open_output(path)
     nbytes = write_out(target, iter([text.encode()]))
+    sys.stdout.flush()
     print(f"wrote {safe_str(path)}, {plural(nbytes, 'byte')}, {summary}", file=report)
 
 
@@ -10624,8 +10631,6 @@ def each_file(args: Any) -> int:
     for path in args.files:
         try:
             facts = args.call(args, path)
-        except BrokenPipeError:
-            raise
         except (OSError, ValueError) as error:
             facts = {"file": path, "error": describe(error, path)}
             sys.stdout.flush()
@@ -10943,6 +10948,7 @@ def show_convert(args: Any) -> None:
                 metadata=args.metadata, meta=Map(args.meta), **dict(args.set))
         except ValueError as error:
             raise ValueError(f"{describe(error)}\nnothing written")
+    sys.stdout.flush()  # what it still holds is not yet written
     lines = [f"  {line}" for line in str(summary).split("\n")[:-1]]
     lines.append(f"wrote {safe_str(args.target)}, {plural(summary.nbytes, 'byte')}")
     print(summary.to_json() if args.json else "\n".join(lines), file=report)
@@ -11144,9 +11150,18 @@ def make_parser() -> Any:
             hint = did_you_mean(word, [call.__name__[5:] for call, _, _ in COMMANDS])
             raise TypeError(
                 f"{safe_str(message, MAX_LINE // 2)} (`{safe_str(self.prog)} -h`){hint}")
+
+        def exit(self, *status: Any) -> Any:
+            sys.stdout.flush()  # of help: an error is told as those of commands
+            super().exit(*status)
+
+    def show_help(args: Any) -> None:
+        parser.print_help()
+
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
         "exit codes: 0 good, 1 bad or different, 2 misuse. COMMAND -h lists its options."))
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
+    parser.set_defaults(call=show_help)
     commands = parser.add_subparsers(metavar="COMMAND")
     found = {key.split()[0]: (key.partition(" ")[2], rest) for key, rest in OPTIONS.items()}
     for call, does, arguments in COMMANDS:
@@ -11161,33 +11176,203 @@ def make_parser() -> Any:
     return parser
 
 
-def main(argv: "Optional[List[str]]" = None) -> int:
-    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse."""
-    streams: Any = (sys.stdout, sys.stderr)
-    for stream in streams:
-        if hasattr(stream, "reconfigure"):  # letters that the encoding lacks are escaped
-            stream.reconfigure(errors="backslashreplace")
+class NoOutput(Exception):
+    """Standard output does not take what is printed: args are its OSError."""
+
+
+class Output:
+    """Standard output or error while a command runs.
+
+    Where there is none (`>&-`; pythonw) texts go nowhere and `buffer`, which takes bytes, is None.
+    What standard output cannot take is a NoOutput, so that no file is blamed; errors go nowhere.
+    """
+
+    def __init__(self, stream: Any, is_needed: bool) -> None:
+        self.stream = stream
+        self.is_needed = is_needed
+        self.buffer: Any = None
+        if stream is None or getattr(stream, "closed", False):
+            self.stream = None
+        elif hasattr(stream, "buffer"):
+            self.buffer = Output(stream.buffer, is_needed)
+        if hasattr(self.stream, "reconfigure"):  # letters that the encoding lacks are escaped
+            self.stream.reconfigure(errors="backslashreplace")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def isatty(self) -> bool:
+        return self.stream is not None and self.stream.isatty()
+
+    def write(self, data: Any) -> Any:
+        if self.stream is None:
+            return len(data)
+        try:
+            return self.stream.write(data)
+        except OSError as error:
+            return self.give_up(error)
+
+    def flush(self) -> None:
+        try:
+            if self.stream is not None:
+                self.stream.flush()
+        except OSError as error:
+            self.give_up(error)
+
+    def give_up(self, error: OSError) -> None:
+        self.drop()
+        if self.is_needed:
+            raise NoOutput(error)
+
+    def drop(self) -> None:
+        """Let what is left go nowhere: the flush at the exit of Python must not fail, or wait."""
+        if self.stream is None:
+            return
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())
+            os.close(nowhere)
+        except OSError:  # it has no descriptor
+            pass
+
+
+def catch_signals(usual: "Dict[int, Any]") -> None:
+    """Let signals that end a process end the command as Ctrl-C does: it tidies up.
+
+    `usual` gets the handlers that were there. Signals that are ignored (nohup) stay so.
+    """
+    import signal
+    seen: Any = set()
+
+    def stop(number: int, frame: Any) -> None:
+        # Of two that come together the second must not disturb what the first one began.
+        is_heard = number in seen or not seen
+        seen.add(number)
+        if is_heard:
+            raise KeyboardInterrupt(number)
+
+    for name in "SIGINT", "SIGTERM", "SIGHUP":
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is None:
+            continue
+        handler = signal.getsignal(number)
+        if handler not in (signal.SIG_DFL, signal.default_int_handler):
+            continue
+        try:
+            signal.signal(number, stop)
+        except ValueError:  # Python lets only the main thread do so
+            return
+        usual[number] = handler
+
+
+def parse_arguments(argv: "Optional[List[str]]") -> Any:
+    """Return the arguments of a command: `.call` runs it, `.writes` is the path that it writes."""
+    args = make_parser().parse_args(argv)
+    args.options = {key: value for key, value in vars(args).items()
+                    if key in ("mmap", "partial")}
+    targets = [vars(args).get(name) for name in ("target", "html", "out")]
+    args.writes = next(filter(None, targets), None)
+    return args
+
+
+def what_is_left(path: "Optional[str]", old: Any) -> str:
+    """Return what a command that was stopped left at its target, in words.
+
+    `old`: stat_or_none() of it before. A file is there as a whole or not at all; of what a pipe or
+    a device got nobody knows.
+    """
+    if path is None:
+        return ""
+    if path == "-" or os.path.exists(path) and not os.path.isfile(path):
+        return f"; a part may be written to {safe_str(path)}"
+    new = stat_or_none(path)
+    if new is None or old is not None and os.path.samestat(old, new):
+        return ", nothing written"
+    return f", but {safe_str(path)} is written"
+
+
+def fill_descriptors() -> None:
+    """Open standard descriptors that are closed, so that no file gets the number of one.
+
+    What is printed by others, or saved in /dev/stdout, would go into that file.
+    """
     try:
-        parser = make_parser()
-        args = parser.parse_args(argv)
-        if not hasattr(args, "call"):
-            parser.print_help()
+        number = os.open(os.devnull, os.O_RDWR)
+        while number <= 2:
+            number = os.open(os.devnull, os.O_RDWR)
+        os.close(number)
+    except OSError:  # there is no such device
+        pass
+
+
+def complain(text: str) -> None:
+    """Print an error, behind what was printed before."""
+    try:
+        sys.stdout.flush()
+    except NoOutput:  # the error is worth more
+        pass
+    print(text, file=sys.stderr)
+
+
+def call_command(args: Any) -> int:
+    """Run what was asked for; return its exit code."""
+    if hasattr(args, "files"):
+        code = each_file(args)
+    else:
+        code = int(args.call(args) or 0)
+    sys.stdout.flush()
+    return code
+
+
+def run_command(argv: "Optional[List[str]]") -> int:
+    """Run a command, print its errors and return its exit code."""
+    target: "Optional[str]" = None
+    old: Any = None
+    try:
+        args = parse_arguments(argv)
+        target = args.writes
+        if target is not None:
+            old = stat_or_none(target)
+        return call_command(args)
+    except KeyboardInterrupt as stop:
+        if argv is None:  # who reads our output may never do so again
+            out: Any = sys.stdout
+            out.drop()
+        print("interrupted" + what_is_left(target, old), file=sys.stderr)
+        return 128 + (stop.args or (2,))[0]
+    except NoOutput as lost:
+        error: Any = lost.args[0]
+        if isinstance(error, BrokenPipeError) and target != "-":  # `| head`
             return 0
-        args.options = {key: value for key, value in vars(args).items()
-                        if key in ("mmap", "partial")}
-        code = int(each_file(args) if hasattr(args, "files") else args.call(args) or 0)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # `| head`; the flush at exit must not fail, too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        text = describe(error, "standard output") + what_is_left(target, old)
+        print("error: " + text, file=sys.stderr)
+        return 1
     except (OSError, ValueError, TypeError, IndexError, MemoryError) as error:  # TypeError: misuse
-        sys.stdout.flush()
-        print("error: " + (describe(error) or "not enough memory"), file=sys.stderr)
+        complain("error: " + (describe(error) or "not enough memory"))
         return 1 + isinstance(error, TypeError)
+
+
+def main(argv: "Optional[List[str]]" = None) -> int:
+    """Run the command line; return the exit code: 0 good, 1 bad or different, 2 misuse.
+
+    `argv`: the arguments, without the name of the program. If they are those of the process, a
+    signal that ends it ends the command.
+    """
+    out: Any = Output(sys.stdout, is_needed=True)
+    err: Any = Output(sys.stderr, is_needed=False)
+    usual_streams = sys.stdout, sys.stderr
+    usual_handlers: "Dict[int, Any]" = {}
+    sys.stdout, sys.stderr = out, err
+    try:
+        if argv is None:
+            fill_descriptors()
+            catch_signals(usual_handlers)
+        return run_command(argv)
+    finally:
+        sys.stdout, sys.stderr = usual_streams
+        for number, handler in usual_handlers.items():
+            from signal import signal
+            signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import unittest
+from contextlib import redirect_stderr
 from unittest import mock
 
 import tensorfmt
@@ -206,6 +207,197 @@ class CommandTest(Commands):
         for call in (tensorfmt.verify, lambda path, **mmap: list(tensorfmt.explain(path, **mmap)),
                      lambda path, **mmap: tensorfmt.diff(path, path, **mmap)):
             self.assertEqual(ways_of(call, "p.zt", mmap=False)[1], {False})
+
+
+class StreamsTest(Commands):
+    """Standard streams that are closed, full, or nobody reads any more."""
+
+    def setUp(self):
+        super().setUp()
+        tensorfmt.save("m.zt", {"w": F32})
+        tensorfmt.save("n.zt", {"w": tensor([2.5], "float32")})
+        write_file("bad.zt", read_file("m.zt")[:-1])
+
+    LINES = (  # every command, and what argparse prints
+        (0, "ls m.zt"), (1, "ls absent.zt"), (0, "get m.zt w"), (0, "get m.zt --stats"),
+        (1, "get m.zt x"), (2, "get m.zt"), (0, "explain m.zt"), (1, "explain bad.zt"),
+        (0, "explain m.zt --html o.html"), (0, "verify m.zt"), (0, "verify --quiet m.zt"),
+        (1, "verify m.zt bad.zt"), (1, "verify bad.zt --json"), (0, "convert m.zt o.bpk"),
+        (1, "convert m.zt o.mag --only x"), (0, "diff m.zt m.zt"), (1, "diff m.zt n.zt"),
+        (2, "diff m.zt absent.zt"), (0, "formats"), (0, "formats mag"), (0, "demo"),
+        (0, "demo made"), (0, "vendor o.py"), (0, ""), (0, "-h"), (0, "ls -h"), (0, "--version"),
+        (2, "list"))
+    BYTES = ("get m.zt w --raw", "explain m.zt --html -", "convert m.zt - --format mag")
+
+    def code_of(self, line, out, err):
+        """Return the exit code of a command in this process, with these streams."""
+        with Changed(sys, "stdout", out), Changed(sys, "stderr", err):
+            try:
+                return tensorfmt.main(line.split())
+            except SystemExit as stop:  # help, the version
+                return stop.code
+            finally:
+                self.assertEqual((sys.stdout, sys.stderr), (out, err))
+
+    def test_without_streams(self):
+        """None, as in pythonw, or closed: the exit code tells of the work, as it always does."""
+        closed = io.StringIO()
+        closed.close()
+        for code, line in self.LINES + tuple([(1, line) for line in self.BYTES]):
+            for out, err in ((None, None), (None, io.StringIO()), (io.StringIO(), None),
+                             (closed, closed)):
+                with self.subTest(command=line, out=out, err=err):
+                    self.assertEqual(self.code_of(line, out, err), code)
+                    if line in self.BYTES and err and not err.closed:
+                        self.assertIn("standard output is closed", err.getvalue())
+                    if "absent" in line and out and not out.closed:
+                        self.assertEqual(out.getvalue(), "")
+        for stdin in None, closed:
+            with Changed(sys, "stdin", stdin):
+                self.expect("ls -", 1, "standard input is closed")
+                self.expect("diff m.zt -", 2, "standard input is closed")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs Linux")
+    def test_streams_of_processes(self):
+        """Rows: exit code, what is printed to one that is open, the line of a shell."""
+        full = "standard output: No space left on device"
+        rows = (
+            (0, "", "ls m.zt >&-"), (0, "", "ls m.zt >&- 2>&-"), (1, "", "verify bad.zt >&-"),
+            (1, "", "ls absent.zt 2>&-"), (0, "", "convert m.zt o.bpk >&- 2>&- <&-"),
+            (1, "standard output is closed", "convert m.zt - --format mag >&-"),
+            (1, "standard input is closed", "ls - <&-"), (1, "", "ls - <&- 2>&-"),
+            (1, full, "ls m.zt > /dev/full"), (1, full, "get m.zt w --raw > /dev/full"),
+            (1, full, "verify m.zt bad.zt > /dev/full"), (1, full, "-h > /dev/full"),
+            (1, full, "--version > /dev/full"), (1, full, "demo > /dev/full"),
+            (1, full + "; a part may be written to -", "convert m.zt - --format mag > /dev/full"),
+            (1, full + ", but p.bpk is written", "convert m.zt p.bpk > /dev/full"),
+            (1, "/dev/full: No space left", "convert m.zt /dev/full --format mag"),
+            (1, "", "ls absent.zt 2> /dev/full"), (2, "", "list 2> /dev/full"),
+            (0, "wrote q.bpk", "convert m.zt q.bpk 2> /dev/full"),
+            (1, "", "ls absent.zt > /dev/full 2>&1"))
+        for code, text, line in rows:
+            with self.subTest(command=line):
+                found, out, err = run("python3 -m tensorfmt " + line)
+                self.assertEqual(found, code, out + err)
+                self.assertIn(text, out + err)
+                self.assertEqual(bool(text), bool(out + err), out + err)
+                for word in ("Traceback", "Exception ignored"):
+                    self.assertNotIn(word, err)
+        self.assertEqual(list(load("o.bpk")), ["w"])
+        run("python3 -m tensorfmt convert m.zt /dev/stdout --no-mmap --format mag >&-")
+        self.assertEqual(tensorfmt.detect("m.zt"), "ztensor")  # whose descriptor could be 1
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes")
+    def test_who_reads_goes_away(self):
+        """Of printed text that is no error; of a file that it should have got it is."""
+        lost = "error: standard output: Broken pipe; a part may be written to -"
+        for code, line, text in ((0, "ls m.zt", ""), (0, "get m.zt w --raw", ""),
+                                 (1, "convert m.zt - --format mag", lost),
+                                 (0, "convert m.zt o.mag", "")):
+            ends = os.pipe()
+            os.close(ends[0])
+            with open(ends[1], "w") as out, redirect_stderr(io.StringIO()) as err:
+                self.assertEqual((self.code_of(line, out, err), line), (code, line))
+            self.assertEqual(err.getvalue().rstrip("\n"), text)
+
+
+@unittest.skipUnless(hasattr(os, "kill") and os.name != "nt", "no signals")
+class SignalTest(Commands):
+    """What timeout, docker stop, systemd, a closed terminal and Ctrl-C do to a command."""
+
+    # A process that says "ready" where `place` is done, then waits.
+    PROCESS = """if 1:
+        import os, signal, sys, time
+        import tensorfmt
+        owner, name, ignored = sys.argv[1:4]
+        owner = sys.modules[owner]
+        usual = getattr(owner, name)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for word in ignored.split():
+            signal.signal(getattr(signal, word), signal.SIG_IGN)
+
+        def wait(*args, **options):
+            result = usual(*args, **options)
+            os.write(2, b"ready\\n")
+            time.sleep(60)
+            return result
+        setattr(owner, name, wait)
+        sys.argv[:4] = ["tensorfmt"]
+        sys.exit(tensorfmt.main())
+    """
+
+    def stop(self, line, place, *signals, ignored=""):
+        """Send signals to a command when it is at a place; return (exit code, what it said)."""
+        from subprocess import PIPE, Popen
+        code = PYTHON3 + ["-c", self.PROCESS] + place.split(".") + [ignored] + line.split()
+        with Popen(code, stdout=PIPE, stderr=PIPE, env=environment()) as process:
+            self.assertEqual(process.stderr.readline(), b"ready\n")
+            for number in signals:
+                process.send_signal(number)
+            _, err = process.communicate()
+        return process.returncode, err.decode()
+
+    def test_signals_end_a_command_and_leave_nothing(self):
+        from signal import SIGHUP, SIGINT, SIGTERM
+        write_file("old.bpk", b"old")
+        tensorfmt.save("m.zt", {"w": F32})
+        os.mkfifo("pipe.bpk")
+        reader = os.open("pipe.bpk", os.O_RDWR)
+        self.addCleanup(os.close, reader)
+        nothing, written = "interrupted, nothing written\n", "tensorfmt.write_all"
+        rows = (
+            ("convert m.zt new.bpk", written, (SIGTERM,), 143, nothing),
+            ("convert m.zt new.bpk", written, (SIGHUP,), 129, nothing),
+            ("convert m.zt new.bpk", written, (SIGINT,), 130, nothing),
+            ("convert m.zt old.bpk", written, (SIGTERM,), 143, nothing),
+            ("vendor new.py", written, (SIGTERM,), 143, nothing),
+            ("explain m.zt --html new.html", written, (SIGHUP,), 129, nothing),
+            ("convert m.zt - --format mag", written, (SIGTERM,), 143,
+             "interrupted; a part may be written to -\n"),
+            ("convert m.zt pipe.bpk", written, (SIGTERM,), 143,
+             "interrupted; a part may be written to pipe.bpk\n"),
+            ("ls m.zt", "tensorfmt.load", (SIGTERM,), 143, "interrupted\n"),
+            ("verify m.zt", "tensorfmt.verify", (SIGHUP,), 129, "interrupted\n"))
+        for line, place, signals, code, text in rows:
+            with self.subTest(command=line, signals=signals):
+                found = self.stop(line, place, *signals)
+                self.assertEqual(found, (code, text))
+                self.assertEqual(sorted(os.listdir(".")), ["m.zt", "old.bpk", "pipe.bpk"])
+                self.assertEqual(read_file("old.bpk"), b"old")
+        code, text = self.stop("convert m.zt done.bpk", "os.replace", SIGTERM)
+        self.assertEqual((code, text), (143, "interrupted, but done.bpk is written\n"))
+        self.assertEqual(list(load("done.bpk")), ["w"])
+
+    def test_two_signals_and_one_that_is_ignored(self):
+        from signal import SIGHUP, SIGTERM
+        tensorfmt.save("m.zt", {"w": F32})
+        for signals, ignored, codes in (((SIGTERM, SIGHUP), "", (143, 129)),
+                                        ((SIGHUP, SIGTERM), "SIGHUP", (143,)),
+                                        ((SIGTERM, SIGHUP), "SIGTERM", (129,))):
+            code, text = self.stop("convert m.zt o.bpk", "tensorfmt.write_all", *signals,
+                                   ignored=ignored)
+            self.assertIn(code, codes)
+            self.assertEqual(text, "interrupted, nothing written\n")
+            self.assertEqual(os.listdir("."), ["m.zt"])
+
+    def test_handlers_are_those_of_the_program_again(self):
+        """In a program that has arguments of its own they never change."""
+        import signal
+        names = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+        before = [signal.getsignal(name) for name in names]
+        seen = []
+
+        def look():
+            seen.append([signal.getsignal(name) for name in names])
+            raise KeyboardInterrupt
+        with Changed(tensorfmt, "make_parser", look), redirect_stderr(io.StringIO()):
+            for argv in ["ls"], None:
+                self.assertEqual(tensorfmt.main(argv), 130)
+                self.assertEqual([signal.getsignal(name) for name in names], before)
+        self.assertEqual(seen[0], before)
+        for handler, usual in zip(seen[1], before):
+            known = usual in (signal.SIG_DFL, signal.default_int_handler)
+            self.assertEqual(handler == usual, not known)
 
 
 # -- [2] terminals ------------------------------------------------------------------------------
