@@ -5053,10 +5053,9 @@ class Mag300(Format):
         ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
     FIELD_OF = dict(name="", size="nbytes", place="offset")
-    NUMBERS = ("float32", "float16", "bfloat16", "float8", "bool", "uint8", "int8", "uint16",
-               "int16", "uint32", "int32", "uint64", "int64")  # which float8 no document says
-    DTYPES: Any = dict([(dtype, dtype.replace("bool", "boolean")) for dtype in NUMBERS
-                        if dtype != "float8"])
+    NUMBERS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "bool", "uint8", "int8",
+               "uint16", "int16", "uint32", "int32", "uint64", "int64")
+    DTYPES: Any = {dtype: dtype.replace("bool", "boolean") for dtype in NUMBERS}
     FACTS = Map([("timestamp", "1970-01-01T00:00:00+00:00"), ("magnetron_ver", "0.2.2"),
                  ("snapshot_ver", "0.3.0")])  # written, unless a file of 300 has others
     OPTIONS = {"version": "1, or 300 for magnetron 0.2",

@@ -4157,6 +4157,27 @@ class Mag300Test(TestCase):
             self.refuses(["'n'"], dumps, {"w": F32}, format="mag", version=300,
                          metadata={"n": 10 ** 4300})
 
+    def test_numbers_of_dtypes(self):
+        numbers = dict(zip((
+            "float32 float16 bfloat16 float8_e4m3fn bool uint8 int8 uint16 int16 uint32 int32 "
+            "uint64 int64").split(), range(13)))
+        tensors = {dtype: tensor([1], dtype) for dtype in numbers}
+        data = dumps(tensors, format="mag", version=300)
+        entries = json.loads(data[44:data.index(b"}}}") + 3].decode())["tensor_map"]
+        self.assertEqual({key: entry["dtype_id"] for key, entry in entries.items()}, numbers)
+        self.assertEqual([entries[key]["dtype"] for key in ("float8_e4m3fn", "bool")],
+                         ["float8_e4m3fn", "boolean"])
+        for key, item in load(data).items():
+            self.assertEqual((item.dtype, item.attrs, item.tolist()), (key, {}, [1]))
+        self.assertEqual(dumps(load(data), format="mag"), data)
+        # The number counts, not the name.
+        for number, name, dtype in ((3, "fp8", "float8_e4m3fn"), (4, "float8_e4m3fn", "bool"),
+                                    (3, "float8_e5m2", "float8_e4m3fn")):
+            item = load(mag300_with({
+                "tensor_map.n.dtype_id": number, "tensor_map.n.dtype": name,
+                "tensor_map.n.shape": [8]}))["n"]
+            self.assertSame([item.dtype, item.attrs], [dtype, {"dtype": name}])
+
     def test_odd_files(self):
         unknown = mag300_with({"tensor_map.b.dtype": "x", "tensor_map.b.dtype_id": 13})
         named = mag300_with({"tensor_map.b.dtype": "bf16"})
