@@ -2532,6 +2532,8 @@ def xxh3_short(data: bytes) -> int:
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 ZSTD_RATIO = 32768  # decoded bytes per stored byte, at most (128 KiB from a block of 4 bytes)
+SEEKABLE = "zt.zstd-seekable/1"  # the encoding of parts in zTensor 2
+DECODED = ("zstd", SEEKABLE)  # encodings that are decoded here
 
 
 def zstd_module() -> Any:
@@ -2583,16 +2585,21 @@ def zstd_check(source: "Buffer", at: int, nbytes: int) -> None:
         raise FormatError("zstd: the last frame is cut short, or bytes lie after it")
 
 
-def zstd_decode(source: "Buffer", offset: int, nbytes: int, need: int) -> Blocks:
-    """Yield the `need` bytes that frames of `nbytes` bytes must hold."""
-    module = zstd_module()
+def zstd_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]",
+                module: Any = None) -> Blocks:
+    """Yield the `need` bytes that frames of `nbytes` bytes must hold; None: all, up to MAX_DENSE.
+
+    `module`: what zstd_module() gave, which takes its time.
+    """
+    module = module or zstd_module()
     zstd_check(source, offset, nbytes)
     stream: Any = ZstdFrames(source, offset, nbytes)
     if hasattr(module, "ZstdFile"):
         stream = module.ZstdFile(stream)
     else:
         stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-    left, block = need, b"-"
+    most = MAX_DENSE if need is None else need
+    left, block = most, b"-"
     try:
         while left and block:
             block = stream.read(min(BLOCK, left))
@@ -2603,7 +2610,10 @@ def zstd_decode(source: "Buffer", offset: int, nbytes: int, need: int) -> Blocks
         raise
     except Exception as error:
         raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
-    if left or more:
+    if need is None:
+        if more:
+            raise Unsupported(f"zstd: over {most} bytes decoded, MAX_DENSE = {MAX_DENSE}")
+    elif left or more:
         count = f"more than {need}" if more else need - left
         raise FormatError(f"zstd: {count} bytes decoded, dtype and shape need {need}")
 
@@ -3023,14 +3033,26 @@ class Tensor:
         from array import array
         return array("B" if code == "?" else code, bytes(raw))  # type: ignore[return-value]
 
+    def is_decodable(self) -> bool:
+        """Return whether its encoding can be undone, also of elements that are not known here."""
+        return self.encoding in DECODED and not (self.unreadable and self.itemsize)
+
+    @property
+    def decoded_nbytes(self) -> "Optional[int]":
+        """Bytes without encoding; None where the elements are not known and the file has no word.
+        """
+        if self.itemsize is None and self.encoding in DECODED:
+            return self.attrs.get("decoded_length")
+        return self.nbytes
+
     def iter_bytes(self) -> Blocks:
-        """Return blocks of its row-major little-endian bytes, or of those stored if opaque.
+        """Return blocks of its row-major little-endian bytes; of unknown elements of their bytes.
 
         The one way to the elements: it decodes, gathers and swaps.
         """
         if self.unreadable and self.itemsize:
             self.check_readable()
-        if self.encoding != "raw" and not self.unreadable:
+        if self.encoding != "raw" and self.is_decodable():
             blocks = self.iter_decoded()
         elif self._strides is None:
             blocks = self.iter_stored()
@@ -3055,12 +3077,13 @@ class Tensor:
         """Yield the decoded bytes."""
         decode = zstd_decode if self.encoding == "zstd" else seekable_decode
         try:
-            yield from decode(self.source, self.start, self.stored_nbytes, self.nbytes)
+            yield from decode(self.source, self.start, self.stored_nbytes, self.decoded_nbytes)
         except FormatError as error:
             raise self.error(error.what, type(error))
 
     def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; without itemsize, as stored."""
+        """Return the elements as row-major little-endian bytes; unknown ones as they are, decoded.
+        """
         if BOARD:
             return b"".join([bytes(block) for block in self.iter_bytes()])
         from io import BytesIO
@@ -4597,6 +4620,10 @@ class Format:
         """Return the bytes of a Tensor of checksums() that its digest is of."""
         return part.iter_stored()
 
+    def has_odd_bytes(self, item: Tensor) -> bool:
+        """Return whether odd_byte() has to read the tensor."""
+        return False
+
     def odd_byte(self, item: Tensor) -> Any:
         """Return (position, why) of a byte that no value has, or None."""
         return None
@@ -5461,8 +5488,10 @@ class ZTensor(Format):
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        copy = opaque or item.encoding == encoding != "raw" and not (
+        copy = item.encoding == encoding != "raw" and not (
             options.get("encoding") or options.get("level"))
+        if opaque:  # but where they were decoded in memory
+            copy = item.encoding != "raw" or encoding != "zstd"
         if encoding == "zstd" and not copy:
             zstd_module()  # raises where there is none
         if checksum == "sha256":
@@ -5568,7 +5597,6 @@ FORMATS += (ZTensor(),)
 
 # -- [8b2] ztensor2 --------------------------------------------------------------------------------
 
-SEEKABLE = "zt.zstd-seekable/1"  # the encoding of parts
 CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -5803,6 +5831,8 @@ class ZTensor2(Format):
                  and (key != "type" or dtype is None)}
         if dtype is None:
             attrs["dtype"] = fact["dtype"]
+            if encoding == SEEKABLE:
+                attrs["decoded_length"] = decoded
         return Tensor(trail[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
                       nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
 
@@ -5844,31 +5874,54 @@ class ZTensor2(Format):
                 return
 
     def checksums(self, item: Tensor) -> Any:
-        return (row for row in iter_digests(item, "digest")  # of decoded bytes
-                if row[1].encoding == "raw" or row[1].unreadable is None)
+        return iter_digests(item, "digest")  # of decoded bytes
 
     def hashed_blocks(self, part: Tensor) -> Blocks:
-        return part.iter_stored() if part.encoding == "raw" else part.iter_decoded()
+        if part.encoding == "raw":
+            return part.iter_stored()
+        if not part.is_decodable():
+            part.check_readable()  # raises why
+        return part.iter_decoded()
 
     def can_copy_opaque(self, item: Tensor) -> bool:
-        return False
+        """Return whether it is dense, of an unknown type over a known dtype, and can be decoded."""
+        attrs = item.attrs
+        if item.format != self.NAME or item.dtype is not None or attrs.get("layout") != "dense":
+            return False
+        code, over = attrs.get("type"), attrs.get("dtype")
+        if not is_text(code) or over not in self.NAMES:
+            return False
+        if code in self.TYPES and self.TYPES[code][0] != over:
+            return False
+        if item.encoding == "raw":
+            return True
+        return item.is_decodable() and item.decoded_nbytes is not None
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
         if stop % self.ALIGN:
             return 0, 0
         return min(stop - start, -start % self.PLACE), 0
 
+    def has_odd_bytes(self, item: Tensor) -> bool:
+        if item.encoding not in ("raw",) + DECODED:
+            return False
+        if item.dtype == "bool":
+            return item.unreadable is None
+        return item.attrs.get("type") == "f4_e2m1" and item.size & 1 == 1
+
     def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
-        if item.attrs.get("type") == "f4_e2m1" and item.encoding == "raw" and item.size & 1:
-            if bytes(item.raw[-1:]) > b"\x0f":
-                return len(item.raw) - 1, "the unused half of the last byte is not 0"
-        at = 0
-        if item.dtype == "bool" and item.unreadable is None and not isinstance(item, Sparse):
-            for block in iter_parts(item.iter_bytes(), BLOCK):
+        if not self.has_odd_bytes(item):
+            return None
+        at, last = 0, b""
+        for block in iter_parts(item.iter_bytes(), BLOCK):
+            if item.dtype == "bool":
                 rest = bytes(block).lstrip(b"\0\1")
                 if rest:
                     return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
-                at += len(block)
+            at += len(block)
+            last = bytes(block[-1:]) or last
+        if item.dtype is None and last > b"\x0f":
+            return at - 1, "the unused half of the last byte is not 0"
         return None
 
     def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
@@ -5913,7 +5966,8 @@ class ZTensor2(Format):
         zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
         encoded, stored = {}, {}  # stored: (tensor, where) by size and digest
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
-            nbytes, start = item.nbytes, round_up(at, self.PLACE)
+            nbytes: Any = item.decoded_nbytes
+            start = round_up(at, self.PLACE)
             digest = digest_of(name, item)
             twin, place = stored.setdefault((nbytes, digest), (item, start))
             if place != start and has_same_bytes(item, twin):
@@ -5933,9 +5987,12 @@ class ZTensor2(Format):
 
     def pack_object(self, item: Tensor, blob: bytes, digest: str, encoded: Any) -> Any:
         """Return an object of the manifest; `encoded`: what comes again in others."""
-        key, more = (item.dtype, item.shape), {"attributes": item._custom} if item._custom else {}
+        more = {"attributes": item._custom} if item._custom else {}
+        code = self.DTYPES.get(item.dtype) or item.attrs  # of an unknown type
+        key = code["dtype"], code.get("type"), item.shape
         if key not in encoded:
-            code, form = self.DTYPES[item.dtype], {"shape": item.shape, "layout": "dense"}
+            code = {word: code[word] for word in ("type", "dtype") if word in code}
+            form = {"shape": item.shape, "layout": "dense"}
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
             encoded[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
                            pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
@@ -5945,29 +6002,54 @@ class ZTensor2(Format):
                 + pack_pairs(more, more, "bytes"))
 
 
-def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: int) -> Blocks:
+def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]") -> Blocks:
     """Yield the bytes of zstd frames of one size, but the last, then a skippable frame.
 
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
 
-    FormatError where the table does not agree with the `need` bytes.
+    FormatError where the table does not agree with the `need` bytes, or with a frame: who reads
+    some of the frames gets the same bytes.
     """
-    end = offset + nbytes
-    tail = bytes(source.view(end - 9, 9)) if nbytes >= 17 else bytes(9)
+    tail = bytes(9)
+    if nbytes >= 17:
+        tail = bytes(source.view(offset + nbytes - 9, 9))
     count, flags, magic = unpack_from("<IB4s", tail)
-    step = 12 if flags & 128 else 8
-    start = end - 17 - count * step
-    table = bytes(source.view(start, 8 + count * step)) if start >= offset else b""
-    rows = [unpack_from("<II", table, at) for at in range(8, len(table), step)]
-    total, sizes = sum([row[0] for row in rows]), [row[1] for row in rows]
+    code = "<III" if flags & 128 else "<II"
+    step = calcsize(code)
+    start = offset + nbytes - 17 - count * step
+    table = b""
+    if start >= offset:
+        table = bytes(source.view(start, 8 + count * step))
+    rows = [unpack_from(code, table, at) for at in range(8, len(table), step)]
+    sizes = [row[1] for row in rows]
     largest = max(sizes + [0])
-    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or total != start - offset
-            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9) or sum(sizes) != need
+    if need is None:
+        need = sum(sizes)
+    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or sum(sizes) != need
+            or sum([row[0] for row in rows]) != start - offset
+            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9)
             or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
         raise FormatError(f"zstd: no seek table at the end for {need} bytes")
-    if total:
-        yield from zstd_decode(source, offset, total, need)
+    at = offset
+    module = None
+    if rows:
+        module = zstd_module()
+    for i, (stored, decoded, *checksum) in enumerate(rows):
+        try:
+            yield from zstd_decode(source, at, stored, decoded, module)
+        except FormatError as error:
+            raise type(error)(f"frame {i} of the seek table: {error.what}")
+        if checksum and frame_checksum(source, at, stored) != checksum[0]:
+            raise FormatError(f"frame {i} of the seek table: it has another checksum")
+        at += stored
+
+
+def frame_checksum(source: "Buffer", at: int, nbytes: int) -> "Optional[int]":
+    """Return the checksum that a frame of zstd ends with, or None."""
+    if nbytes < 9 or not source.read(at + 4, 1)[0] & 4:
+        return None
+    return int.from_bytes(source.read(at + nbytes - 4, 4), "little")
 
 
 GENERATIONS += (ZTensor2(),)
@@ -8088,10 +8170,11 @@ def most_work(source: Any, works: Any) -> int:
 
 def work_of_part(part: Tensor, factor: int = 1) -> int:
     """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
-    if part.encoding == "raw" or part.unreadable:
+    decoded = part.decoded_nbytes
+    if not part.is_decodable() or decoded is None:
         return factor * part.stored_nbytes
     # Three bytes can be a block of the codec of which nothing comes out.
-    return factor * part.nbytes + 16 * part.stored_nbytes
+    return factor * decoded + 16 * part.stored_nbytes
 
 
 def work_of(item: Tensor, dense: bool = True) -> int:
@@ -8316,7 +8399,8 @@ def is_read_from(source: Any, stream: Any, about: Any) -> bool:
 
 def place_of(part: Tensor) -> Any:
     """Return what two Tensors have in common that lie at one place, encoded alike."""
-    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.nbytes, part.dtype)
+    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
+            part.dtype)
 
 
 def target_format(format: Any, target: Any, tensors: Any) -> Format:
@@ -9307,22 +9391,25 @@ def list_checks(file: File) -> "List[Check]":
                     hashed.add(place_of(part))
             key = place_of(part) + (label, digest)
             checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
-        key, work = place_of(item) + (item.unreadable,), work_of_values(item)
+        reads_bytes = file.fmt.has_odd_bytes(item)
+        key, work = place_of(item) + (item.unreadable, item.size), 0
         if isinstance(item, Sparse):  # what its indices may be is said by its shape
             key = item.name
-        elif item.encoding != "raw" and item.dtype != "bool" and place_of(item) in hashed:
-            continue
+            # Numbers take 9 times the memory of indices.
+            work = sum([work_of_part(part, 16) for part in item.stored_parts().values()])
+        elif reads_bytes:
+            work = work_of_part(item)
+        elif item.encoding != "raw" and is_checkable(item):
+            if place_of(item) in hashed:
+                continue
+            work = work_of_part(item)
         checks.setdefault(key, Check(item, work)).items.append(item)
     return list(checks.values())
 
 
-def work_of_values(item: Tensor) -> int:
-    """Return how many bytes check_values() reads and decodes."""
-    if isinstance(item, Sparse):  # numbers take 9 times the memory of indices
-        return sum([work_of_part(part, 16) for part in item.stored_parts().values()])
-    if item.unreadable or item.encoding == "raw" and item.dtype != "bool":
-        return 0
-    return work_of_part(item)
+def is_checkable(item: Tensor) -> bool:
+    """Return whether it can be decoded to a number of bytes that is known."""
+    return item.is_decodable() and item.decoded_nbytes is not None
 
 
 class DataCheck:
@@ -9431,7 +9518,7 @@ def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
     if isinstance(item, Sparse):
         parts = list(item.components.values())
     for part in parts:
-        if part.encoding != "raw" and not part.unreadable and place_of(part) not in decoded:
+        if part.encoding != "raw" and is_checkable(part) and place_of(part) not in decoded:
             for _ in meter.over(part.iter_decoded()):
                 pass
             decoded.add(place_of(part))
@@ -9452,7 +9539,7 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch
         report.add("-", "canonical", "not looked at, as some of the checks before")
         return
     for item in file.values():
-        if item.encoding not in ("raw", "zstd") and not item.unreadable:
+        if item.encoding not in ("raw", "zstd") and (not item.unreadable or is_checkable(item)):
             encodings = [part.encoding for part in item.stored_parts().values()]
             if encodings != ["raw"] * len(encodings):
                 what = "not looked at: it would have to be decoded again"
@@ -10967,8 +11054,10 @@ def show_get(args: Any) -> None:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
         elif args.raw:
             (_, item), = items
-            blocks = item.iter_stored() if item.unreadable else item.iter_bytes()
-            with_progress(write_raw, blocks, item.nbytes)
+            blocks = item.iter_bytes()
+            if item.unreadable and not item.is_decodable():
+                blocks = item.iter_stored()
+            with_progress(write_raw, blocks, item.decoded_nbytes or item.nbytes)
         elif args.json:
             facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
                       "values": item.tolist()} for name, item in items]

@@ -4358,9 +4358,8 @@ class ZTensor2Test(TestCase):
         def blob(sizes, flags=0, more=0, frames=0, room=0, size=None, head=0x184D2A5E,
                  tail=b"\x92"):
             table = b"".join([struct.pack("<II", 9 + n + more, n if size is None else size)
-                              + bytes(flags >> 5) for n in sizes])
-            return b"".join([b"\x28\xb5\x2f\xfd\x20" + bytes([n, n << 3 | 1, n >> 5, 0])
-                             + bytes(range(n)) for n in sizes]) + struct.pack(
+                              for n in sizes])
+            return b"".join(map(zstd_frame, sizes)) + struct.pack(
                 "<II", head, len(table) + 9 + room) + table + struct.pack(
                 "<IB", len(sizes) + frames, flags) + b"\xb1\xea" + tail + b"\x8f"
 
@@ -4369,8 +4368,8 @@ class ZTensor2Test(TestCase):
             return b"".join(tensorfmt.seekable_decode(source, 2, len(data) - cut, need))
         for sizes in ([8, 8], [8, 3], [5], [], [8, 8, 8, 1]):
             data, values = blob(sizes), b"".join([bytes(range(n)) for n in sizes])
-            for flags in (0, 128) if ZSTD or not sizes else ():
-                self.assertEqual(decode(blob(sizes, flags), sum(sizes)), values)
+            if ZSTD or not sizes:
+                self.assertEqual(decode(data, sum(sizes)), values)
             for need, cut in ((sum(sizes) + 1, 0), (sum(sizes), 1), (sum(sizes), len(data) - 16)):
                 self.assertIn("no seek table", error_of(FormatError, decode, data, need, cut).what)
         for data, need in ((blob([8, 3, 8]), 19), (blob([3, 8]), 11), (blob([8], 1), 8),
@@ -4380,7 +4379,7 @@ class ZTensor2Test(TestCase):
                            (blob([8], head=0x184D2A5F), 8), (blob([8], tail=b"\x93"), 8),
                            (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0)):
             self.assertIn("no seek table", error_of(FormatError, decode, data, need).what)
-        self.assertNotIn("seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
+        self.assertNotIn("no seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
             [8], size=16 << 20), 16 << 20).what)
         data = blob([8, 3])
         for digest, status in (("4de8d78f7134f4b7", "FAIL"), (
@@ -4389,6 +4388,152 @@ class ZTensor2Test(TestCase):
                 encoding="zt.zstd-seekable/1", decoded_length=11)}, (data,))
             rows = [row[:2] for row in tensorfmt.verify(file).rows]
             self.assertIn((status if ZSTD else "-", "checksums"), rows)
+
+    UNKNOWN = (  # a type, the dtype below it, a shape, bytes
+        ("complex64", "f32", (1,), bytes(range(8))),
+        ("complex128", "f64", (1, 1), bytes(range(16))),
+        ("f4_e2m1", "u8", (3, 2), b"\x21\x43\x65"), ("f4_e2m1", "u8", (3,), b"\x21\x03"),
+        ("f4_e2m1", "u8", (), b"\x0f"), ("complex64", "f32", (0, 5), b""),
+        ("ex.q", "u8", (7, 1 << 40), b"abc"), ("ex.q", "f64", (2,), b"ab"), ("", "bf16", (), b""))
+
+    def unknown(self, code, over, shape, data, digest=None, encoded=False):
+        """Return a file of a tensor of a type without values here, beside one that has some."""
+        more = {"digest": digest} if digest else {}
+        stored = data
+        if encoded:
+            frame = zstd_frame(data)
+            stored = frame + seek_table([(len(frame), len(data))])
+            more.update(encoding="zt.zstd-seekable/1", decoded_length=len(data))
+        things = {"t": dense2(over, 1, len(stored), *shape, type=code, **more),
+                  "w": dense2("u8", 2, 3, 3)}
+        things["t"]["attributes"] = {"note": [1]}
+        return ztensor2_of_objects(things, (stored or b"0", b"xyz"))
+
+    def test_unknown_types_are_saved_again(self):
+        for code, over, shape, data in self.UNKNOWN:
+            right = "xxh3:%016x" % tensorfmt.xxh3_64([data])
+            canonical = None
+            for digest in right, "sha256:" + sha256(data).hexdigest(), "md5:00", None:
+                for encoded in (False, True) if ZSTD else (False,):
+                    made = self.unknown(code, over, shape, data, digest, encoded)
+                    self.assertTrue(tensorfmt.verify(made))
+                    item = load(made)["t"]
+                    self.assertEqual((item.dtype, item.shape, item.tobytes()), (None, shape, data))
+                    self.assertEqual(item.raw == data, not encoded)
+                    error_of(Unsupported, item.tolist)
+                    w = load(made)["w"]
+                    for again in (load(made), converted(made, "ztensor")[0],
+                                  {"t": deepcopy(item), "w": pickle.loads(pickle.dumps(w))},
+                                  {"w": w, "t": tensor(item)}, {"w": w, "t": item.contiguous()}):
+                        found = dumps(again, format="ztensor", version=2)
+                        self.assertIn(canonical, (None, found))
+                        canonical = found
+            back = load(canonical)["t"]
+            self.assertSame([back.attrs, back.custom], [
+                {"layout": "dense", "type": code, "dtype": over, "digest": right}, {"note": [1]}])
+            self.assertEqual((back.shape, bytes(back.raw), back.tobytes()), (shape, data, data))
+            self.assertIn("('ok', 'canonical'", str(tensorfmt.verify(canonical).rows))
+            for options in ({"format": "mag"}, {"format": "ztensor", "version": "0.1"}):
+                self.refuses(["type %r is not decoded here" % code], dumps, load(made), **options)
+
+    def test_unknown_types_are_checked(self):
+        for code, over, shape, data in self.UNKNOWN:
+            for encoded in (False, True) if ZSTD else (False,):
+                for digest in "xxh3:" + "5" * 16, "sha256:" + "5" * 64:
+                    made = self.unknown(code, over, shape, data, digest, encoded)
+                    self.assertEqual([row[1:3] for row in tensorfmt.verify(made).rows
+                                      if row[0] == "FAIL"], [("checksums", "t")])
+                    error_of(FormatError, load, made, verify=True)
+                    if data:
+                        error_of(FormatError, dumps, load(made), format="ztensor")
+        # What cannot be decoded is counted.
+        far = ztensor2_of_all_kinds().replace(b"xxh3:4de8d78f7134f4b7", b"xxh3:4de8d78f7134f4b8")
+        self.assertFalse(tensorfmt.verify(far))
+        for more in {"encoding": "ex/1", "decoded_length": 8}, {"shard": "x"}:
+            thing = dense2("u8", 1, 8, 8, digest="xxh3:" + "5" * 16, **more)
+            shards = {"x": {"size": 1 << 20, "digest": "xxh3:" + "5" * 16}}
+            report = tensorfmt.verify(ztensor2_of_objects({"t": thing}, (bytes(8),), shards=shards))
+            self.assertEqual((bool(report), report.not_checked), (
+                True, {"checksums": 1, "contents": 1}))
+
+    def test_odd_halves_of_4_bits_are_found(self):
+        for shape, data, fault in (
+                ((1,), b"\xec", 0), ((1,), b"\x0c", None), ((2,), b"\xec", None), ((), b"\x10", 0),
+                ((3,), b"\xff\x0f", None), ((3,), b"\xff\xf0", 1), ((5, 1), b"\xff\xff\x80", 2)):
+            for encoded in (False, True) if ZSTD else (False,):
+                digest = "xxh3:%016x" % tensorfmt.xxh3_64([data])
+                for given in digest, None:
+                    made = self.unknown("f4_e2m1", "u8", shape, data, given, encoded)
+                    report = tensorfmt.verify(made)
+                    self.assertEqual(bool(report), fault is None)
+                    if fault is not None:
+                        self.assertIn("byte %d of the data: the unused half" % fault, str(report))
+                        self.refuses(["the unused half"], dumps, load(made), format="ztensor")
+        both = ztensor2_of_objects({"even": dense2("u8", 1, 1, 2, type="f4_e2m1"),
+                                    "odd": dense2("u8", 1, 1, 1, type="f4_e2m1")}, (b"\xec",))
+        self.assertEqual([error.tensor for error in tensorfmt.verify(both).errors], ["odd"])
+
+    @unittest.skipUnless(ZSTD, "no module for zstd")
+    def test_encoded_bytes_of_unknown_dtypes_of_version_0_1(self):
+        data, frame = bytes(range(8)), zstd_frame(8)
+        entry = {"name": "a", "offset": 64, "size": len(frame), "dtype": "complex64",
+                 "layout": "dense", "shape": [1], "encoding": "zstd"}
+        made = ztensor_of_index(tensorfmt.cbor_dumps([entry]), data=frame)
+        item = load(made)["a"]
+        self.assertEqual((item.dtype, item.nbytes, bytes(item.raw), item.tobytes()),
+                         (None, len(frame), frame, data))
+        for one in item, item.contiguous():
+            again = load(dumps({"a": one}, format="ztensor"))["a"]
+            self.assertSame([again.attrs, again.encoding, again.tobytes()],
+                            [item.attrs, "zstd", data])
+        with Changed(tensorfmt, "MAX_DENSE", 7):
+            self.assertIn("MAX_DENSE", error_of(Unsupported, item.tobytes).what)
+        torn = made.replace(frame[:9], frame[:4] + b"\x21" + frame[5:9])
+        error_of(FormatError, load(torn)["a"].tobytes)
+        self.assertEqual(bytes(load(torn)["a"].raw)[5:], frame[5:])
+
+    def test_seek_tables_agree_with_their_frames(self):
+        sums = {n: ZSTD_SUMS[n] for n in (8, 3)}
+        good, frames = [(13 + 8, 8, sums[8]), (13 + 3, 3, sums[3])], [8, 3]
+        rows = (  # frames of so many bytes, with checksums; the table; what is wrong with it
+            (frames, good, None),
+            (frames, [row[:2] for row in good], None),
+            ([8, 8], [(21, 8), (21, 8)], None),
+            ([8, 3, 5], [(21, 8), (34, 8)], None),  # two frames are one row
+            ([8, 8], [(21, 10), (21, 6)], "frame 0"),
+            ([3, 5, 8], [(34, 7), (21, 7), (0, 2)], "frame 0"),
+            ([8, 3], [(20, 8), (17, 3)], "frame 0"),
+            ([8, 3], [(22, 8), (15, 3)], "frame 0"),
+            ([8, 3, 5], [(21, 8), (34, 9)], "no seek table"),
+            ([8, 8], [(42, 16)], None),
+            ([8, 8], [(42, 8), (0, 8)], "frame 0"),
+            (frames, [good[0], good[1][:2] + (sums[8],)], "frame 1"),
+            (frames, [good[0][:2] + (0,), good[1]], "frame 0"))
+        for sizes, table, fault in rows:
+            data = b"".join([zstd_frame(n, True) for n in sizes]) + seek_table(table)
+            self.check_frames(data, sum(sizes), fault)
+        # A checksum in the table alone cannot be compared.
+        self.check_frames(zstd_frame(8) + seek_table([(17, 8, sums[8])]), 8, "frame 0")
+
+    def check_frames(self, data, nbytes, fault):
+        """Assert that the digest of frames agrees, and that values come, or neither."""
+        frames = b"".join([bytes(range(n)) for n in (8, 3)]) if nbytes == 11 else None
+        for code in ("u8", "x"):
+            more = {} if code == "u8" else {"type": code}
+            file = ztensor2_of_objects({"w": dense2(
+                "u8", 1, len(data), nbytes, encoding="zt.zstd-seekable/1", decoded_length=nbytes,
+                **more)}, (data,))
+            item, report = load(file)["w"], tensorfmt.verify(file)
+            if not ZSTD:
+                error_of(FormatError, item.tobytes)
+            elif fault:
+                self.assertIn(fault, error_of(FormatError, item.tobytes).what)
+                self.assertIn(fault, report.errors[0].what)
+                self.assertEqual(report.errors[0].check, "contents")
+            else:
+                self.assertTrue(report)
+                self.assertEqual(len(item.tobytes()), nbytes)
+                self.assertEqual(item.tobytes(), frames or item.tobytes())
 
     def test_modules_for_zstd(self):
         """They differ: pyzstd before 0.15.4 puts the size into a frame in one call only."""
@@ -5549,6 +5694,26 @@ def parts2():
     }
     coo = {"coords": part2("u32", 6, 16), "values": part2("f32", 1, 8)}
     return blobs, digest, csr, coo
+
+
+ZSTD_SUMS = {1: 0xDB052768, 3: 0x33BC65DD, 5: 0x6E26030C, 8: 0x14B81B8D}  # of bytes(range(n))
+
+
+def zstd_frame(data, has_sum=False):
+    """Return a frame of bytes (of bytes(range(n)) for n), as they are; maybe with its checksum."""
+    tail = struct.pack("<I", ZSTD_SUMS[data]) if has_sum else b""
+    if isinstance(data, int):
+        data = bytes(range(data))
+    flags = 0x24 if has_sum else 0x20
+    return struct.pack("<IBBHB", 0xFD2FB528, flags, len(data), len(data) << 3 | 1, 0) + data + tail
+
+
+def seek_table(rows):
+    """Return a seek table of rows (stored, decoded[, checksum])."""
+    table = b"".join([struct.pack("<%dI" % len(row), *row) for row in rows])
+    flags = 128 if rows and len(rows[0]) == 3 else 0
+    return (struct.pack("<II", 0x184D2A5E, len(table) + 9) + table
+            + struct.pack("<IB", len(rows), flags) + b"\xb1\xea\x92\x8f")
 
 
 def ztensor2_of_all_kinds():
