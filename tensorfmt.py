@@ -7103,10 +7103,12 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
 
 def no_values(code: str) -> str:
     """Return why a type cannot be read here, and how its bytes can be."""
-    ways = {"C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
-            "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
+    ways = {
+        "C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+        "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
+    way = ways.get(code, "t.raw are the bytes")
     return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
-            + ways.get(code, "t.raw are the bytes"))
+            f"{way}")
 
 
 class Safetensors(Format):
@@ -7126,7 +7128,8 @@ class Safetensors(Format):
     SUFFIXES = (".safetensors",)
     HEADER = RecordType(("header_size", "Q", "bytes of JSON"))
     ENTRY = Schema(
-        ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
+        ("dtype", TEXT, True, "type of the elements"),
+        ("shape", UINT64_LIST, True, "dimensions"),
         ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
     INDEX = Schema(  # open_entry checks the entries of tensors
         ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
@@ -7134,24 +7137,27 @@ class Safetensors(Format):
     FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
     DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
     TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
-    OPTIONS = {"sort": "True: by type, then name; False: as given",
-               "empty_metadata": "True: an empty __metadata__ is written, too"}
+    OPTIONS = {
+        "sort": "True: by type, then name; False: as given",
+        "empty_metadata": "True: an empty __metadata__ is written, too"}
     FILE_ATTRS = ("empty_metadata",)
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
-    TEXT_METADATA = INDEX_FIRST = True
+    TEXT_METADATA = True
+    INDEX_FIRST = True
     MAX_HEADER_BYTES = 100000000  # limits of the real reader
     NESTED = 127  # arrays and objects
 
     def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
 
-    def notes(self, attrs: Facts, tensors: Any) -> Any:
+    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> "Iterator[str]":
         for item in tensors:
-            if item.attrs.get("st_dtype") not in (None, *self.TYPES):
+            code = item.attrs.get("st_dtype")
+            if code is not None and code not in self.TYPES:
                 yield (f"tensor {safe_repr(item.name)}: no dtype of {self.NAME} is called "
-                       f"{safe_repr(item.attrs['st_dtype'])}: its readers refuse the file")
+                       f"{safe_repr(code)}: its readers refuse the file")
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says how long the index is
         (nbytes,), at = reading.record(0, self.HEADER)
         reading.check_range(nbytes, "header_size", high=reading.end - at)
@@ -7173,35 +7179,53 @@ class Safetensors(Format):
         # 4 together they fill the file
         if not reading.errors:
             self.check_places(reading, data_start)
-        return Map([("empty_metadata", True)] if metadata == {} else []), metadata or Map()
+        attrs: Facts = Map()
+        if metadata == {}:
+            attrs["empty_metadata"] = True
+        return attrs, metadata or Map()
 
     def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
         """Return the tensor of an entry."""
-        name, = trail
+        name = trail[0]
         reading.check_schema(self.ENTRY, entry, trail, name)
-        code, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+        code = entry["dtype"]
+        shape = tuple(entry["shape"])
+        start, end = entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        what, field, attrs, unreadable = "", "shape", None, None
-        if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:  # else below 2**64 bits
-            need = bits * count_elements(shape)
-            if max(need, count_elements(until_0(shape))) >> 64:
-                what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
-            elif need % 8:
-                what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
-            elif bits and need != 8 * (end - start):
-                what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
-                field = "data_offsets"
-        if what:
-            raise reading.entry_error(what, name, trail, field, "sizes")
-        if not dtype:
-            attrs, unreadable = Map(st_dtype=code), no_values(code)
-        return Tensor(name, dtype or None, shape, reading.source, data_start + start, end - start,
-                      unreadable=unreadable, attrs=attrs, format=self.NAME)
+        # Up to four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the size.
+        if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:
+            self.check_bits(reading, trail, entry, bits)
+        if dtype:
+            return Tensor(name, dtype, shape, reading.source, data_start + start, end - start,
+                          format=self.NAME)
+        return Tensor(name, None, shape, reading.source, data_start + start, end - start,
+                      unreadable=no_values(code), attrs=Map(st_dtype=code), format=self.NAME)
 
-    def check_places(self, reading: Reading, at: int) -> None:
+    @staticmethod
+    def check_bits(reading: Reading, trail: Trail, entry: Any, bits: int) -> None:
+        """Raise unless a tensor has the bytes that its shape needs; `bits`: of an element, or 0."""
+        code = entry["dtype"]
+        shape = entry["shape"]
+        start, end = entry["data_offsets"]
+        need = bits * count_elements(shape)
+        field = "shape"
+        if max(need, count_elements(until_0(shape))) >> 64:
+            what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
+        elif need % 8:
+            what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
+        elif bits and need != 8 * (end - start):
+            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
+            field = "data_offsets"
+        else:
+            return
+        raise reading.entry_error(what, trail[0], trail, field, "sizes")
+
+    @staticmethod
+    def check_places(reading: Reading, at: int) -> None:
         """Raise unless the data lie one after the other, from `at` to the end of the file."""
         items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
-        for item in sorted(items, key=lambda item: (item.start, item.stored_nbytes)):
+        items.sort(key=lambda item: (item.start, item.stored_nbytes))
+        for item in items:
             if item.start != at:
                 what = f"its data begin at {item.start}, those before end at {at}"
                 trail = (item.name,)
@@ -7209,36 +7233,30 @@ class Safetensors(Format):
             at += item.stored_nbytes
         reading.check_whole()
         if at < reading.end:
-            raise reading.error(f"bytes after the end of the data: {reading.end - at}", "trailing",
-                                offset=at, check="bounds")
+            what = f"bytes after the end of the data: {reading.end - at}"
+            raise reading.error(what, "trailing", offset=at, check="bounds")
 
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Any) -> Any:
-        return stop - start if before == "structure" else 0, 32
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        if before == "structure":
+            return stop - start, 32
+        return 0, 32
 
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         # 1 the type of each tensor
-        problems, rows = self.problems(items, metadata), []
         sort = self.option("sort", True, options, {})
         empty = self.option("empty_metadata", False, options, attrs)
         if not isinstance(sort, bool) or not isinstance(empty, bool):
             raise ValueError("sort and empty_metadata are bools")
-        for name, item in items:
-            known = self.DTYPES.get(item.dtype)
-            code = self.native_attrs(item).get("st_dtype", known)
-            if name == "__metadata__":
-                problems.append((name, "the name is that of the metadata"))
-            elif known not in (None, code):
-                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
-                problems.append((name, what))
-            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
-                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
-            rows.append((self.TYPES.get(code, (99, 0, ""))[0], name, code, item))
-        self.raise_problems(problems)
+        rows = self.make_rows(items, metadata)
         if sort:
             rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
         # 2 the index, spaces after it
-        index: Facts = {"__metadata__": metadata} if metadata or empty else {}
-        starts, end = [], 0
+        index: Facts = {}
+        if metadata or empty:
+            index["__metadata__"] = metadata
+        starts = []
+        end = 0
         for _, name, code, item in rows:
             starts.append(end)
             end += item.nbytes
@@ -7248,9 +7266,29 @@ class Safetensors(Format):
         if len(data) > self.MAX_HEADER_BYTES:
             raise ValueError(f"{len(data)} bytes of header are over MAX_HEADER_BYTES")
         # 3 its size, the index, the data
-        data_start = 8 + len(data)
-        return self.iter_file(self.HEADER.pack(len(data)) + data, [row[1::2] for row in rows],
-                              [data_start + start for start in starts], data_start + end)
+        head = self.HEADER.pack(len(data)) + data
+        starts = [len(head) + start for start in starts]
+        pairs = [(name, item) for _, name, _, item in rows]
+        return self.iter_file(head, pairs, starts, len(head) + end)
+
+    def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
+        """Return rows (place of the type, name, type, tensor); ValueError tells what is unfit."""
+        problems = self.problems(items, metadata)
+        rows = []
+        for name, item in items:
+            known = self.DTYPES.get(item.dtype)
+            code = self.native_attrs(item).get("st_dtype", known)
+            if name == "__metadata__":
+                problems.append((name, "the name is that of the metadata"))
+            elif known is not None and known != code:
+                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
+                problems.append((name, what))
+            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
+                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
+            place = self.TYPES.get(code, (99, 0, ""))[0]
+            rows.append((place, name, code, item))
+        self.raise_problems(problems)
+        return rows
 
 
 FORMATS += (Safetensors(),)
