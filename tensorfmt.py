@@ -6521,17 +6521,21 @@ QUANT_SCHEME = Schema(
 class QuantPlan:
     """Where the parts of a quantized tensor are: values, zeros, scales."""
 
-    def __init__(self, shape: Shape, value: str, scale: str, block: Any) -> None:
+    def __init__(self, shape: Shape, value: str, scale: str, block: "Optional[List[int]]") -> None:
         self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
         self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
-        self.scale, self.count = scale, 1  # of scales
+        self.scale = scale
         self.block = block  # shape of what shares a scale; None: all
-        self.step: Any = count_elements(shape)  # elements in turn that share it; None: unclear
-        self.scales_at = round_up(self.step * self.bits + 7 >> 3, 4)
+        size = count_elements(shape)
+        self.count = 1  # of scales
+        self.step: "Optional[int]" = size  # elements in turn that share one; None: unclear
         if block:
             sides = [1] * (len(shape) - len(block)) + block
-            self.count = count_elements([-(-n // k) for n, k in zip(shape, sides)])
-            self.step = None if set(block[:-1]) - {1} or shape[-1] % block[-1] else block[-1]
+            self.count = count_elements([-(-n // side) for n, side in zip(shape, sides)])
+            self.step = block[-1]
+            if set(block[:-1]) - {1} or shape[-1] % block[-1]:
+                self.step = None
+        self.scales_at = round_up(size * self.bits + 7 >> 3, 4)
         self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
 
 
@@ -6550,7 +6554,7 @@ class Quantized(Tensor):
         return self.iter_stored()
 
     @property
-    def scheme(self) -> Any:
+    def scheme(self) -> Facts:
         """How it is stored, in the words of Burn."""
         code: Any = (self.attrs or self.custom).get("burn_dtype")
         if type(code) is not Map or type(code.get("QFloat")) is not Map:
@@ -6559,8 +6563,9 @@ class Quantized(Tensor):
 
     def plan(self) -> QuantPlan:
         """Return where its parts are; Unsupported for unknown schemes."""
-        scheme = Map(self.scheme.items())
-        block, scheme["level"] = self.block_of(scheme.get("level")), "Tensor"
+        scheme: Facts = Map(self.scheme.items())
+        block = self.block_of(scheme.get("level"))
+        scheme["level"] = "Tensor"  # block_of() has looked at it
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
             what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
             raise self.error(what, Unsupported)
@@ -6570,23 +6575,25 @@ class Quantized(Tensor):
             raise self.error(what, Unsupported)
         return plan
 
-    def block_of(self, level: Any) -> Any:
+    def block_of(self, level: Any) -> "Optional[List[int]]":
         """Return the shape of what shares a scale; None: all does; []: not known."""
         if level == "Tensor":
             return None
-        block: Any = level.get("Block") if type(level) is Map and len(level) == 1 else None
+        if type(level) is not Map or len(level) != 1:
+            return []
+        block: Any = level.get("Block")
         if not QUANT_BLOCK.fits(block) or len(block) != 2:
             return []
-        sizes, rank = block["storage"], block["len"]
-        return [] if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank] else sizes[:rank]
+        sizes: "List[int]" = block["storage"]
+        rank = block["len"]
+        if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank]:
+            return []
+        return sizes[:rank]
 
-    def iter_numbers(self, plan: QuantPlan) -> Blocks:
+    def iter_numbers(self, plan: QuantPlan) -> "Iterator[Tuple[int, List[Any]]]":
         """Yield (index of the first, numbers) of PART elements at a time, not scaled."""
-        bits, half = plan.bits, 1 << plan.bits - 1
-        table = [minifloat(plan.floats, code) if plan.floats else (code ^ half) - half
-                 for code in range(2 * half)]
-        rows = [[table[byte >> low & 2 * half - 1] for low in range(0, 8, bits)]
-                for byte in range(256)]  # what each byte holds
+        bits = plan.bits
+        rows = numbers_of_bytes(bits, plan.floats)
         for start in range(0, self.size, PART):
             count = min(PART, self.size - start)
             raw = self.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
@@ -6622,13 +6629,13 @@ class Quantized(Tensor):
         if plan.step is None:
             what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
             raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
-        return (pack_values(dtype, self.scale(plan, start, numbers))
+        return (pack_values(dtype, self.scale(plan, plan.step, start, numbers))
                 for start, numbers in self.iter_numbers(plan))
 
-    def scale(self, plan: QuantPlan, start: int, numbers: Any) -> Any:
-        """Return numbers times their scales; `start`: the index of the first."""
-        step = plan.step
-        scales = self.read_scales(plan, start // step, (start + len(numbers) - 1) // step + 1)
+    def scale(self, plan: QuantPlan, step: int, start: int, numbers: "List[Any]") -> "List[float]":
+        """Return numbers times their scales, `step` share one; `start`: the index of the first."""
+        last = start + len(numbers) - 1
+        scales = self.read_scales(plan, start // step, last // step + 1)
         return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
 
     def dequantize(self) -> Tensor:
@@ -6637,7 +6644,18 @@ class Quantized(Tensor):
         return new_tensor("float32", self.shape, data, "<", self.name, self.format)
 
 
-def make_quantized(data: Any, shape: Any, custom: Facts) -> Quantized:
+def numbers_of_bytes(bits: int, floats: "Optional[str]") -> "List[List[Any]]":
+    """Return what each byte holds: numbers of few bits in two's complement, or small floats."""
+    half = 1 << bits - 1
+    mask = 2 * half - 1
+    if floats:
+        table = [minifloat(floats, code) for code in range(2 * half)]
+    else:
+        table = [(code ^ half) - half for code in range(2 * half)]
+    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte in range(256)]
+
+
+def make_quantized(data: Any, shape: "Optional[Shape]", custom: Facts) -> Quantized:
     """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
     code: Any = custom.get("burn_dtype")
     if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
