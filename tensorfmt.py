@@ -2528,6 +2528,55 @@ def xxh3_short(data: bytes) -> int:
     return xxh3_mix(h + pair(n - 16, 119))
 
 
+def rotate(number: int, bits: int) -> int:
+    """Return the 64 bits of a number turned to the left."""
+    number &= MASK64
+    return (number << bits | number >> 64 - bits) & MASK64
+
+
+def xxh64_round(lane: int, word: int) -> int:
+    return rotate(lane + word * XXH3_START[2], 31) * XXH3_START[1]
+
+
+def xxh64(blocks: Any) -> int:
+    """Return the XXH64 (seed 0) of bytes in blocks: 18 MB/s, with xxhash as fast as memory.
+
+    Of each 32 bytes, 8 are added to each of four lanes.
+    """
+    if fast_xxh3():
+        state = __import__("xxhash").xxh64()
+        for block in blocks:
+            state.update(block)
+        return int(state.intdigest())
+    _, p1, p2, p3, p4, _, p5, _ = XXH3_START
+    lanes, nbytes, rest = [p1 + p2, p2, 0, -p1], 0, b""
+    for part in iter_parts(blocks, PART):
+        nbytes += len(part)
+        rest += bytes(part)
+        words = unpack_from(f"<{len(rest) // 32 * 4}Q", rest, 0)
+        rest = rest[8 * len(words):]
+        for i in range(0, len(words), 4):
+            lanes = [xxh64_round(lane, word) for lane, word in zip(lanes, words[i:i + 4])]
+    h = p5
+    if nbytes >= 32:
+        h = sum([rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18))])
+        for lane in lanes:
+            h = (h ^ xxh64_round(0, lane)) * p1 + p4
+    h += nbytes
+    while len(rest) >= 8:
+        word, = unpack_from("<Q", rest, 0)
+        h = rotate(h ^ xxh64_round(0, word), 27) * p1 + p4
+        rest = rest[8:]
+    if len(rest) >= 4:
+        word, = unpack_from("<I", rest, 0)
+        h = rotate(h ^ word * p1, 23) * p2 + p3
+        rest = rest[4:]
+    for byte in rest:
+        h = rotate(h ^ byte * p5, 11) * p1
+    h = xxh3_mix(h, 33, p2, 29) * p3 & MASK64
+    return h ^ h >> 32
+
+
 # -- [6g] zstd -------------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
@@ -3261,6 +3310,24 @@ def new_tensor(dtype: Any, shape: Shape, data: Any, byteorder: str = "<", name: 
     """Return a Tensor of bytes in memory."""
     source = Buffer(data)
     return Tensor(name, dtype, shape, source, 0, source.nbytes, None, byteorder, format=format)
+
+
+class Composite(Tensor):
+    """A tensor whose layout or type is not known here: its parts lie in the file, by role."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.parts: TensorMap = {}
+
+    def stored_parts(self) -> TensorMap:
+        return self.parts or {"": self}
+
+    def copy(self, **changes: Any) -> Tensor:
+        made: Any = super().copy(**changes)
+        made.parts = self.parts
+        return made
 
 
 class File(TensorMap):
@@ -4616,6 +4683,10 @@ class Format:
         """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
         return iter(())
 
+    def inner_checksums(self, part: Tensor) -> Any:
+        """Yield, as checksums(), those among the stored bytes of a tensor or a component."""
+        return iter(())
+
     def hashed_blocks(self, part: Tensor) -> Blocks:
         """Return the bytes of a Tensor of checksums() that its digest is of."""
         return part.iter_stored()
@@ -4630,6 +4701,10 @@ class Format:
 
     def notes(self, attrs: Facts, tensors: Any) -> Any:
         """Yield the rules of the canonical form that a file breaks."""
+        return iter(())
+
+    def other_checksums(self, attrs: Facts) -> Any:
+        """Yield of which other files a file has checksums: nobody looks at them."""
         return iter(())
 
     def native_attrs(self, item: Tensor) -> Facts:
@@ -4892,16 +4967,31 @@ class Mag(Format):
             try:
                 rows, end = self.read_records(reading, at, record_type, "tensors", total)
                 self.check_checksum(reading, checksum, end)
-                return record_type, rows, end
             except FormatError as error:
                 error.__traceback__ = None  # a cycle with this frame
                 faults.append((error, reading.regions))
+                continue
+            if record_type is self.SPEC and rows and 1 <= rows[0][0] >> 8 <= self.MAX_RANK:
+                self.check_one_layout(reading, checksum, total, at)
+            return record_type, rows, end
         # The error is that of SPEC, unless only the records of M012 are whole.
         fault, regions = faults[0]
         if fault.check != "checksum" and faults[1][0].check == "checksum":
             fault, regions = faults[1]
         reading.regions = regions
         raise fault
+
+    def check_one_layout(self, reading: Reading, checksum: int, total: int, at: int) -> None:
+        """Raise if the records of a SPEC, whose first key is long, are those of an M012, too."""
+        probe = Reading(reading.source)
+        try:
+            _, end = self.read_records(probe, at, self.M012, "tensors", total)
+            self.check_checksum(probe, checksum, end)
+        except FormatError:
+            return
+        what = ("the records are right in both layouts of version 1: readers of each would find "
+                "other tensors")
+        raise reading.error(what, "tensors", offset=at, check="magic", error_class=Unsupported)
 
     @staticmethod
     def check_checksum(reading: Reading, checksum: int, end: int) -> None:
@@ -5210,6 +5300,8 @@ def hash_blocks(algorithm: str, blocks: Any) -> str:
     """Return the digest of bytes, as zTensor writes it."""
     if algorithm == "xxh3":
         return "xxh3:%016x" % xxh3_64(blocks)
+    if algorithm == "xxh64/32":
+        return "xxh64/32:%08x" % (xxh64(blocks) & 0xFFFFFFFF)
     digest = Digest(algorithm)
     for block in blocks:
         digest.update(block)
@@ -5376,12 +5468,43 @@ class ZTensor(Format):
             order = "<" if ITEMSIZE.get(dtype) == 1 else ">"
         item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
                       unreadable, attrs, custom, self.NAME)
-        if layout == "dense" or unreadable is not None:
+        if layout == "dense":
             return item
         source = reading.source  # not the Reading, which has the tensors
+        if unreadable is not None:
+            return self.with_parts(item, end)
         return Sparse(item, name, shape,
                       lambda decode: self.open_sparse(Reading(source), item, end, decode),
                       layout != "sparse", False, attrs, custom, self.NAME)
+
+    def with_parts(self, item: Tensor, end: int) -> Tensor:
+        """Return a tensor that is not known here with the parts that its fields place before `end`.
+        """
+        places = self.find_parts(item, {**item.attrs, **item.custom}, end)
+        if not places:
+            return item
+        whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
+                          item.stored_nbytes, None, item.byteorder, item.encoding, item.unreadable,
+                          item.attrs, item._custom, self.NAME)
+        whole.parts = Map([("", item)])
+        whole.parts.update(places)
+        return whole
+
+    def find_parts(self, item: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
+        """Return what maps in these fields, of any depth, place before `end`, by role."""
+        parts = Map()
+        for key, value in fields.items():
+            for fact in iter_maps(value):
+                start = fact.get("offset")
+                if not self.COMPONENT.fits(fact) or start % 64 or not (
+                        64 <= start <= end - fact["size"]):
+                    continue
+                role = truncate(str(key), TRAIL_WIDTH)
+                if role in parts:
+                    role += f"[{len(parts)}]"
+                parts[role] = Tensor(role, None, (), item.source, start, fact["size"],
+                                     unreadable=item.unreadable, attrs=fact, format=self.NAME)
+        return parts
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
         """Return the attrs and the fields of the user, None without any, of an entry."""
@@ -5458,14 +5581,21 @@ class ZTensor(Format):
                       ">" if big else "<", encoding, None, fact, None, self.NAME)
 
     def checksums(self, item: Tensor) -> Any:
-        return iter_digests(item, "checksum")  # of the stored bytes
+        yield from iter_digests(item, "checksum")  # of the stored bytes
+        if isinstance(item, Sparse):
+            # Where something is wrong with one component, the others are not known as its parts.
+            known = item.stored_parts()
+            for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
+                if role not in known and "checksum" in part.attrs:
+                    yield role + ": ", part, part.attrs["checksum"]
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         if item.unreadable is None or item.format != self.NAME:
             return False
         layout = item.attrs.get("layout", "dense")
         return (layout != "sparse" and is_text(item.dtype or item.attrs.get("dtype"))
-                and (layout == "dense" or not places_other_bytes(item)))
+                and (layout == "dense" or len(item.stored_parts()) == 1
+                     and not places_other_bytes(item)))
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
@@ -5585,11 +5715,23 @@ class ZTensor(Format):
             facts["checksum"] = known
 
 
+def iter_maps(value: Any) -> Any:
+    """Yield the maps in a value, of any depth."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Map:
+            yield value
+            waiting += reversed(list(value.values()))
+        elif type(value) is list:
+            waiting += reversed(value)
+
+
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
-    facts = list(item.custom.values()) + list(item.attrs.values())
-    unseen = len(item.attrs.get("parts", ())) > len(item.stored_parts())
-    return unseen or any([isinstance(fact, dict) and "offset" in fact for fact in facts])
+    known = [id(part._attrs) for part in item.stored_parts().values()]
+    facts = [fact for value in (item.custom, item.attrs) for fact in iter_maps(value)]
+    return bool([fact for fact in facts if "offset" in fact and id(fact) not in known])
 
 
 FORMATS += (ZTensor(),)
@@ -5611,24 +5753,6 @@ NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
 SHARD_NAME = typed(str, "the name of a shard", lambda text: (
     0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
-
-
-class Composite(Tensor):
-    """A tensor of a layout that is not known here: its parts lie in the file, by role."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.parts: TensorMap = {}
-
-    def stored_parts(self) -> TensorMap:
-        return self.parts or {"": self}
-
-    def copy(self, **changes: Any) -> Tensor:
-        made: Any = super().copy(**changes)
-        made.parts = self.parts
-        return made
 
 
 class ZTensor2(Format):
@@ -5654,7 +5778,8 @@ class ZTensor2(Format):
     PLACE = 65536  # multiples where blobs are written
     MAX_RANK = 64
     LAYOUTS = {"dense": ["data"], CSR: ["values", "indptr", "indices"], COO: ["values", "coords"]}
-    DIGESTS = {"xxh3": 16, "sha256": 64}  # digits of each algorithm
+    # Digits of each algorithm. The last is of frames in a seek table: half of an XXH64.
+    DIGESTS = {"xxh3": 16, "sha256": 64, "xxh64/32": 8}
     NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
              "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
              "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
@@ -5866,9 +5991,12 @@ class ZTensor2(Format):
         """Note the first part whose bytes overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
-            if row[1] < last[2] and row[0] == last[0] and row[1:3] != last[1:3]:
+            is_shared = row[1:3] == last[1:3] and last[3] != ()  # of the manifest nothing is
+            if row[1] < last[2] and row[0] == last[0] and not is_shared:
                 trail = row[3] or last[3]  # the manifest has none
                 what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                if () in (row[3], last[3]):
+                    what = "its bytes are those of the manifest, or overlap them"
                 with reading:
                     raise self.fault(reading, what, trail, "blob", "bounds")
                 return
@@ -5876,12 +6004,27 @@ class ZTensor2(Format):
     def checksums(self, item: Tensor) -> Any:
         return iter_digests(item, "digest")  # of decoded bytes
 
+    def inner_checksums(self, part: Tensor) -> Any:
+        """Those of a seek table that no frame has: the others are compared on decoding."""
+        if part.encoding != SEEKABLE:
+            return
+        try:
+            table = SeekTable(part.source, part.start, part.stored_nbytes)
+        except FormatError:  # decoding raises it again
+            return
+        for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
+            if checksum is not None and own is None:
+                frame = Tensor(part.name, "uint8", (decoded,), part.source, at, stored, None, "<",
+                               "zstd", format=part.format)
+                yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
+
     def hashed_blocks(self, part: Tensor) -> Blocks:
         if part.encoding == "raw":
-            return part.iter_stored()
+            yield from part.iter_stored()
+            return
         if not part.is_decodable():
             part.check_readable()  # raises why
-        return part.iter_decoded()
+        yield from part.iter_decoded()
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         """Return whether it is dense, of an unknown type over a known dtype, and can be decoded."""
@@ -5908,6 +6051,10 @@ class ZTensor2(Format):
         if item.dtype == "bool":
             return item.unreadable is None
         return item.attrs.get("type") == "f4_e2m1" and item.size & 1 == 1
+
+    def other_checksums(self, attrs: Facts) -> Any:
+        for name in attrs.get("shards", ()):
+            yield f"the shard {short_repr(name)}"
 
     def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
         if not self.has_odd_bytes(item):
@@ -6002,54 +6149,74 @@ class ZTensor2(Format):
                 + pack_pairs(more, more, "bytes"))
 
 
-def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]") -> Blocks:
-    """Yield the bytes of zstd frames of one size, but the last, then a skippable frame.
+class SeekTable:
+    """The table behind zstd frames: `.rows` of them, (stored, decoded, checksum or None) bytes.
 
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
 
-    FormatError where the table does not agree with the `need` bytes, or with a frame: who reads
-    some of the frames gets the same bytes.
+    All frames but the last are of one size. A checksum is the lower half of an XXH64, as the one
+    that a frame may end with. FormatError where the table does not fit the stored bytes.
     """
-    tail = bytes(9)
-    if nbytes >= 17:
-        tail = bytes(source.view(offset + nbytes - 9, 9))
-    count, flags, magic = unpack_from("<IB4s", tail)
-    code = "<III" if flags & 128 else "<II"
-    step = calcsize(code)
-    start = offset + nbytes - 17 - count * step
-    table = b""
-    if start >= offset:
-        table = bytes(source.view(start, 8 + count * step))
-    rows = [unpack_from(code, table, at) for at in range(8, len(table), step)]
-    sizes = [row[1] for row in rows]
-    largest = max(sizes + [0])
-    if need is None:
-        need = sum(sizes)
-    if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or sum(sizes) != need
-            or sum([row[0] for row in rows]) != start - offset
-            or table[:8] != pack("<II", 0x184D2A5E, count * step + 9)
-            or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+
+    def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
+        self.source, self.offset = source, offset
+        end = offset + nbytes
+        tail = bytes(9)
+        if nbytes >= 17:
+            tail = bytes(source.view(end - 9, 9))
+        count, flags, magic = unpack_from("<IB4s", tail)
+        step = 12 if flags & 128 else 8
+        start = end - 17 - count * step
+        table = b""
+        if start >= offset:
+            table = bytes(source.view(start, 8 + count * step))
+        self.rows: Any = []
+        for at in range(8, len(table), step):
+            stored, decoded = unpack_from("<II", table, at)
+            checksum = None
+            if flags & 128:
+                checksum, = unpack_from("<I", table, at + 8)
+            self.rows.append((stored, decoded, checksum))
+        sizes = [decoded for _, decoded, _ in self.rows]
+        self.nbytes = sum(sizes)  # decoded
+        largest = max(sizes, default=0)
+        stored = sum([row[0] for row in self.rows])
+        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or stored != start - offset
+                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9)
+                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+            raise FormatError("zstd: no seek table at the end")
+
+    def iter_frames(self) -> Any:
+        """Yield (offset, stored, decoded, checksum, the one that the frame has or None)."""
+        at = self.offset
+        for stored, decoded, checksum in self.rows:
+            own = None
+            if checksum is not None and stored > 8 and self.source.view(at + 4, 1)[0] & 4:
+                own, = unpack_from("<I", self.source.view(at + stored - 4, 4), 0)
+            yield at, stored, decoded, checksum, own
+            at += stored
+
+
+def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]") -> Blocks:
+    """Yield the bytes of zstd frames with a SeekTable: as many as it says, and as `need` says.
+
+    Each frame must agree with it: who reads some of the frames gets the same bytes.
+    """
+    table = SeekTable(source, offset, nbytes)
+    if need not in (None, table.nbytes):
         raise FormatError(f"zstd: no seek table at the end for {need} bytes")
-    at = offset
     module = None
-    if rows:
+    if table.rows:
         module = zstd_module()
-    for i, (stored, decoded, *checksum) in enumerate(rows):
+    for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
+        if own is not None and own != checksum:
+            raise FormatError(f"frame {i} of the seek table: checksum {checksum:08x}, the frame "
+                              f"ends with {own:08x}")
         try:
             yield from zstd_decode(source, at, stored, decoded, module)
         except FormatError as error:
             raise type(error)(f"frame {i} of the seek table: {error.what}")
-        if checksum and frame_checksum(source, at, stored) != checksum[0]:
-            raise FormatError(f"frame {i} of the seek table: it has another checksum")
-        at += stored
-
-
-def frame_checksum(source: "Buffer", at: int, nbytes: int) -> "Optional[int]":
-    """Return the checksum that a frame of zstd ends with, or None."""
-    if nbytes < 9 or not source.read(at + 4, 1)[0] & 4:
-        return None
-    return int.from_bytes(source.read(at + nbytes - 4, 4), "little")
 
 
 GENERATIONS += (ZTensor2(),)
@@ -7028,6 +7195,19 @@ class TensorBuffers(Format):
         ids = [item.attrs["id"] for item in tensors]
         if ids != sorted(ids):
             yield "not sorted by id: a binary search misses tensors"
+        names: Any = {}  # by id
+        for item in tensors:
+            names.setdefault(item.attrs["id"], []).append(item.name)
+        wrong = []
+        for item in tensors:
+            found = names.get(self.hash_name(item.name), ["no tensor"])
+            if found != [item.name]:
+                wrong.append((item.name, found))
+        for name, found in wrong[:5]:
+            words = " or ".join(map(safe_str, found[:3]))
+            yield f"by the name {safe_repr(name)} the real library, which asks ids, finds {words}"
+        if wrong[5:]:
+            yield f"{len(wrong) - 5} more that are not found by their names"
 
     @staticmethod
     def hash_name(name: str) -> int:
@@ -8393,12 +8573,13 @@ def check_stored(items: Items, watch: Any = None) -> None:
     """Raise FormatError where stored bytes are damaged: they get no new checksum."""
     formats: Any = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
     checks: Any = Map()  # what is stored once is hashed once
+    seen: Any = set()
     for _, item in items:
         item = getattr(item, "_base", item)
         if item.format is None or not item.source.has_offsets:
             continue
         fmt = formats[item.format]
-        for label, part, digest in fmt.checksums(item):
+        for label, part, digest in iter_checksums(fmt, item, seen):
             if part.source.has_offsets:  # no copy in memory
                 checks.setdefault(place_of(part) + (digest,), (fmt, item, label, part, digest))
     meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
@@ -8451,6 +8632,19 @@ def is_read_from(source: Any, stream: Any, about: Any) -> bool:
     path, _, state = source.file_id
     return state[1] == about.st_ino and os.path.exists(path) and (
         os.path.samestat(os.stat(path), about))
+
+
+def iter_checksums(fmt: Format, item: Tensor, seen: Any) -> Any:
+    """Yield (label, Tensor, digest) of all checksums of a tensor; inner ones once for each place.
+
+    `seen`: the places of tensors before.
+    """
+    yield from fmt.checksums(item)
+    for part in item.stored_parts().values():
+        place = place_of(part)
+        if place not in seen:
+            seen.add(place)
+            yield from fmt.inner_checksums(part)
 
 
 def place_of(part: Tensor) -> Any:
@@ -9102,6 +9296,13 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> 
     data.run()
     for text in fmt.notes(file.attrs, list(file.values())):
         report.add("note", "canonical", text)
+    others = list(fmt.other_checksums(file.attrs))
+    if others:
+        text = f"not looked at: that of {others[0]}, a file of its own"
+        if others[1:]:
+            text += f", and {plural(len(others) - 1, 'other')}"
+        report.add("-", "checksums", text)
+        report.not_checked["checksums"] += len(others)
     if not report.errors:
         check_canonical(report, file, data.digests, watch)
     return report
@@ -9431,21 +9632,23 @@ class Check:
 
     def is_slow(self) -> bool:
         """Return whether the checksum takes half a minute for a GB."""
-        return self.digest[:5] == "xxh3:" and not fast_xxh3()
+        return self.digest[:3] == "xxh" and not fast_xxh3()
 
 
 def list_checks(file: File) -> "List[Check]":
     """Return what is to be checked of the tensors, what they have in common once."""
     checks: Any = Map()
-    hashed: Any = set()  # places in the file of which the decoded bytes are hashed
+    seen: Any = set()  # places in the file
+    hashed: Any = set()  # those of which the decoded bytes are hashed
     for item in file.values():
-        for label, part, digest in file.fmt.checksums(item):
+        for label, part, digest in iter_checksums(file.fmt, item, seen):
             work = part.stored_nbytes
+            key = place_of(part)[:3] + (label, digest)  # the type does not count
             if file.fmt.HASHES_DECODED:
                 work = work_of_part(part)
+                key = place_of(part)[:5] + (label, digest)
                 if digest.partition(":")[0] in file.fmt.DIGESTS:
                     hashed.add(place_of(part))
-            key = place_of(part) + (label, digest)
             checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
         reads_bytes = file.fmt.has_odd_bytes(item)
         key, work = place_of(item) + (item.unreadable, item.size), 0

@@ -4280,6 +4280,19 @@ class ZTensor2Test(TestCase):
         short = "".join(["%016x" % tensorfmt.xxh3_64([data(n)]) for n in range(300)])
         self.assertEqual(tensorfmt.crc32(short.encode()), 0xCEB03D81)
 
+    def test_xxh64(self):
+        """Alone, and by the module xxhash where it is there."""
+        data = bytes([(7 * i + 3) % 256 for i in range(99)])
+        for make in {None, tensorfmt.fast_xxh3()}:
+            with Changed(tensorfmt, "fast_xxh3", lambda make=make: make):
+                self.assertEqual([tensorfmt.xxh64([text]) for text in (b"", b"abc")],
+                                 [0xEF46DB3751D8E999, 0x44BC2CF5AD770999])
+                text = ""
+                for nbytes in range(99):
+                    blocks = [data[i:min(i + 13, nbytes)] for i in range(0, nbytes, 13)]
+                    text += "%016x" % tensorfmt.xxh64(blocks)
+                self.assertEqual(tensorfmt.crc32(text.encode()), 0x3550C65B)
+
     def test_canonical_form(self):
         data = V212_CANONICAL
         file = load(data, verify=True)
@@ -4353,6 +4366,33 @@ class ZTensor2Test(TestCase):
                 file = load(data)
                 self.assertEqual((file["b"].offset, file["c"].tobytes()),
                                  (file["a"].offset, bytes(len(a))))
+
+    def test_the_manifest_is_no_tensor(self):
+        """Not even all of it; two tensors may share their bytes."""
+        blob = bytes(4096)
+        for nbytes in range(40, 200):  # the length of the manifest is in the manifest
+            data = ztensor2_of_objects({"w": dense2("u8", 2, nbytes, nbytes)}, (blob,))
+            if struct.unpack("<Q", data[-32:-24])[0] == nbytes:
+                break
+        error = error_of(FormatError, load, data)
+        self.assertIn("those of the manifest", error.what)
+        self.assertEqual((error.tensor, tensorfmt.verify(data).errors[0].check), ("w", "bounds"))
+
+    def test_what_is_not_looked_at_is_counted(self):
+        digest = "xxh3:%016x" % tensorfmt.xxh3_64([b"ab"])
+        shards = {"shards": {"s": {"size": 8192, "digest": digest}}}
+        for more, top, last in (
+                ({"digest": digest}, {}, ""),
+                ({"digest": "blake3:00"}, {}, ", 1 checksum not checked"),
+                ({"digest": digest, "encoding": "new", "decoded_length": 2}, {},
+                 ", 1 tensor not checked, 1 checksum not checked"),
+                ({"digest": digest}, shards, ", 1 checksum not checked"),
+                ({"digest": digest, "shard": "s"}, shards,
+                 ", 1 tensor not checked, 2 checksums not checked")):
+            data = ztensor2_of_objects({"w": dense2("u8", 1, 2, 2, **more)}, (b"ab",), **top)
+            with self.subTest(more=more):
+                self.assertEqual(str(tensorfmt.verify(data)).partition(": valid zTensor 2")[2],
+                                 last)
 
     def test_seekable_zstd(self):
         def blob(sizes, flags=0, more=0, frames=0, room=0, size=None, head=0x184D2A5E,
@@ -4454,7 +4494,7 @@ class ZTensor2Test(TestCase):
             shards = {"x": {"size": 1 << 20, "digest": "xxh3:" + "5" * 16}}
             report = tensorfmt.verify(ztensor2_of_objects({"t": thing}, (bytes(8),), shards=shards))
             self.assertEqual((bool(report), report.not_checked), (
-                True, {"checksums": 1, "contents": 1}))
+                True, {"checksums": 2, "contents": 1}))  # that of the shard, too
 
     def test_odd_halves_of_4_bits_are_found(self):
         for shape, data, fault in (
@@ -4512,8 +4552,31 @@ class ZTensor2Test(TestCase):
         for sizes, table, fault in rows:
             data = b"".join([zstd_frame(n, True) for n in sizes]) + seek_table(table)
             self.check_frames(data, sum(sizes), fault)
-        # A checksum in the table alone cannot be compared.
-        self.check_frames(zstd_frame(8) + seek_table([(17, 8, sums[8])]), 8, "frame 0")
+        self.check_frames(zstd_frame(8) + seek_table([(17, 8, sums[8])]), 8, None)
+
+    @unittest.skipUnless(ZSTD, "no module for zstd")
+    def test_checksums_that_a_seek_table_alone_has(self):
+        """They are checksums as others, also for the budget of slow ones."""
+        def made(wrong=0, count=3):
+            rows = [(17, 8, ZSTD_SUMS[8] ^ (i == wrong)) for i in range(1, count + 1)]
+            data = zstd_frame(8) * count + seek_table(rows)
+            return ztensor2_of_objects({"w": dense2(
+                "u8", 1, len(data), 8 * count, encoding="zt.zstd-seekable/1",
+                decoded_length=8 * count)}, (data,))
+        self.assertIn("3 of 3 agree", str(tensorfmt.verify(made())))
+        load(made(), verify=True)
+        for wrong in 1, 2, 3:
+            report = tensorfmt.verify(made(wrong))
+            self.assertEqual([error.check for error in report.errors], ["checksums"])
+            self.assertEqual(report.errors[0].what[:16], "frame %d: xxh64/3" % (wrong - 1))
+            error_of(FormatError, load, made(wrong), verify=True)
+            error_of(FormatError, dumps, load(made(wrong)), format="mag", version=300)
+        with Changed(tensorfmt, "fast_xxh3", lambda: None), Changed(
+                tensorfmt, "MAX_SLOW_HASH", 20):  # two frames
+            last = str(tensorfmt.verify(made(3))).split("\n")[-1]
+            self.assertIn("valid zTensor 2, 1 checksum not checked", last)
+            self.assertFalse(tensorfmt.verify(made(3), deep=True))
+            error_of(FormatError, load, made(3), verify=True)
 
     def check_frames(self, data, nbytes, fault):
         """Assert that the digest of frames agrees, and that values come, or neither."""
@@ -6867,6 +6930,114 @@ class VerifyTest(FolderCase):
             for deep in False, True:
                 report = tensorfmt.verify(bytes(bad), deep=deep)
                 self.assertEqual([error.tensor for error in report.errors], ["c"])
+
+    def sparse_file(self, bad=None, layout="sparse", sparse_format="csr", dtype="float32",
+                    index="uint64"):
+        """Return a file of a csr tensor whose parts have checksums; that of `bad` is wrong."""
+        parts = {"values": struct.pack("<2f", 1, 2), "indices": struct.pack("<2Q", 1, 4),
+                 "indptr": struct.pack("<3Q", 0, 1, 2)}
+        facts, data = {}, b""
+        for role, blob in parts.items():
+            checksum = tensorfmt.crc32c(blob) ^ (role == bad)
+            data += bytes(-len(data) % 64)
+            facts[role] = {"offset": 64 + len(data), "size": len(blob), "encoding": "raw",
+                           "dtype": index, "checksum": "crc32c:0x%08X" % checksum}
+            data += blob
+        entry = dict(facts.pop("values"), name="w", dtype=dtype, shape=[2, 5], layout=layout, nnz=2)
+        if layout == "deep":
+            facts = {"parts": [facts, {}]}
+        entry.update(facts, sparse_format=sparse_format)
+        return ztensor_of_index(tensorfmt.cbor_dumps([entry]), data=data)
+
+    @about("ztensor")
+    def test_checksums_of_components(self):
+        """All are looked at, also where nobody here can make a tensor of them."""
+        for options in {}, {"layout": "new"}, {"layout": "deep"}, {"sparse_format": "csc"}, {
+                "dtype": "f8"}, {"index": "int32"}:
+            good = self.sparse_file(**options)
+            self.assertIn("3 of 3 agree", str(tensorfmt.verify(good)))
+            load(good, verify=True)
+            for role in "values", "indices", "indptr":
+                data = self.sparse_file(role, **options)
+                errors = tensorfmt.verify(data).errors
+                with self.subTest(role=role, **options):
+                    self.assertEqual([(error.check, error.tensor) for error in errors],
+                                     [("checksums", "w")])
+                    error_of(FormatError, load, data, verify=True)
+
+    @about("ztensor")
+    def test_parts_of_an_unknown_layout(self):
+        """They are named and compared; what would lose them is refused."""
+        data = self.sparse_file(layout="deep")
+        names = [field.name for field in tensorfmt.explain(data) if field.kind == "data"]
+        self.assertEqual(names, ["data w", "data w.parts", "data w.parts[1]"])
+        self.assertNotIn("no field names", str(tensorfmt.verify(data)))
+        other = data.replace(struct.pack("<3Q", 0, 1, 2), struct.pack("<3Q", 0, 2, 2))
+        self.assertTrue(load(data)["w"] == load(data)["w"])
+        self.assertFalse(load(data)["w"] == load(other)["w"])
+        self.assertTrue(tensorfmt.diff(data, other))
+        self.refuses(["layout 'deep' is not known"], dumps, load(data), format="ztensor")
+
+    @about("ztensor")
+    def test_a_type_does_not_count_for_a_digest(self):
+        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8")}, format="ztensor", version=2)
+        self.assertEqual(calls_of(tensorfmt, "hash_blocks", tensorfmt.verify, data), 1)
+        self.assertIn("2 of 2 agree", str(tensorfmt.verify(data)))
+        bad = bytearray(data)
+        bad[load(data)["a"].offset] ^= 1
+        self.assertEqual([error.tensor for error in tensorfmt.verify(bytes(bad)).errors],
+                         ["a", "b"])
+
+    @about("mag")
+    def test_a_file_of_two_layouts(self):
+        """Both readers of .mag 1 would open it, and find other values."""
+        other = struct.pack("<I3QI", 256, 2, 576, 2, 1) + b"x"  # a record of magnetron 0.1.2
+        record = other + b"k" * (260 - len(other))  # the rest of it is in a name of ours
+        record += struct.pack("<6qBQQ", 2, 0, 0, 0, 0, 0, 0, 8, 640)
+        counts = uint32s(1, 0, 0)
+        checksum = tensorfmt.crc32(counts + other)
+
+        def crc_of(aux):
+            return tensorfmt.crc32(counts + record + uint32s(aux))
+        # crc_of(a ^ b) is crc_of(a) ^ crc_of(b) ^ crc_of(0): solve it for the checksum
+        rows = [(crc_of(1 << i) ^ crc_of(0), 1 << i) for i in range(32)]
+        left, aux = checksum ^ crc_of(0), 0
+        for bit in range(32):
+            pivot = [row for row in rows if row[0] >> bit & 1][0]
+            rows = [(a ^ pivot[0], b ^ pivot[1]) if a >> bit & 1 else (a, b)
+                    for a, b in rows if (a, b) != pivot]
+            if left >> bit & 1:
+                left, aux = left ^ pivot[0], aux ^ pivot[1]
+        data = b"MAG!" + uint32s(1, checksum) + counts + record
+        for tail, error_class in (uint32s(aux), Unsupported), (uint32s(aux ^ 1), None):
+            whole = data + tail + bytes(704 - len(data + tail))
+            if error_class:
+                error = error_of(Unsupported, load, whole)
+                self.assertIn("right in both layouts", error.what)
+                self.assertFalse(tensorfmt.verify(whole))
+            else:
+                self.assertEqual(load(whole).attrs["layout"], "magnetron-0.1.2")
+
+    @about("tensorbuffers")
+    def test_ids_that_are_not_those_of_names(self):
+        """The real library looks for the id that is the hash of a name."""
+        data = dumps({"a": tensor([1], "int8"), "b": tensor([2], "int8")}, format="tensorbuffers")
+        self.assertNotIn("real library", str(tensorfmt.verify(data)))
+        a, b = [struct.pack("<Q", load(data)[name].attrs["id"]) for name in "ab"]
+        for pairs, found in (
+                (((a, b"12345678"), (b, a), (b"12345678", b)), ["'a'.* finds b", "'b'.* finds a"]),
+                (((b, a),), ["'a'.* finds a or b", "'b'.* finds no tensor"]),
+                (((a, bytes(7) + b"1"), (b, bytes(7) + b"2")),
+                 ["'a'.* finds no tensor", "'b'.* finds no tensor"])):
+            report = tensorfmt.verify(replaced(data, *pairs))
+            self.assertTrue(report)
+            notes = [row[3] for row in report.rows if "real library" in row[3]]
+            self.assertEqual(len(notes), 2)
+            for words in found:
+                self.assertRegex("\n".join(sorted(notes)), "by the name " + words)
+        many = dumps({"t%d" % i: tensor([1], "int8") for i in range(9)}, format="tensorbuffers")
+        with Changed(tensorfmt.TensorBuffers, "hash_name", lambda self, name: 5):
+            self.assertIn("4 more that are not found", str(tensorfmt.verify(many)))
 
     @about("ztensor")
     def test_slow_hashes_have_one_budget(self):
