@@ -6,8 +6,9 @@ compressed text; bad files are rows of a builder and what it damages. More is in
 runs with the rest: shell.py tests commands, terminals, pages; texts.py compares what people read
 (errors, explain, commands, help) with the texts in .ci/accepted, which `--accept` writes anew;
 peers.py compares with libraries that read or write the same bytes, tiny.py with a reader of its own
-code; variants.py has more files, good and bad; fuzz.py knows what must hold for every file. Without
-.ci these are skipped by name.
+code; variants.py has more files, good and bad; fuzz.py knows what must hold for every file,
+promises.py what must hold for two files, changed bytes, other ways to read. Without .ci these are
+skipped by name.
 
     [1] platform           what this Python has; helpers
     [1b] formats           one row for each: what it holds, options, limits
@@ -6691,6 +6692,16 @@ class FuzzTest(TestCase):
                 read.append(fuzz["check_mutant"](data))
         if not ONLY:
             self.assertTrue(0.05 < sum(read) / len(read) < 0.9, sum(read) / len(read))
+
+
+    def test_promises_that_need_no_list(self):
+        """Of some files and changes; the leg `promises` looks at thousands, of another seed."""
+        promises = script(self, "promises.py")
+        tried = promises["check_files"](8 if BESIDE else 16, 7, promises["CHECKS"])
+        changed = promises["check_changes"](Random(7), 400 if BESIDE else 200)
+        self.assertEqual(promises["FINDINGS"], [])
+        if not ONLY:
+            self.assertTrue(min(tried.values()) > 3 and changed > 100, (tried, changed))
 
 
 @about()

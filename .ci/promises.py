@@ -1,0 +1,577 @@
+# SPDX-License-Identifier: MIT
+"""Promises that hold for every file: no list says what must come out, files are made at random.
+
+    python3 .ci/promises.py [COUNT] [SEED] [PROMISE]
+
+PROMISE is one of these, all unless given:
+
+    changes      a golden with one byte changed, or cut short, is a result or a FormatError
+    digests      a changed byte that a stored digest covers: verify is false, load(verify=True)
+                 raises, save and convert refuse
+    counts       what verify does not look at is counted in its last line
+    differences  diff tells whatever differs in values, custom attributes and metadata, and nothing
+                 else; == agrees with it
+    readers      mapped or not, by streams, threads and forked processes: the same bytes
+
+`changes` takes each byte of all goldens of the tests; the others COUNT changed files of the fuzzer
+that load takes, 1,000 unless given. The SEED is printed: the same numbers make the same files again
+(0, or none: a new one each time). A finding shows its file in hex. Exit code 1: there are some.
+test_tensorfmt.py does a little of each.
+"""
+import io
+import os
+import struct
+import sys
+import tempfile
+import traceback
+from hashlib import sha256
+from itertools import chain, count
+from random import Random, SystemRandom
+from time import sleep, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), HERE]
+import fuzz
+import tensorfmt
+import test_tensorfmt as tests
+from tensorfmt import cbor_loads, dumps, FormatError, load, tensor
+
+TEST = tests.TestCase()
+SMALL = 1 << 16  # bytes of a tensor whose values are compared
+MOST = 5  # findings that are printed
+FINDINGS = []
+
+
+class Case:
+    """A changed file that load takes: `data`, made of the good file `base`; `last`: that before.
+
+    `made`: its tensors as zTensor with a digest of each, or None.
+    """
+
+    def __init__(self, title, base, data, last, folder):
+        self.title, self.base, self.data, self.last = title, base, data, last
+        self.folder = folder
+        self.made = with_digests(load(data), Random(title))
+
+    def files(self):
+        return [data for data in (self.data, self.made) if data is not None]
+
+
+def values_of(item):
+    """Return the row-major bytes of a tensor, or why there are none."""
+    if item.nbytes > SMALL:
+        return item.nbytes
+    try:
+        return item.tobytes()
+    except FormatError as error:
+        return error.what
+
+
+def bytes_of(file):
+    """Return the stored bytes and the values of all tensors of a File."""
+    return [(name, stored_bytes(item), values_of(item)) for name, item in file.items()]
+
+
+def stored_bytes(item):
+    return [(role, bytes(part.raw)) for role, part in item.stored_parts().items()]
+
+
+def with_bit(data, at, draw):
+    """Return bytes of which one is another."""
+    return data[:at] + bytes([data[at] ^ draw.randrange(1, 256)]) + data[at + 1:]
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+
+def changed_files(data, draw):
+    """Yield a file with each of its bytes changed in three ways, and cut short at each place."""
+    for at, byte in enumerate(data):
+        for step in 1, 255, draw.randrange(2, 255):
+            yield data[:at] + bytes([byte + step & 255]) + data[at + 1:]
+    for end in range(len(data)):
+        yield data[:end]
+
+
+def check_changes(draw, part=1):
+    """Check all goldens; `part`: one of so many changes. Return how many there were."""
+    tried = 0
+    for _, title, data, _ in tests.FILES:
+        for number, changed in enumerate(changed_files(data, draw)):
+            if part == 1 or draw.randrange(part) == 0:
+                look(check_change, title, changed, (number + tried) % 3 == 0)
+                tried += 1
+    return tried
+
+
+def check_change(data, is_thorough):
+    """Read a file in each way: each gives a result or raises a FormatError."""
+    report = None
+    if is_thorough:
+        report = tensorfmt.verify(data)
+    try:
+        file = load(data)
+    except FormatError as error:
+        TEST.assertTrue(0 <= error.offset <= len(data), error)
+        TEST.assertFalse(report, "load refuses what verify calls valid")
+        if is_thorough and tensorfmt.detect(data):
+            tests.check_refused(data, error)
+        return
+    bytes_of(file)
+    if is_thorough:
+        TEST.assertTiles(tensorfmt.explain(data), len(data), True)
+
+
+# -- digests, counts -------------------------------------------------------------------------------
+
+
+def digests_of(data):
+    """Return (text, offset, nbytes) of the digests in a file's index, read from that alone."""
+    kind = load(data).fmt.NAME
+    if kind == "ztensor":
+        size, = struct.unpack("<Q", data[-8:])
+        index = cbor_loads(data[-8 - size:-8])
+        return [row for entry in index for row in digests_of_entry(entry)]
+    if kind == "ztensor2":
+        start, size = struct.unpack("<QQ", data[-40:-24])
+        objects = cbor_loads(data[start:start + size])["objects"] if size else {}
+        parts = [part for entry in objects.values() for part in entry["parts"].values()]
+        return [digest_of_part(part) for part in parts if "digest" in part]
+    if kind == "mag":  # the header has one, of the index behind it
+        fields = [field for field in tensorfmt.explain(data) if field.kind == "structure"]
+        return [("crc32", 12, fields[-1].offset + fields[-1].nbytes - 12)]
+    return []
+
+
+def digests_of_entry(entry):
+    """Yield those of zTensor 0.1: of the blob, and of blobs of indices."""
+    maps = [entry]
+    if entry.get("layout") == "sparse":
+        maps += [entry.get(key) for key in ("indptr", "indices", "coords")]
+    for fact in maps:
+        if isinstance(fact, dict) and isinstance(fact.get("checksum"), str):
+            yield fact["checksum"], fact["offset"], fact["size"]
+
+
+def digest_of_part(part):
+    """Return that of a part of zTensor 2; of no bytes here if it lies in another file."""
+    start, nbytes = part["blob"]
+    if "shard" in part:
+        nbytes = 0
+    return part["digest"], start, nbytes
+
+
+def is_known(data, text):
+    """Return whether a digest is of an algorithm that the format has."""
+    fmt = load(data).fmt
+    return fmt.NAME == "mag" or text.partition(":")[0] in fmt.DIGESTS
+
+
+def with_digests(file, draw):
+    """Return tensors of a File as zTensor that has a digest of each; None if there are none."""
+    ways = [
+        {"version": "2"},
+        {"checksum": "crc32c"},
+        {"checksum": "sha256", "data_endianness": "big"},
+    ]
+    if tests.ZSTD:
+        ways.append({"checksum": "crc32c", "encoding": "zstd"})
+    names = [name for name, item in file.items()
+             if item.dtype and not item.unreadable and 0 < item.nbytes <= SMALL]
+    options = dict({"version": "0.1"}, **draw.choice(ways))
+    stream = io.BytesIO()
+    try:
+        tensorfmt.convert(file, stream, format="ztensor", only=names, dense=draw.random() < 0.5,
+                          drop=True, **options)
+    except ValueError:  # there are none, or a name that it cannot hold
+        return None
+    return stream.getvalue()
+
+
+def check_digests(case, draw):
+    """Change bytes that digests cover; return whether there are some."""
+    tried = [change_digests(data, draw) for data in case.files()]
+    if len(case.data) and tensorfmt.verify(case.data):
+        check_blob(case, draw)
+    return any(tried)
+
+
+def change_digests(data, draw):
+    """Change bytes that digests in the index cover: whoever reads or copies them must say so."""
+    places = [row for row in digests_of(data) if row[2] and is_known(data, row[0])]
+    if not places or not tensorfmt.verify(data):
+        return False
+    for _, start, nbytes in draw.choices(places, k=3):
+        bad = with_bit(data, start + draw.randrange(nbytes), draw)
+        report = tensorfmt.verify(bad)
+        if report:  # a bit of a frame of zstd that says nothing
+            values = [[values_of(item) for item in load(one).values()] for one in (data, bad)]
+            TEST.assertEqual(*values)
+            continue
+        error = refusal_of(load, bad, verify=True)
+        TEST.assertIn(error.what, [found.what for found in report.errors])
+        for kind in tests.WRITABLE:
+            refusal_of(tensorfmt.convert, bad, io.BytesIO(), format=kind, cast="float32",
+                       dense=True, drop=True)
+        refusal_of(save_again, bad)
+        less = limited(bad, draw)
+        TEST.assertTrue(not less or " not checked" in last_line(less), less)
+    return True
+
+
+def save_again(data):
+    file = load(data)
+    return dumps(file, format=file.format)
+
+
+def refusal_of(call, *args, **options):
+    """Return the ValueError that a call raises."""
+    try:
+        call(*args, **options)
+    except ValueError as error:
+        return error
+    raise AssertionError("%s takes bytes that do not agree with their digest" % call.__name__)
+
+
+def check_blob(case, draw):
+    """Change a byte of a file that is called as its SHA-256, in a folder `blobs`."""
+    folder = os.path.join(case.folder, "blobs")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, sha256(case.data).hexdigest())
+    tests.write_file(path, case.data)
+    TEST.assertTrue(tensorfmt.verify(path))
+    tests.write_file(path, with_bit(case.data, draw.randrange(len(case.data)), draw))
+    TEST.assertFalse(tensorfmt.verify(path))
+    refusal_of(load, path, verify=True)
+    os.remove(path)
+
+
+def last_line(report):
+    return str(report).split("\n")[-1]
+
+
+def limited(data, draw):
+    """Return what verify says where less work is allowed, and there is no quick XXH3."""
+    limits = {
+        "MAX_COPIES": draw.choice((0, 0, 0.0001, 1)),  # times the file and 1 MiB
+        "MAX_SLOW_HASH": draw.choice((0, 8, 100, 1000)),  # bytes
+        "fast_xxh3": no_xxh3,
+    }
+    with tests.mock.patch.multiple(tensorfmt, **limits):
+        return tensorfmt.verify(data)
+
+
+def no_xxh3():
+    return None
+
+
+def check_counts(case, draw):
+    """Compare what verify counts with what is in the index."""
+    for data in case.files():
+        file = load(data)
+        digests = digests_of(data)
+        if file.fmt.NAME == "mag":  # load looks at it
+            digests = []
+        unreadable = len([item for item in file.values() if item.unreadable])
+        for report in tensorfmt.verify(data), limited(data, draw):
+            compare_counts(report, len(digests), unreadable)
+    return True
+
+
+def compare_counts(report, digests, unreadable):
+    """Compare a report with the number of digests and of tensors without values here."""
+    left = report.not_checked
+    agreed = 0
+    for status, check, _, text, _ in report.rows:
+        if check == "checksums" and status == "ok":
+            agreed, total = [int(word) for word in text.split()[:3:2]]
+            TEST.assertEqual(total, digests)
+    bad = len([error for error in report.errors if error.check == "checksums"])
+    looked_at = agreed + bad + left["checksums"]
+    broken = len(report.errors) - bad  # a digest is not reached where its bytes are not decoded
+    TEST.assertTrue(digests - broken <= looked_at <= digests, (digests, str(report)))
+    TEST.assertGreaterEqual(left["contents"] + broken, unreadable)
+    line = last_line(report)
+    for number, noun in (left["contents"], "tensor"), (left["checksums"], "checksum"):
+        words = ", %s not checked" % tensorfmt.plural(number, noun)
+        TEST.assertEqual(words in line, number > 0, line)
+    if report.limits:
+        TEST.assertIn(" not checked", line)
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def exact(value):
+    """Return what two facts have in common only if value and type are the same."""
+    if isinstance(value, dict):
+        pairs = [(exact(key), exact(item)) for key, item in value.items()]
+        return "map", sorted(pairs, key=repr)
+    if isinstance(value, (list, tuple)):
+        return "list", [exact(item) for item in value]
+    if isinstance(value, float):
+        return "float", "NaN" if value != value else struct.pack("<d", value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "bytes", bytes(value)
+    return type(value).__name__, repr(value)
+
+
+def check_pair(a, b):
+    """Compare diff and == of two Files with what differs."""
+    sizes = [item.nbytes for file in (a, b) for item in file.values()]
+    if max(sizes, default=0) > SMALL:
+        return
+    try:
+        found = tensorfmt.diff(a, b)
+    except ValueError:  # it is damaged, or too much work
+        return
+    told = [(row["kind"], row["name"]) for row in found.differences]
+    if a.fmt is b.fmt:
+        facts = [("metadata", key) for key in changed_keys(a.metadata, b.metadata)]
+        facts += [("scalar", key) for key in changed_keys(scalars(a), scalars(b))]
+        TEST.assertEqual(sorted([row for row in told if row[0] != "tensor"]), sorted(facts))
+    for name in set(list(a) + list(b)):
+        is_told = ("tensor", name) in told
+        if name in a and name in b:
+            check_tensors(a[name], b[name], is_told)
+        else:
+            TEST.assertTrue(is_told, name)
+
+
+def scalars(file):
+    return file.attrs.get("scalars") or {}
+
+
+def changed_keys(a, b):
+    keys = set(list(a) + list(b))
+    return [key for key in keys if key not in a or key not in b or exact(a[key]) != exact(b[key])]
+
+
+def check_tensors(a, b, is_told):
+    """Compare two tensors of one name; `is_told`: diff says that they differ."""
+    try:
+        is_equal = a == b
+        TEST.assertEqual(is_equal, b == a)
+    except FormatError:  # one is damaged
+        return
+    mine = [[item.dtype, item.shape, values_or_bytes(item), exact(item.custom)] for item in (a, b)]
+    whole = [[stored_bytes(item), item.format, item.byteorder, exact(item.attrs)]
+             for item in (a, b)]
+    if mine[0] != mine[1]:
+        TEST.assertEqual((is_told, is_equal), (True, False), (a.name, mine))
+    elif whole[0] == whole[1] and has_its_bytes(a):
+        TEST.assertEqual((is_told, is_equal), (False, True), (a.name, mine))
+    TEST.assertNotEqual(is_told, is_equal, (a.name, mine, whole))
+
+
+def values_or_bytes(item):
+    return stored_bytes(item) if item.unreadable else values_of(item)
+
+
+def has_its_bytes(item):
+    """Return whether all bytes of a tensor are known to be in its file, where we see them."""
+    encodings = [part.encoding for part in item.stored_parts().values()]
+    return "shard" not in encodings and not tensorfmt.places_other_bytes(item)
+
+
+def check_differences(case, draw):
+    """Compare a file with itself, with those before and with changed ones; then changed facts."""
+    file = load(case.data)
+    for other in case.data, case.base, case.last:
+        check_pair(file, load(other))
+        check_pair(load(other), file)
+    for item in file.values():
+        if item.encoding == "raw" and 0 < item.stored_nbytes <= SMALL and draw.random() < 0.3:
+            at = item.start + draw.randrange(item.stored_nbytes)
+            try:
+                other = load(with_bit(case.data, at, draw))
+            except FormatError:  # it is one of the index, too
+                continue
+            check_pair(file, other)
+    value = random_value(draw, 3)
+    check_facts(value, changed_value(value, draw))
+    return True
+
+
+SCALARS = (None, True, False, 0, 1, -1, 2, 1 << 53, (1 << 53) + 1, (1 << 64) - 1, 0.0, -0.0, 1.0,
+           0.5, float(1 << 53), float("inf"), float("-inf"), float("nan"), "", "1", "inf", "nan",
+           "None", "True", "00", b"", b"\0", b"1", b"inf")
+
+
+def random_value(draw, depth):
+    """Return a value that a user may put into a file."""
+    how = draw.random()
+    if depth and how < 0.2:
+        return [random_value(draw, depth - 1) for _ in range(draw.randrange(3))]
+    if depth and how < 0.4:
+        return {key: random_value(draw, depth - 1) for key in draw.choice(("", "a", "ab", "bc"))}
+    return draw.choice(SCALARS)
+
+
+def changed_value(value, draw):
+    """Return a value that differs from this one in one place, or not at all."""
+    if isinstance(value, list) and value and draw.random() < 0.8:
+        i = draw.randrange(len(value))
+        return value[:i] + [changed_value(value[i], draw)] + value[i + 1:]
+    if isinstance(value, dict) and value and draw.random() < 0.8:
+        key = draw.choice(sorted(value))
+        return dict(value, **{key: changed_value(value[key], draw)})
+    return random_value(draw, 1)
+
+
+def check_facts(one, two):
+    """Save two values as attributes of a tensor and as metadata; compare what is told."""
+    for options, has_custom, has_metadata in (
+            ({"format": "ztensor", "version": "2"}, True, True),
+            ({"format": "ztensor", "version": "0.1"}, True, False),
+            ({"format": "mag", "version": "300"}, False, True)):
+        try:
+            files = [load(file_of_facts({"a": value}, has_custom, has_metadata, options))
+                     for value in (one, two)]
+            files.append(load(file_of_facts({}, has_custom, has_metadata, options)))
+        except ValueError:  # the format cannot hold such a value
+            continue
+        for a in files:
+            for b in files:
+                check_pair(a, b)
+
+
+def file_of_facts(facts, has_custom, has_metadata, options):
+    item = tensor([1.0], "float32", custom=facts if has_custom else None)
+    return dumps({"w": item}, metadata=facts if has_metadata else {}, **options)
+
+
+# -- readers ---------------------------------------------------------------------------------------
+
+
+class Slow(tests.Short):
+    """A stream where other threads come between seek() and read()."""
+
+    def seek(self, *args):
+        there = super().seek(*args)
+        sleep(0)
+        return there
+
+
+class Slotted:
+    """A stream that nothing can be added to, and that nothing can refer to weakly."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, data):
+        self.inner = io.BytesIO(data)
+
+    def read(self, size=-1):
+        return self.inner.read(size)
+
+    def seek(self, *args):
+        return self.inner.seek(*args)
+
+    def tell(self):
+        return self.inner.tell()
+
+
+def check_readers(case, draw):
+    """Compare what is read in each way with what a mapped File gives."""
+    path = os.path.join(case.folder, "file")
+    tests.write_file(path, case.data)
+    with load(path) as mapped:
+        wanted = bytes_of(mapped)
+        for make in bytes, bytearray, io.BytesIO, tests.Short, Slotted:
+            TEST.assertEqual(bytes_of(load(make(case.data))), wanted, make.__name__)
+        with load(path, mmap=False) as file:
+            check_at_once([mapped, file], wanted)
+        for make in Slow, Slotted:
+            stream = make(case.data)  # one, of which two Files read
+            check_at_once([load(stream), load(stream)], wanted, True)
+    os.remove(path)
+    return True
+
+
+def check_at_once(files, wanted, is_user_stream=False):
+    """Read Files in four threads, then here and in a forked process at one time.
+
+    There a stream of a user is right, or refused.
+    """
+    def read(number):
+        for _ in range(2):
+            TEST.assertEqual(bytes_of(files[number % 2]), wanted)
+    tests.in_threads(read, 4)
+    if not hasattr(os, "fork"):
+        return
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            code = int([bytes_of(file) for file in files] != [wanted, wanted])
+        except ValueError as error:
+            if is_user_stream and not isinstance(error, FormatError):
+                code = 0
+        finally:
+            os._exit(code)
+    found = [bytes_of(file) for file in files]
+    _, status = os.waitpid(child, 0)
+    TEST.assertEqual((found, status), ([wanted, wanted], 0))
+
+
+# -- running ---------------------------------------------------------------------------------------
+
+CHECKS = {"digests": check_digests, "counts": check_counts, "differences": check_differences,
+          "readers": check_readers}
+
+
+def look(check, title, *args):
+    """Check something; note what breaks a promise. Return what the check returns."""
+    try:
+        return check(*args)
+    except Exception:
+        FINDINGS.append(check.__name__)
+        if len(FINDINGS) <= MOST:
+            case = args[0]
+            data = getattr(case, "data", case)
+            text = traceback.format_exc()[-4000:]
+            print("%s of %s:\n%s%s" % (check.__name__, title, text, data.hex()[:50000]), flush=True)
+
+
+def cases(seed, folder):
+    """Yield the Cases of a seed, without an end."""
+    last = tests.fuzz_files()[0]
+    numbers = count()
+    for base, data in chain.from_iterable(map(fuzz.pairs, count(seed))):
+        try:
+            load(data)
+        except FormatError:
+            continue
+        title = "file %d of seed %d" % (next(numbers), seed)
+        yield Case(title, base, data, last, folder)
+        last = data
+
+
+def check_files(number, seed, names):
+    """Check so many files; return how often each promise could be tried."""
+    tried = dict.fromkeys(names, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        for _, case in zip(range(number if names else 0), cases(seed, folder)):
+            for name in names:
+                draw = Random(case.title + name)  # the same, whichever are tried
+                tried[name] += bool(look(CHECKS[name], case.title, case, draw))
+    return tried
+
+
+def main(number="1000", seed="0", promise=""):
+    start = time()
+    seed = int(seed) or SystemRandom().randrange(1, 10 ** 6)
+    again = "python3 .ci/promises.py %s %d %s" % (number, seed, promise)
+    print("seed %d; to make the same files again: %s" % (seed, again), flush=True)
+    names = [promise] if promise else ["changes"] + list(CHECKS)
+    tried = check_files(int(number), seed, [name for name in names if name in CHECKS])
+    if "changes" in names:
+        tried["changes"] = check_changes(Random(seed))
+    words = ", ".join(["%s %s" % (name, format(tried[name], ",")) for name in names])
+    print("seed %d, files tried: %s; %d findings, %d s" % (
+        seed, words, len(FINDINGS), time() - start))
+    return int(bool(FINDINGS) or not all(tried.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
