@@ -3607,6 +3607,7 @@ class SaveTest(TestCase):
             (burnpack, "MAX_METADATA_BYTES", bpk_index, saver_of("burnpack"), three),
             (safetensors, "NESTED", 4, load, lists),
             (safetensors, "MAX_HEADER_BYTES", len(lists) - 16, load_safetensors, lists),
+            (safetensors, "MAX_HEADER_BYTES", len(lists) - 16, load, lists),
             (safetensors, "MAX_HEADER_BYTES", 168, saver_of("safetensors"), three),
         )
 
@@ -4874,6 +4875,8 @@ class ShardTest(FolderCase):
             {name: tensor([7, 7], "int16") for name in "abcd"}, format="safetensors")})
         self.assertEqual(self.ask(path, lambda file: [file[name].tolist()[0] for name in "abcd"],
                                   partial=True), [97, 7, 7, 7])
+        for name, out in ("a", "[97,  1]\n"), ("b", "[7, 7]\n"):
+            self.assertEqual(run("get", path, name, "--partial"), (0, out, ""))
         path = self.write_model({"a": self.TWO}, {self.ONE: int16s("ab")[:-1]})
         with load(path, partial=True) as file:
             self.assertEqual((list(file), file.attrs["missing"], file.nbytes),
@@ -5263,6 +5266,24 @@ class ConvertTest(TestCase):
             self.refuses(["bytes, which safetensors can hold"], dumps, {"w": item}, format="mag")
         self.assertSame(load(dumps({}, format="safetensors", empty_metadata=True)).attrs,
                         {"empty_metadata": True})
+
+    @about("safetensors")
+    def test_types_that_are_called_as_ours_are(self):
+        """What the file calls it stands in quotes, so that nobody takes it for a dtype."""
+        path = os.path.join(folder_for(self), "m.safetensors")
+        for name in DTYPES + ("qfloat", "F4", "C64"):
+            n = {"C64": 1}.get(name, 16)
+            write_file(path, safetensors_file({"w": {"dtype": name, "shape": [n]}}))
+            with load(path) as file:
+                item = file["w"]
+                self.assertEqual((item.dtype, item.attrs), (None, {"st_dtype": name}))
+                self.assertIn(" %r [%d]" % (name, n), repr(item))
+                self.assertIn("dtype %r has no values here, only bytes" % name,
+                              error_of(Unsupported, item.tolist).what)
+            self.assertRegex(run("ls", path)[1], "\n +8 +[0-9]+ +%r +\\[%d\\] +w\n" % (name, n))
+            code, out, err = run("get", path, "w")
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn('numpy.frombuffer(t.raw, "complex64")' if n == 1 else "t.raw", err)
 
     @about("ztensor", "burnpack", "safetensors")
     def test_custom_attributes_are_the_users_others_are_of_the_format(self):

@@ -183,7 +183,7 @@ class CommandTest(Commands):
         lines = (
             "ls p.zt", "ls p.zt --tree", "get p.zt a.w", "get p.zt --stats", "explain p.zt",
             "explain p.zt --html page.html", "verify p.zt", "verify q.bpk", "diff p.zt q.bpk",
-            "convert p.zt o.bpk --cast float16", "formats", "formats mag", "demo made")
+            "convert p.zt o.bpk --cast float16", "formats", "formats mag", "demo made", "--version")
         for names in ("hashlib _hashlib", "mmap", "numpy", "zlib", "zstandard", "compression.zstd",
                       "xxhash", "ml_dtypes", "difflib", "crc32c"):
             with mock.patch.dict(sys.modules, dict.fromkeys(names.split())):
