@@ -198,6 +198,14 @@ def write_file(path, data):
         stream.write(data)
 
 
+def path_of(test, *names):
+    """Return the path of what is beside this file; who took only this file may lack it."""
+    path = os.path.join(HERE, *names)
+    if not os.path.exists(path):
+        test.skipTest("no " + "/".join(names))
+    return path
+
+
 def read_file(path):
     with open(path, "rb") as stream:
         return stream.read()
@@ -3851,7 +3859,8 @@ class SavePathTest(FolderCase):
             os.chmod(self.folder, 0o777)
             os.seteuid(65534)  # of a file with mode 644 that is root's
             try:
-                self.check_not_replaced(self.path)
+                if os.access(self.folder, os.W_OK, effective_ids=True):  # not below another's
+                    self.check_not_replaced(self.path)
             finally:
                 os.seteuid(0)
         self.assertEqual(read_file(self.path), b"old")
@@ -6681,11 +6690,8 @@ def fuzz_files():
 
 
 def script(test, name):
-    """Return what a script in .ci defines; who took only the test file has none."""
-    path = os.path.join(HERE, ".ci", name)
-    if not os.path.exists(path):
-        test.skipTest("no .ci/" + name)
-    return runpy.run_path(path)
+    """Return what a script in .ci defines."""
+    return runpy.run_path(path_of(test, ".ci", name))
 
 
 def broken_files(test):
@@ -7592,8 +7598,7 @@ class ReadmeTest(FolderCase):
     def setUp(self):
         from shutil import copy
         super().setUp()
-        if not os.path.exists(os.path.join(HERE, "README.md")):
-            self.skipTest("no README.md")
+        path_of(self, "README.md")
         go_to(self, self.folder)
         copy(os.path.join(HERE, "tensorfmt.py"), "tensorfmt.py")
         self.names = {"__name__": "readme"}
@@ -7601,7 +7606,7 @@ class ReadmeTest(FolderCase):
 
     def blocks(self, page):
         """Return (language, text) of each block of code of a page."""
-        blocks = ("\n" + text_of(os.path.join(HERE, page))).split("\n```")
+        blocks = ("\n" + text_of(path_of(self, *page.split("/")))).split("\n```")
         return [block.partition("\n")[::2] for block in blocks[1::2]]
 
     def run_page(self, page):
@@ -7642,18 +7647,19 @@ class ReadmeTest(FolderCase):
     def test_every_example(self):
         ran = self.run_page("README.md")
         self.assertTrue(min(ran.values()) > 0, ran)
+
+    def test_example_of_a_page(self):
         ran = self.run_page(".docs/formats.md")
         self.assertEqual((ran["python"], ran["text"]), (1, 1))
 
     def test_readme_is_short_and_names_each_page(self):
         text = text_of(os.path.join(HERE, "README.md"))
         self.assertLess(len(text.split()), 3001)
-        folder = os.path.join(HERE, ".docs")
-        for name in sorted(os.listdir(folder)):
+        for name in sorted(os.listdir(path_of(self, ".docs"))):
             self.assertIn(name, text)
 
     def test_limits(self):
-        text = text_of(os.path.join(HERE, ".docs", "limits.md"))
+        text = text_of(path_of(self, ".docs", "limits.md"))
         limits = re.findall(r"(MAX_\w+)` = ([\d,]+) ?([KMG]?)", text)
         self.assertGreater(len(limits), 3)
         for name, number, unit in limits:
@@ -7675,7 +7681,7 @@ class ReadmeTest(FolderCase):
                 (name, found), = self.names["read_" + row.name](read_file("w" + suffix)).items()
                 self.assertEqual((name, list(found[1]), bytes(found[3])),
                                  ("w", [2], struct.pack("<2f", 1, -2)))
-        tiny = text_of(os.path.join(HERE, ".ci", "tiny.py"))
+        tiny = text_of(path_of(self, ".ci", "tiny.py"))
         parts = []
         for language, text in self.blocks(self.READERS):
             if language == "python" and "\ndef read_" in "\n" + text:
@@ -8237,14 +8243,34 @@ The rest is help of unittest:
 """
 
 
+def find_tool(name, word):
+    """Return the path of a script in .ci; if it is not there, say who needs it and end."""
+    path = os.path.join(HERE, ".ci", name)
+    if not os.path.exists(path):
+        sys.exit("error: %s needs .ci/%s, which is not beside this file: the repository has it, in "
+                 "a hidden folder" % (word, name))
+    return path
+
+
+def run_tool(word):
+    """Run a script in .ci as a program."""
+    path = find_tool(word + ".py", word)
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except ModuleNotFoundError as error:
+        sys.exit("error: %s needs the module %s: pip install %s" % (word, error.name, error.name))
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
-        runpy.run_path(os.path.join(HERE, ".ci", sys.argv.pop(1) + ".py"), run_name="__main__")
+        run_tool(sys.argv.pop(1))
     else:
         if not {"-h", "--help"}.isdisjoint(sys.argv):
             print(HELP % ", ".join(names_of(EVERY)))
         os.fsync = os.fstat  # no test sees a disk; that it may fail or be missing is tested
         ACCEPT = "--accept" in sys.argv
+        if ACCEPT:
+            find_tool("texts.py", "--accept")
         add_tests("shell")  # commands, terminals, pages
         add_tests("texts")  # what people read, as accepted texts
         add_tests("peers")  # beside other libraries

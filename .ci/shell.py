@@ -209,6 +209,67 @@ class CommandTest(Commands):
             self.assertEqual(ways_of(call, "p.zt", mmap=False)[1], {False})
 
 
+class AloneTest(Commands):
+    """Files of the repository without its hidden folders: all four that it shows, or two."""
+
+    TWO = "tensorfmt.py", "test_tensorfmt.py"
+    FOUR = TWO + ("README.md", "pyproject.toml")
+    HIDDEN = r"\bscript\(|\bbroken_files\(|\bpath_of\("  # what uses a hidden folder
+
+    def find_tests(self):
+        """Return the names of tests that use what is hidden."""
+        from inspect import getsource
+        found = ["ReadmeTest"]
+        for name, kind in vars(sys.modules["test_tensorfmt"]).items():
+            if name.endswith("Test") and kind.__module__ == "__main__":
+                found += ["%s.%s" % (name, test) for test, call in vars(kind).items()
+                          if test[:5] == "test_" and re.search(self.HIDDEN, getsource(call))]
+        return [name for name in found if name[:11] != "ReadmeTest."]
+
+    @documented
+    def test_commands_of_readme(self):
+        """Of the tests, which take long, those that use what is hidden; .ci/run has all."""
+        from shutil import copy
+        commands = re.findall("(?m)^    python3 (.*)$", text_of("README.md"))
+        self.assertEqual(commands, ["tensorfmt.py demo", "test_tensorfmt.py"])
+        tests = self.find_tests()
+        self.assertGreater(len(tests), 5)
+        for files in self.TWO, self.FOUR:
+            os.mkdir("%d" % len(files))
+            os.chdir("%d" % len(files))
+            for name in files:
+                copy(os.path.join(HERE, name), name)
+            with self.subTest(files=files):
+                code, out, err = run("python3", *commands[0].split())
+                self.assertEqual((code, err), (0, ""))
+                code, out, err = run("python3", commands[1], "-v", *tests)
+                self.assertEqual((code, out), (0, ""), err)
+                reasons = re.findall("skipped '(.*)'", err)
+                self.assertEqual([text for text in reasons if text[:4] != "no ."
+                                  and files is self.FOUR], [])
+                self.assertIn("no .ci/fuzz.py", reasons)
+                self.assertEqual("no README.md" in reasons, files is self.TWO)
+            os.chdir("..")
+
+    def test_tools_say_what_they_lack(self):
+        from shutil import copy
+        for name in self.TWO:
+            copy(os.path.join(HERE, name), name)
+        for line, lacks in (("bench", "bench"), ("bench --quick", "bench"), ("fuzz", "fuzz"),
+                            ("fuzz 1 2", "fuzz"), ("corpus made", "corpus"), ("corpus", "corpus"),
+                            ("--accept", "texts"), ("--accept TextsTest", "texts")):
+            code, out, err = run("python3", "test_tensorfmt.py", *line.split())
+            with self.subTest(command=line):
+                self.assertEqual((code, out), (1, ""))
+                needs = "error: %s needs .ci/%s.py, which" % (line.split()[0], lacks)
+                self.assertEqual(err, needs + " is not beside this file: the repository has it, in "
+                                 "a hidden folder\n")
+        os.mkdir(".ci")
+        write_file(os.path.join(".ci", "bench.py"), b"import absent.part")
+        self.assertEqual(run("python3", "test_tensorfmt.py", "bench"), (
+            1, "", "error: bench needs the module absent: pip install absent\n"))
+
+
 class StreamsTest(Commands):
     """Standard streams that are closed, full, or nobody reads any more."""
 
