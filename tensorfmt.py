@@ -1941,13 +1941,14 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 
 # -- [6c] FlatBuffers ------------------------------------------------------------------------------
 #
-# Positions count from the first byte. A table begins with an i32 s; at table - s lies its vtable:
-# u16 lengths of the vtable and of the table, then for each slot a u16, where it is in the table
-# (0: absent). Strings, vectors and tables are u32 offsets, forward from their own position.
+# Positions count from the first byte. A table begins with an i32 s; at table - s lies its
+# vtable: u16 lengths of the vtable and of the table, then for each slot a u16, which is
+# where its field lies in the table, or 0 if it is absent. Strings, vectors and tables are
+# u32 offsets, forward from their own position.
 #
-# Rows (name, type, default, doc), one per slot, say what a table holds. Types: a struct code,
-# "string", rows (a table), or a list of one of these (a vector); None is not read. What has the
-# default MISSING must be there.
+# Rows (name, type, default, doc), one per slot, say what a table holds. Types: a struct
+# code, "string", rows (a table), or a list of one of these (a vector); None is not read.
+# What has the default MISSING must be there.
 
 
 def struct_code(kind: Any) -> str:
@@ -1960,53 +1961,80 @@ def struct_code(kind: Any) -> str:
 
 
 class TablePlan:
-    """Where the fields lie in the tables of one vtable; slots: their places, 0: absent."""
+    """Where the fields of rows lie in the tables of one vtable.
 
-    def __init__(self, rows: Any, slots: Any) -> None:
-        self.slots, self.nbytes = slots, 4
-        self.cost = 4 + 4 * len(rows)  # bytes that reading a table counts as, absent or not
-        self.defaults = dict([(row[0], row[2]) for row in rows])
-        absent = [row for step, row in zip(slots, rows) if not step]
-        self.missing = [row[0] for row in absent if row[2] is MISSING]
-        self.empty = [row[0] for row in absent if row[2] == []]  # a new list for each table
-        self.offsets: "List[Any]" = []  # (name, place, kind)
-        self.runs: "List[Any]" = []  # [names, struct code] of fields in a row
-        end = 1 << 16  # of the field before; the first one begins a run
-        fields = [(step, row[0], row[1]) for step, row in zip(slots, rows)
-                  if step and row[1] is not None]
-        for step, name, kind in sorted(fields, key=lambda field: field[0]):
+    `slots`: for each row the place of its field in the table, 0 if it is absent.
+    """
+
+    def __init__(self, rows: Any, slots: "Tuple[int, ...]") -> None:
+        self.slots = slots
+        # What reading a table counts as: absent fields take time as well.
+        self.cost = 4 + 4 * len(rows)
+        # From the table's first byte to the end of its last field.
+        self.nbytes = 4
+        self.defaults: Facts = {}
+        self.missing: "List[str]" = []
+        # Absent vectors: each table gets a new list.
+        self.empty: "List[str]" = []
+        # (name, place, type) of fields that lead elsewhere.
+        self.offsets: "List[Tuple[str, int, Any]]" = []
+        # [names, struct code] of fields that are read together.
+        self.runs: "List[List[Any]]" = []
+        fields = []
+        for place, row in zip(slots, rows):
+            name, kind, default = row[:3]
+            self.defaults[name] = default
+            if place and kind is not None:
+                fields.append((place, name, kind))
+            if not place and default is MISSING:
+                self.missing.append(name)
+            if not place and default == []:
+                self.empty.append(name)
+        end = 0
+        for place, name, kind in sorted(fields, key=lambda field: field[0]):
             code = struct_code(kind)
-            if step < end:  # the first, or one that overlaps, which no writer makes
+            if not self.runs or place < end:
+                # The first field; or one that overlaps another, as no writer makes them.
                 self.runs.append([[], "<"])
                 end = 0
-            self.runs[-1][0].append(name)
-            self.runs[-1][1] += f"{step - end}x{code}"
-            end = step + WIDTH[code]
+            run = self.runs[-1]
+            run[0].append(name)
+            run[1] += f"{place - end}x{code}"
+            end = place + WIDTH[code]
             self.nbytes = max(end, self.nbytes)
             if code != kind:
-                self.offsets.append((name, step, kind))
+                self.offsets.append((name, place, kind))
 
 
 class Flat:
     """A FlatBuffer: read() gives the root table as a dict of what its rows name.
 
-    What many offsets share is read for each: at most twice the data and a few bytes, since real
-    files share their vtables and little besides. Errors count from `base`.
+    What many offsets share is read for each: at most twice the data and a few bytes,
+    since real files share their vtables and little besides. Errors count from `base`.
     """
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
-        self.data, self.rows, self.size, self.base = data, rows, len(data), base
-        self.left = 500 + 2 * self.size  # bytes that may be read
-        self.vtables, self.plans = {}, {}  # by (place, rows), and by (slots, rows)
+        self.data = data
+        self.rows = rows
+        self.base = base
+        self.size = len(data)
+        # Bytes that may be read.
+        self.left = 500 + 2 * self.size
+        # Slots by (place of the vtable, id of the rows), plans by (slots, id of the
+        # rows).
+        self.vtables: "Dict[Tuple[int, int], Tuple[int, ...]]" = {}
+        self.plans: "Dict[Any, TablePlan]" = {}
 
-    def error(self, what: str, at: int, error_class: Any = FormatError) -> Any:
+    def error(self, what: str, at: int,
+              error_class: "Type[FormatError]" = FormatError) -> FormatError:
         return error_class("FlatBuffers: " + what, self.base + at)
 
     def spend(self, nbytes: int, at: int) -> None:
         """Count bytes that are read; raise if they are too many."""
         self.left -= nbytes
         if self.left < 0:
-            raise self.error(f"objects overlap (over twice {self.size} bytes)", at, Unsupported)
+            what = f"objects overlap (over twice {self.size} bytes)"
+            raise self.error(what, at, Unsupported)
 
     def number(self, code: str, at: int) -> Any:
         """Return the number at a position."""
@@ -2017,6 +2045,7 @@ class Flat:
         return self.table(self.rows, self.root())
 
     def root(self) -> int:
+        """Return where the root table is."""
         if self.size < 4:
             raise self.error("the data end inside an offset", 0)
         return self.follow(0, self.number("<I", 0))
@@ -2030,13 +2059,14 @@ class Flat:
     def table(self, rows: Any, at: int) -> Facts:
         """Return the fields of a table by name, defaults of absent ones."""
         plan = self.plan_of(rows, at)
-        values: Facts = plan.defaults.copy()
+        values = plan.defaults.copy()
         for names, code in plan.runs:
             values.update(zip(names, unpack_from(code, self.data, at)))
         for name in plan.empty:
             values[name] = []
-        for name, step, kind in plan.offsets:
-            values[name] = self.target(kind, self.follow(at + step, values[name]))
+        for name, place, kind in plan.offsets:
+            target_at = self.follow(at + place, values[name])
+            values[name] = self.target(kind, target_at)
         return values
 
     def target(self, kind: Any, at: int) -> Any:
@@ -2048,28 +2078,35 @@ class Flat:
         inner = kind[0]
         if struct_code(inner) == inner:
             return self.numbers(inner, at)
-        return [self.target(inner, self.follow(at + 4 + 4 * i, step))
-                for i, step in enumerate(self.numbers("I", at))]
+        values = []
+        place = at
+        for step in self.numbers("I", at):
+            place += 4
+            values.append(self.target(inner, self.follow(place, step)))
+        return values
 
     def plan_of(self, rows: Any, at: int) -> TablePlan:
         """Return the plan of the table at a position."""
         vtable = at - self.number("<i", at)
         slots = self.vtables.get((vtable, id(rows)))
         if slots is None:
-            slots = self.vtables[vtable, id(rows)] = self.read_slots(rows, vtable, at)
+            slots = self.read_slots(rows, vtable, at)
+            self.vtables[vtable, id(rows)] = slots
         plan = self.plans.get((slots, id(rows)))
         if plan is None:
-            if len(self.plans) > 256:  # no file has so many
+            if len(self.plans) > 256:
+                # No real file has so many.
                 self.plans.clear()
-            plan = self.plans[slots, id(rows)] = TablePlan(rows, slots)
+            plan = TablePlan(rows, slots)
+            self.plans[slots, id(rows)] = plan
         self.spend(plan.cost, at)
-        for name in plan.missing:
-            raise self.error(f"the required field {name} is missing", at)
+        if plan.missing:
+            raise self.error(f"the required field {plan.missing[0]} is missing", at)
         if at + plan.nbytes > self.size:
             raise self.error("field out of bounds", at)
         return plan
 
-    def read_slots(self, rows: Any, vtable: int, at: int) -> Any:
+    def read_slots(self, rows: Any, vtable: int, at: int) -> "Tuple[int, ...]":
         """Return where the fields of the table at `at` are, by its vtable."""
         if vtable < 0 or vtable + 4 > self.size:
             raise self.error("vtable out of bounds", at)
@@ -2077,38 +2114,43 @@ class Flat:
         if nbytes < 4 or nbytes & 1 or vtable + nbytes > self.size:
             raise self.error(f"vtable of {nbytes} bytes", vtable)
         self.spend(nbytes, vtable)
+        # A vtable may be older or newer than the rows.
         count = min(nbytes // 2 - 2, len(rows))
         slots = unpack_from(f"<{count}H", self.data, vtable + 4)
-        return tuple(slots) + (0,) * (len(rows) - count)
+        absent = (0,) * (len(rows) - count)
+        return tuple(slots) + absent
 
     def string(self, at: int) -> str:
         """Return the text at a position: u32 length, UTF-8, NUL."""
-        size = self.number("<I", at)
-        stop = at + 4 + size
+        nbytes = self.number("<I", at)
+        start = at + 4
+        stop = start + nbytes
         if stop >= self.size:
-            raise self.error(f"string of {size} bytes, {self.size - at - 4} left", at)
+            raise self.error(f"string of {nbytes} bytes, {self.size - start} left", at)
         if self.data[stop]:
             raise self.error("no NUL after the string", at)
-        self.spend(5 + size, at)
+        self.spend(5 + nbytes, at)
         try:
-            return self.data[at + 4:stop].decode()
+            return self.data[start:stop].decode()
         except UnicodeError:
             raise self.error("text is not UTF-8", at)
 
-    def numbers(self, code: str, at: int) -> Any:
+    def numbers(self, code: str, at: int) -> "List[Any]":
         """Return the vector at a position: u32 count, elements."""
         count = self.number("<I", at)
         nbytes = count * WIDTH[code]
-        if nbytes > self.size - at - 4:
-            raise self.error(f"vector of {nbytes} bytes, {self.size - at - 4} left", at)
+        left = self.size - at - 4
+        if nbytes > left:
+            raise self.error(f"vector of {nbytes} bytes, {left} left", at)
         self.spend(4 + nbytes, at)
         return list(unpack_from(f"<{count}{code}", self.data, at + 4))
 
 
-def flat_loads(data: Any, rows: Any) -> Facts:
-    """Return the root table of any FlatBuffer as a dict, by rows (name, type, default, doc).
+def flat_loads(data: "ReadableBuffer", rows: Any) -> Facts:
+    """Return the root table of any FlatBuffer, by rows (name, type, default, doc).
 
-    >>> flat_loads(bytes.fromhex("0c00000006000800040000000800000002000000"), (("x", "h", 0, ""),))
+    >>> data = bytes.fromhex("0c00000006000800040000000800000002000000")
+    >>> flat_loads(data, (("x", "h", 0, "a number"),))
     {'x': 2}
     """
     return Flat(bytes(memoryview(data)), rows).read()
@@ -2117,9 +2159,9 @@ def flat_loads(data: Any, rows: Any) -> Facts:
 class FlatBuilder:
     """Builds a FlatBuffer from its end to its front, byte for byte as the Rust builder.
 
-    string(), numbers(), offsets() and table() return a place, the distance from the buffer's end to
-    the object. Children come before the tables that point to them, and bytes lie in the order of
-    the calls. Equal vtables are one.
+    string(), numbers(), offsets() and table() return a place, the distance from the
+    buffer's end to the object. Children come before the tables that point to them, so
+    what is added first lies last. Equal vtables are one.
 
     >>> rows = (("x", "h", 0, "a number"),)
     >>> flat = FlatBuilder()
@@ -2128,9 +2170,14 @@ class FlatBuilder:
     """
 
     def __init__(self) -> None:
-        self.parts: "List[bytes]" = []  # the last one first
-        self.used, self.align = 0, 4
-        self.vtables, self.plans = {}, {}
+        # What was built, the last part of the buffer first, and its bytes.
+        self.parts: "List[bytes]" = []
+        self.used = 0
+        # The size of the largest number.
+        self.align = 4
+        # The places of vtables, by their bytes.
+        self.vtables: "Dict[bytes, int]" = {}
+        self.plans: Any = {}
 
     def put(self, data: bytes, size: int = 1) -> int:
         """Add data, then zeros so that `size` divides the place 4 bytes into the data."""
@@ -2148,12 +2195,17 @@ class FlatBuilder:
         """Add a vector of numbers; even an empty one is aligned to its elements."""
         size = max(4, WIDTH[code])
         self.align = max(size, self.align)
-        return self.put(pack(f"<I{len(values)}{code}", len(values), *values), size)
+        count = len(values)
+        return self.put(pack(f"<I{count}{code}", count, *values), size)
 
-    def offsets(self, places: Any) -> int:
+    def offsets(self, places: "List[int]") -> int:
         """Add a vector of strings or tables by their places."""
-        top = round_up(self.used, 4) + 4 * len(places)
-        return self.numbers("I", [self.step(top - 4 * i, place) for i, place in enumerate(places)])
+        start = round_up(self.used, 4) + 4 * len(places)
+        steps = []
+        for place in places:
+            steps.append(self.step(start, place))
+            start -= 4
+        return self.numbers("I", steps)
 
     def step(self, start: int, place: int) -> int:
         """Return the offset from one place to an earlier one."""
@@ -2162,45 +2214,77 @@ class FlatBuilder:
         return start - place
 
     def table(self, rows: Any, **values: Any) -> int:
-        """Add a table of numbers and of places that offsets lead to, without None and defaults."""
-        fields = [None if values.get(row[0], row[2]) == row[2] else values[row[0]] for row in rows]
-        key = id(rows), self.used & 7, tuple([value is None for value in fields])
+        """Add a table of numbers and places, which offsets lead to.
+
+        What is None or the default of its row is left out.
+        """
+        fields = []
+        for row in rows:
+            name, _, default = row[:3]
+            value = values.get(name, default)
+            if value == default:
+                value = None
+            fields.append(value)
+        absent = tuple([value is None for value in fields])
+        key = id(rows), self.used & 7, absent
         if key not in self.plans:
-            self.plans[key] = self.lay_out(rows, key[1], key[2])
-        code, nbytes, steps, vtable = self.plans[key]
+            self.plans[key] = self.lay_out(rows, self.used & 7, absent)
+        code, nbytes, slots, vtable = self.plans[key]
         place = self.used + nbytes
-        row = [self.step(place - distance, fields[slot]) if distance else fields[slot]
-               for slot, distance in steps]
-        self.put(pack(code, self.vtables.get(vtable, place + len(vtable)) - place, *row))
+        stored = []
+        for slot, distance in slots:
+            value = fields[slot]
+            if distance:
+                value = self.step(place - distance, value)
+            stored.append(value)
+        vtable_place = self.vtables.get(vtable, place + len(vtable))
+        self.put(pack(code, vtable_place - place, *stored))
         if vtable not in self.vtables:
             self.vtables[vtable] = self.put(vtable)
         return place
 
-    def lay_out(self, rows: Any, at: int, absent: Any) -> Any:
-        """Return (struct code, bytes, (slot, distance of an offset or 0) of each field, vtable).
+    def lay_out(self, rows: Any, used: int, absent: "Tuple[bool, ...]") -> Any:
+        """Return (struct code, bytes, [(slot, distance)], vtable) of a table.
 
-        Long fields come first, then later slots; `at`: bytes after the table, modulo 8.
+        `used`: the bytes behind it, modulo 8. The distance is that of an offset from the
+        table's first byte, 0 for a number. Fields lie in the order of their sizes, those
+        of one size in the order of their slots.
         """
         codes = [struct_code(row[1]) for row in rows]
-        slots = sorted([slot for slot, gone in enumerate(absent) if not gone],
-                       key=lambda slot: (WIDTH[codes[slot]], slot))
-        start, text = at, ""
-        ends = {}
-        for slot in reversed(slots):
+        present = [slot for slot, is_absent in enumerate(absent) if not is_absent]
+        present.sort(key=lambda slot: (WIDTH[codes[slot]], slot))
+        # From the last field to the first one, as all that is built.
+        text = ""
+        top = used
+        places = {}
+        for slot in reversed(present):
             nbytes = WIDTH[codes[slot]]
-            ends[slot] = round_up(at + nbytes, nbytes)
-            text = f"{codes[slot]}{ends[slot] - nbytes - at}x{text}"  # and zeros after the field
-            at, self.align = ends[slot], max(nbytes, self.align)
-        text, at = f"<i{-at % 4}x{text}", round_up(at + 4, 4)
-        fields = [(slot, 0 if codes[slot] == rows[slot][1] else at - ends[slot]) for slot in slots]
-        vtable = [at - start] + [at - ends.get(i, at) for i in range(max(ends, default=-1) + 1)]
+            place = round_up(top + nbytes, nbytes)
+            # Zeros follow the field, so that its place is a multiple of its size.
+            zeros = place - nbytes - top
+            text = f"{codes[slot]}{zeros}x{text}"
+            places[slot] = place
+            top = place
+            self.align = max(nbytes, self.align)
+        text = f"<i{-top % 4}x{text}"
+        top = round_up(top + 4, 4)
+        slots = []
+        for slot in present:
+            distance = 0
+            if codes[slot] != rows[slot][1]:
+                distance = top - places[slot]
+            slots.append((slot, distance))
+        vtable = [top - used]
+        for slot in range(max(present, default=-1) + 1):
+            vtable.append(top - places.get(slot, top))
         count = len(vtable) + 1
-        return text, at - start, fields, pack(f"<{count}H", 2 * count, *vtable)
+        return text, top - used, slots, pack(f"<{count}H", 2 * count, *vtable)
 
     def finish(self, root: int) -> bytes:
         """Return the buffer whose root table is at this place."""
         zeros = -(self.used + 4) % self.align
-        self.put(pack("<I", self.used + zeros + 4 - root) + bytes(zeros))
+        step = self.used + zeros + 4 - root
+        self.put(pack("<I", step) + bytes(zeros))
         return b"".join(reversed(self.parts))
 
 
