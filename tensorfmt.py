@@ -2290,65 +2290,103 @@ class FlatBuilder:
 
 # -- [6d] JSON -------------------------------------------------------------------------------------
 
+
 class Json:
     """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value.
 
-    Only blanks may follow. A key twice is an error; so are NaN and numbers beyond float64, unless
-    `nan`: then numbers are as for Python. Errors count from `base`.
+    Only blanks may follow. A key twice is an error; so are NaN and numbers beyond
+    float64, unless `nan`: then numbers are as for Python. Errors count from `base`.
     """
 
-    read_end: Any = None  # of what parse() gave
+    # Where the value ends that a Reading parsed.
+    read_end: "Optional[int]" = None
 
     def __init__(self, data: bytes, base: int = 0, nan: bool = False,
                  depth: int = MAX_DEPTH) -> None:
-        self.data, self.base, self.nan, self.depth = data, base, nan, depth
+        self.data = data
+        self.base = base
+        self.nan = nan
+        self.depth = depth
         self.end = len(data.rstrip(b" \t\r\n"))
 
-    def error(self, what: str, at: int = 0, error_class: Any = FormatError) -> Any:
-        return error_class("JSON: " + what, self.base + at, "")  # of no field: the text is broken
+    def error(self, what: str, at: int = 0,
+              error_class: "Type[FormatError]" = FormatError) -> FormatError:
+        # Where the text is broken there is no field.
+        return error_class("JSON: " + what, self.base + at, "")
 
-    def parse(self) -> Any:
-        """Return (value, where it ends)."""
-        import json
+    def parse(self) -> "Tuple[Any, int]":
+        """Return (value, end)."""
         try:
             text = self.data.decode()
         except UnicodeError as error:
             raise self.error("text is not UTF-8", getattr(error, "start", 0))
         if text.count("{") + text.count("[") > MAX_ITEMS:
-            raise self.error(f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}", 0, Unsupported)
-        limit = getattr(sys, "get_int_max_str_digits", int)()  # 0: Python has none
-        zeros = b""  # its digits as zeros, if it can have a number beyond float64
-        if limit and not self.nan and self.end > 308:
-            zeros = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
-        check_ints = "-0" in text or not limit or b"0" * 309 in zeros
+            what = f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}"
+            raise self.error(what, 0, Unsupported)
+        value = self.value_of(text)
+        self.check_depth(value)
+        self.check_letters(value, text)
+        return value, self.end
+
+    def value_of(self, text: str) -> Any:
+        """Return the value of a text by the module json."""
+        import json
+        parse_int = None
+        if self.has_special_ints(text):
+            parse_int = self.make_int
         try:
-            value = json.loads(text, object_pairs_hook=self.make_map, parse_float=self.make_float,
-                               parse_constant=self.make_float,
-                               parse_int=self.make_int if check_ints else None)
+            return json.loads(text, object_pairs_hook=self.make_map, parse_int=parse_int,
+                              parse_float=self.make_float, parse_constant=self.make_float)
         except FormatError:
             raise
-        except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
-            what, at = getattr(error, "msg", "not a number"), getattr(error, "pos", 0)
-            at = text.rfind('"', 0, at) if what.startswith("Invalid") else at  # inside of a text
+        except ValueError as error:
+            # A JSONDecodeError, or of an integer of thousands of digits.
+            what = getattr(error, "msg", "not a number")
+            at = getattr(error, "pos", 0)
+            if what.startswith("Invalid"):
+                # It is inside of a text: the place is that of the whole text.
+                at = text.rfind('"', 0, at)
             raise self.error(what, len(text[:at].encode()))
-        except RuntimeError:  # RecursionError
+        except RuntimeError:
+            # A RecursionError.
             raise self.error("nested deeper than this Python can read")
-        self.check_depth(value)
-        if "\\u" in text and not self.nan and not is_text(json.dumps(value, ensure_ascii=False)):
-            raise self.error("a lone surrogate is not Unicode text")  # an escape is half a letter
-        return value, self.end
+
+    def has_special_ints(self, text: str) -> bool:
+        """Return whether integers may be among the numbers that make_int() looks for."""
+        if "-0" in text:
+            return True
+        # Where Python does not limit digits, millions of them take minutes.
+        limit = getattr(sys, "get_int_max_str_digits", None)
+        if limit is None or limit() == 0:
+            return True
+        if self.nan or self.end < 309:
+            return False
+        # An integer beyond float64 has at least 309 digits.
+        zeros = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
+        return b"0" * 309 in zeros
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects nested deeper than `depth`."""
-        boxes: Any = [[value]]  # of one level
+        level = [value]
         for _ in range(self.depth + 1):
-            boxes = [item if type(item) is list else item.values() for box in boxes
-                     for item in box if type(item) in (list, Map)]
+            boxes = [item for item in level if type(item) in (list, Map)]
             if not boxes:
                 return
+            level = []
+            for box in boxes:
+                if type(box) is Map:
+                    box = box.values()
+                level.extend(box)
         raise self.error(f"nested deeper than {self.depth}")
 
-    def make_map(self, pairs: Any) -> Facts:
+    def check_letters(self, value: Any, text: str) -> None:
+        """Raise for an escape that is half a letter, a lone surrogate."""
+        if "\\u" in text and not self.nan:
+            import json
+            if not is_text(json.dumps(value, ensure_ascii=False)):
+                raise self.error("a lone surrogate is not Unicode text")
+
+    def make_map(self, pairs: "List[Tuple[str, Any]]") -> Facts:
         """Return the map of pairs, whose keys must differ."""
         values = Map(pairs)
         if len(values) < len(pairs):
@@ -2358,15 +2396,21 @@ class Json:
                 del values[key]
         return values
 
-    def make_int(self, text: str) -> Any:
-        """Return an integer; as in serde_json -0 is a float, one beyond float64 an error."""
+    def make_int(self, text: str) -> "Union[int, float]":
+        """Return an integer; as in serde_json, one beyond float64 is an error."""
         if text == "-0" and not self.nan:
+            # That is a float in serde_json, too.
             return -0.0
-        if len(text) > (4300 if self.nan else 308) and not -INFINITY < float(text) < INFINITY:
+        digits = 308
+        if self.nan:
+            # Python's own limit.
+            digits = 4300
+        if len(text) > digits and not -INFINITY < float(text) < INFINITY:
             raise self.error("NaN, or a number beyond float64")
         return int(text)
 
     def make_float(self, text: str) -> float:
+        """Return a number with a fraction or an exponent, NaN or Infinity."""
         value = float(text)
         if not self.nan and not -INFINITY < value < INFINITY:
             raise self.error("NaN, or a number beyond float64")
@@ -2379,8 +2423,11 @@ def json_dumps(value: Any) -> bytes:
     return encode_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def json_problem(value: Any, depth: int) -> Any:
-    """Return why JSON cannot hold a value and give it back, or None."""
+def json_problem(value: Any, depth: int) -> "Optional[str]":
+    """Return why JSON cannot hold a value and give it back, or None.
+
+    `depth`: so many arrays and objects may be one in another.
+    """
     if depth < 0 and isinstance(value, (dict, list, tuple)):
         return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
     if isinstance(value, int) and value.bit_length() > 14000:
@@ -2391,8 +2438,11 @@ def json_problem(value: Any, depth: int) -> Any:
                 return f"the key {short_repr(key)} is not text"
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        problems = [json_problem(item, depth - 1) for item in value]
-        return ([text for text in problems if text] + [None])[0]
+        for item in value:
+            problem = json_problem(item, depth - 1)
+            if problem:
+                return problem
+        return None
     if isinstance(value, str) and not is_text(value):
         return "a lone surrogate is not Unicode text"
     if value is None or isinstance(value, (int, float, str)):
