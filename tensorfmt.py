@@ -5290,32 +5290,45 @@ class Mag300(Format):
     VERSION = "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     HEADER = RecordType(
-        ("magic", "4s", "mag"), ("version", "I", "snapshot version"),
-        ("aux", "I", "1: the data are big-endian"), ("meta_offset", "Q", "where the JSON begins"),
-        ("meta_span", "Q", "its bytes"), ("blob_offset", "Q", "where the data begin"),
+        ("magic", "4s", "mag"),
+        ("version", "I", "snapshot version"),
+        ("aux", "I", "1: the data are big-endian"),
+        ("meta_offset", "Q", "where the JSON begins"),
+        ("meta_span", "Q", "its bytes"),
+        ("blob_offset", "Q", "where the data begin"),
         ("blob_span", "Q", "bytes of data"))
     ENTRY = Schema(
-        ("shape", UINT64_LIST, True, "dimensions"), ("dtype", TEXT, True, "name of the type"),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("dtype", TEXT, True, "name of the type"),
         ("dtype_id", UINT64, True, "its number, which counts"),
-        ("offset", UINT64, True, "from blob_offset"), ("nbytes", UINT64, True, "bytes"))
+        ("offset", UINT64, True, "from blob_offset"),
+        ("nbytes", UINT64, True, "bytes"))
     ROOT = Schema(  # open_entry checks the entries of tensors
-        ("manifest_ver", UINT64, True, "1"), ("timestamp", TEXT, True, "of the writing"),
-        ("magnetron_ver", TEXT, True, "which wrote it"), ("snapshot_ver", TEXT, True, ""),
+        ("manifest_ver", UINT64, True, "1"),
+        ("timestamp", TEXT, True, "of the writing"),
+        ("magnetron_ver", TEXT, True, "which wrote it"),
+        ("snapshot_ver", TEXT, True, ""),
         ("usr_metadata", MAP, True, "of the user"),
         ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
     FIELD_OF = dict(name="", size="nbytes", place="offset")
     NUMBERS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "bool", "uint8", "int8",
                "uint16", "int16", "uint32", "int32", "uint64", "int64")
     DTYPES: Any = {dtype: dtype.replace("bool", "boolean") for dtype in NUMBERS}
-    FACTS = Map([("timestamp", "1970-01-01T00:00:00+00:00"), ("magnetron_ver", "0.2.2"),
-                 ("snapshot_ver", "0.3.0")])  # written, unless a file of 300 has others
-    OPTIONS = {"version": "1, or 300 for magnetron 0.2",
-               "timestamp": "text, else that of the file, or of 1970"}
+    FACTS = Map([  # written, unless a file of 300 has others
+        ("timestamp", "1970-01-01T00:00:00+00:00"),
+        ("magnetron_ver", "0.2.2"),
+        ("snapshot_ver", "0.3.0")])
+    OPTIONS = {
+        "version": "1, or 300 for magnetron 0.2",
+        "timestamp": "text, else that of the file, or of 1970"}
     FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
     TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK, DIM_BITS, ALIGN, INDEX_FIRST = 16, 63, 4096, True
+    MAX_RANK = 16
+    DIM_BITS = 63
+    ALIGN = 4096
+    INDEX_FIRST = True
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says where JSON and data are
         reading.check_magic(self, self.MAGICS[0])
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
@@ -5325,8 +5338,8 @@ class Mag300(Format):
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
-            raise reading.error(f"blob_offset is {start}, expected a multiple of 4096 from "
-                                f"{meta + span} on", "blob_offset")
+            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
+            raise reading.error(what, "blob_offset")
         reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
@@ -5343,12 +5356,17 @@ class Mag300(Format):
                 reading.add_tensor(item, trail, start, min(start + size, end), self.FIELD_OF)
         if not reading.errors:
             self.check_places(reading, start, size)
-        reading.check_whole(*["blob_offset"] * (start > end))
+        if start > end:
+            reading.check_whole("blob_offset")
+        else:
+            reading.check_whole()
         if not reading.partial:
             reading.check_range(start, "blob_offset", high=end)
             reading.check_range(size, "blob_span", high=end - start)
         # 4 the rest belongs to the file
-        attrs = Map([("version", 300)] + [(key, root[key]) for key in self.FACTS])
+        attrs: Facts = Map([("version", 300)])
+        for key in self.FACTS:
+            attrs[key] = root[key]
         if aux:
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"]
@@ -5360,22 +5378,28 @@ class Mag300(Format):
         if not is_text(name):
             raise reading.error("the name has a lone surrogate", *trail, tensor=name)
         reading.check_schema(self.ENTRY, entry, trail, name)
-        text, number = entry["dtype"], entry["dtype_id"]
-        dtype = self.NUMBERS[number] if number < len(self.NUMBERS) else ""
-        attrs = unreadable = None
-        if dtype not in self.DTYPES:
+        text = entry["dtype"]
+        number = entry["dtype_id"]
+        dtype: "Optional[str]" = None
+        attrs: "Optional[Facts]" = None
+        unreadable = None
+        if number < len(self.NUMBERS):
+            dtype = self.NUMBERS[number]
+            if text != self.DTYPES[dtype]:
+                attrs = Map(dtype=text)
+        else:
             attrs = Map([("dtype", text), ("dtype_id", number)])
             unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
-        elif text != self.DTYPES[dtype]:
-            attrs = Map(dtype=text)
-        return Tensor(name, None if unreadable else dtype, tuple(entry["shape"]), reading.source,
+        return Tensor(name, dtype, tuple(entry["shape"]), reading.source,
                       start + entry["offset"], entry["nbytes"], None, order,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
         """Raise unless each tensor is at the next multiple of 4096."""
-        at, cut = 0, [item for item, _ in reading.missing.values()]
-        for item in sorted(list(reading.tensors.values()) + cut, key=lambda item: item.start):
+        at = 0
+        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
+        items.sort(key=lambda item: item.start)
+        for item in items:
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
                 what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
@@ -5385,25 +5409,22 @@ class Mag300(Format):
         if size - at >= 4096:
             raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
-    def metadata_problem(self, key: Any, value: Any) -> Any:
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
 
-    def write(self, items: Items, metadata: Any, attrs: Any, options: Any) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 an entry and a place for each tensor
-        entries, end = {}, 0
+        entries: Facts = {}
+        end = 0
         for name, item in items:
             nbytes = item.nbytes
             start = round_up(end, 4096) if nbytes else end
             end = start + nbytes
-            if item.dtype is None:
-                own = self.native_attrs(item)
-                text, number = own.get("dtype", ""), own["dtype_id"]
-            else:
-                text, number = self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
+            text, number = self.type_of(item)
             entries[name] = {"shape": item.shape, "dtype": text, "dtype_id": number,
                              "offset": start, "nbytes": nbytes}
         if not end:
@@ -5412,7 +5433,8 @@ class Mag300(Format):
         root: Facts = {"manifest_ver": 1}
         for key, text in self.FACTS.items():
             root[key] = self.option(key, text, options, attrs)
-        root.update(usr_metadata=dict(metadata), tensor_map={})
+        root["usr_metadata"] = dict(metadata)
+        root["tensor_map"] = {}
         for _, what in self.ROOT.iter_errors(root):
             raise ValueError(what)
         root["tensor_map"] = entries
@@ -5422,6 +5444,13 @@ class Mag300(Format):
         header = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), data_start, end)
         starts = [data_start + entry["offset"] for entry in entries.values()]
         return self.iter_file(header + data, items, starts, data_start + end)
+
+    def type_of(self, item: Tensor) -> "Tuple[str, int]":
+        """Return the name and the number of a tensor's type."""
+        if item.dtype is None:
+            own = self.native_attrs(item)
+            return own.get("dtype", ""), own["dtype_id"]
+        return self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
 
 
 GENERATIONS += (Mag300(),)
@@ -7632,8 +7661,10 @@ FORMATS += (Safetensors(),)
 class Module:
     """A map or an array of a record that each_tensor() is in."""
 
-    def __init__(self, trail: Trail, pairs: Any) -> None:
-        self.trail, self.pairs = trail, iter(pairs)
+    def __init__(self, trail: Trail, value: Any) -> None:
+        self.trail = trail
+        pairs = value.items() if type(value) is Map else enumerate(value)
+        self.pairs: "Iterator[Tuple[Any, Any]]" = iter(pairs)
         self.prefix: "Optional[str]" = None  # of the names in it, which can be long
 
     def name_of(self, key: Any) -> str:
@@ -7664,12 +7695,13 @@ class BurnRecord(Format):
     MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
     READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
     DTYPES = Burnpack.DTYPES
-    FILE_ATTRS = ("float", "int", "format", "version", "settings", "scalars")
+    SETTINGS = ("float", "int", "format", "version", "settings")  # of the record's metadata
+    FILE_ATTRS = SETTINGS + ("scalars",)
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     FIELD_OF = dict(name="", size="bytes", place="bytes")
     OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
-    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in FILE_ATTRS[:5]],
+    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in SETTINGS],
                       additional=(TEXT, "of the record"))
     TENSOR = Schema(
         ("bytes", typed(range, "bytes"), True, "the elements"),
@@ -7681,7 +7713,7 @@ class BurnRecord(Format):
     ITEM.rows["value"] = ANY, "the elements", ITEM
     ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         reading.root = "magic"
         # 1 the metadata come first: an old release is refused before its numbers
         if reading.source.read(0, 10) not in self.MAGICS:
@@ -7697,7 +7729,7 @@ class BurnRecord(Format):
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
-        scalars = Map()
+        scalars: Facts = Map()
         for trail, entry in self.each_tensor(reading, top["item"], scalars):
             with reading:
                 item = self.open_entry(reading, metadata, trail, *entry)
@@ -7710,68 +7742,87 @@ class BurnRecord(Format):
             metadata["scalars"] = scalars
         return metadata, Map()
 
-    def too_old(self, reading: Reading, metadata: Any, *trail: Any) -> FormatError:
+    @staticmethod
+    def too_old(reading: Reading, metadata: Facts, *trail: Any) -> FormatError:
         what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
                 "are not read; Burn 0.13 reads them")
         return reading.error(what, *trail, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
         """Yield (trail, (name, attrs, entry)) of each tensor; other values go to `scalars`."""
-        around = [Module((), [("item", item)])]
+        around = [Module((), Map(item=item))]
         while around:
             module = around[-1]
-            inner: Any = None
+            inner: "Optional[Module]" = None
             for key, value in module.pairs:
-                here, attrs, entry = module.trail + (key,), None, value
                 if value is None or type(value) is range and not value:
                     continue
-                if type(value) is Map and len(value) == 2 and type(value.get("id")) is str:
-                    entry, attrs = value.get("param"), self.id_attrs(value["id"])
-                is_tensor = self.is_tensor(entry)
-                if type(value) in (list, Map) and not is_tensor:
-                    inner = Module(here, value.items() if type(value) is Map else enumerate(value))
-                    break
-                name = module.name_of(key)
-                reading.spend_name(name, *here)
-                if is_tensor:
-                    yield here if entry is value else here + ("param",), (name, attrs, entry)
+                here = module.trail + (key,)
+                where, attrs, entry = here, None, value
+                if self.is_parameter(value):
+                    attrs = self.id_attrs(value["id"])
+                    entry = value.get("param")
+                    where = here + ("param",)
+                if self.is_tensor(entry):
+                    name = module.name_of(key)
+                    reading.spend_name(name, *here)
+                    yield where, (name, attrs, entry)
                     continue
-                if name in scalars:
-                    raise reading.error("two values have the name " + short_repr(name), *here)
-                scalars[name] = value
+                if type(value) in (list, Map):
+                    inner = Module(here, value)
+                    break
+                self.keep_scalar(reading, scalars, module.name_of(key), value, here)
             if inner is None:
                 around.pop()
             else:
                 around.append(inner)
 
-    def is_tensor(self, entry: Any) -> bool:
+    @staticmethod
+    def keep_scalar(reading: Reading, scalars: Facts, name: str, value: Any, trail: Trail) -> None:
+        """Keep a value that is of no tensor, under a name of its own."""
+        reading.spend_name(name, *trail)
+        if name in scalars:
+            raise reading.error(f"two values have the name {short_repr(name)}", *trail)
+        scalars[name] = value
+
+    @staticmethod
+    def is_parameter(value: Any) -> bool:
+        """Return whether this is a map of an id and one thing more, a tensor perhaps."""
+        return type(value) is Map and len(value) == 2 and type(value.get("id")) is str
+
+    @staticmethod
+    def is_tensor(entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
             return False
         if len(entry) == 2:  # of an old record
             return type(entry["shape"]) is type(entry.get("value")) is list
-        return "bytes" in entry and "dtype" in entry and (
-            len(entry) == 3 or type(entry["bytes"]) is range)
+        if "bytes" not in entry or "dtype" not in entry:
+            return False
+        return len(entry) == 3 or type(entry["bytes"]) is range
 
-    def open_entry(self, reading: Reading, metadata: Any, trail: Trail, name: str, attrs: Any,
-                   entry: Any) -> Tensor:
+    def open_entry(self, reading: Reading, metadata: Facts, trail: Trail, name: str,
+                   attrs: "Optional[Facts]", entry: Any) -> Tensor:
         if len(entry) == 2:
             raise self.too_old(reading, metadata, *trail + ("value",))
         reading.check_schema(self.TENSOR, entry, trail, name)
-        data, shape, code = entry["bytes"], entry["shape"], entry["dtype"]
+        data = entry["bytes"]
+        code = entry["dtype"]
         if json_problem(code, MAX_DEPTH):
             raise reading.entry_error("dtype holds bytes", name, trail, "dtype")
-        return Burnpack().make_tensor(name, code, shape, reading.source, data.start, len(data),
-                                      self.NAME, attrs)
+        return Burnpack().make_tensor(name, code, entry["shape"], reading.source, data.start,
+                                      len(data), self.NAME, attrs)
 
     def id_attrs(self, text: str) -> Facts:
         """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
-        spare, nbytes = 5 * len(text) % 8, 5 * len(text) // 8
-        if len(text) in (10, 13) and not text.strip(self.BASE32):
-            number = int(text, 32)
-            if not number & (1 << spare) - 1:
-                raw = (number >> spare).to_bytes(nbytes, "big")
-                return {"param_id": int.from_bytes(raw, "little")}
-        return {"id": text}
+        if len(text) not in (10, 13) or text.strip(self.BASE32):
+            return {"id": text}
+        nbytes = 5 * len(text) // 8
+        spare = 5 * len(text) % 8  # bits at the end, which are 0
+        number = int(text, 32)
+        if number & (1 << spare) - 1:
+            return {"id": text}
+        raw = (number >> spare).to_bytes(nbytes, "big")
+        return {"param_id": int.from_bytes(raw, "little")}
 
 
 FORMATS += (BurnRecord(),)
