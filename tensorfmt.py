@@ -9351,7 +9351,7 @@ class Report(Result):
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
         self.errors: "List[FormatError]" = []
         self.limits: "List[Unsupported]" = []
-        self.remedy = ""  # what would check what a limit left out
+        self.remedies: "Dict[str, None]" = Map()  # what would look at what a limit left out
         self.not_checked: "Dict[str, int]" = {"checksums": 0, "contents": 0}
 
     def __bool__(self) -> bool:
@@ -9372,9 +9372,8 @@ class Report(Result):
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def leave_out(self, check: str, why: str, items: "List[Tensor]",
-                  is_limit: bool = False) -> None:
-        """Add what is not checked of these tensors; `is_limit`: though it could be."""
+    def leave_out(self, check: str, why: str, items: "List[Tensor]", remedy: str = "") -> None:
+        """Add what is not checked of these tensors; `remedy`: what would look at it."""
         if not items:
             return
         text = "not checked"
@@ -9383,7 +9382,8 @@ class Report(Result):
         text = f"{text}: {why}"
         self.add("-", check, text, items[0].name, items[0].offset)
         self.not_checked[check] += len(items)
-        if is_limit:
+        if remedy:
+            self.remedies[remedy] = None
             self.limits.append(items[0].error(text, Unsupported, check=check))
 
     def raise_first(self) -> None:
@@ -9403,8 +9403,8 @@ class Report(Result):
             text += f", {plural(self.not_checked['contents'], 'tensor')} not checked"
         if self.not_checked["checksums"]:
             text += f", {plural(self.not_checked['checksums'], 'checksum')} not checked"
-        if self.remedy:
-            text += ": " + self.remedy
+        if self.remedies:
+            text += ": take " + " and ".join(self.remedies)
         return text
 
     def __repr__(self) -> str:
@@ -9421,7 +9421,9 @@ class Report(Result):
         return "\n".join(lines)
 
 
-DEEP = "deep=True (--deep)"
+# What looks at what the limits leave out.
+DEEP = "deep=True (--deep) or the module xxhash"
+MORE_COPIES = "a larger MAX_COPIES (--max-copies)"
 
 
 def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
@@ -9621,9 +9623,7 @@ def is_whole(source: "Buffer") -> bool:
             last = field
     except FormatError:
         return False
-    if fault is not None or errors or last is None:
-        return False
-    return last.kind != "unused" and last.name != "trailing"
+    return fault is None and not errors and last is not None and last.kind != "unused"
 
 
 def blob_names(path: str) -> Any:
@@ -9798,7 +9798,7 @@ def add_shard(report: Report, shard: str, left: Any, found: Report) -> None:
         elif status == "note":
             report.add(status, check, text, name)
     report.limits += found.limits
-    report.remedy = report.remedy or found.remedy
+    report.remedies.update(found.remedies)
     for check, count in found.not_checked.items():
         report.not_checked[check] += count
 
@@ -9812,6 +9812,7 @@ class Check:
     def __init__(self, part: Tensor, work: int, digest: str = "", label: str = "") -> None:
         self.part, self.digest, self.label = part, digest, label
         self.work = work  # bytes to be read and decoded
+        self.nbytes: int = part.decoded_nbytes or part.stored_nbytes  # to be hashed
         self.items: "List[Tensor]" = []
         self.kind = "checksums" if digest else "contents"
 
@@ -9866,7 +9867,7 @@ class DataCheck:
         self.report, self.fmt = report, file.fmt
         self.checks = list_checks(file)
         self.planned = choose_checks(report, self.checks, deep, file.source)
-        sizes = [check.part.nbytes for check in self.planned if check.digest]
+        sizes = [check.nbytes for check in self.planned if check.digest]
         self.meter = Meter(watch, "checking", sum(sizes))
         self.digests: "Dict[str, str]" = {}
         self.decoded: Any = set()  # places in the file
@@ -9938,21 +9939,19 @@ def choose_checks(report: Report, checks: "List[Check]", deep: bool,
     for check in checks:
         if check.work > work_left:
             heavy.append(check)
-        elif check.is_slow() and not deep and check.part.nbytes > slow_left:
+        elif check.is_slow() and not deep and check.nbytes > slow_left:
             slow.append(check)
         else:
             planned.append(check)
             work_left -= check.work
             if check.is_slow():
-                slow_left -= check.part.nbytes
-    if slow:
-        report.remedy = DEEP
-    for found, why in (
-            (heavy, f"over MAX_COPIES = {MAX_COPIES} times the file and 1 MiB"),
-            (slow, f"over MAX_SLOW_HASH ({MAX_SLOW_HASH} bytes in all); {DEEP} takes all")):
+                slow_left -= check.nbytes
+    for found, limit, remedy in (
+            (heavy, f"MAX_COPIES = {MAX_COPIES} times the file and 1 MiB", MORE_COPIES),
+            (slow, f"MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes in all", DEEP)):
         for kind in "checksums", "contents":
             items = [item for check in found if check.kind == kind for item in check.items]
-            report.leave_out(kind, why, items, True)
+            report.leave_out(kind, f"over {limit}: take {remedy}", items, remedy)
     return planned
 
 

@@ -6947,8 +6947,10 @@ class VerifyTest(FolderCase):
                 self.assertEqual((bool(report), report.not_checked["checksums"],
                                   len(report.limits)), (True, less, less))
                 if less:
-                    self.assertTrue(str(report).endswith(", 1 checksum not checked"))
-                    self.assertIn("MAX_COPIES", error_of(Unsupported, load, data, verify=True).what)
+                    self.assertTrue(str(report).endswith(
+                        ", 1 checksum not checked: take a larger MAX_COPIES (--max-copies)"))
+                    self.assertIn("take a larger MAX_COPIES",
+                                  error_of(Unsupported, load, data, verify=True).what)
                     self.assertIn("not looked at", str(report))
                 else:  # of b and c
                     load(data, verify=True)
@@ -7086,8 +7088,8 @@ class VerifyTest(FolderCase):
                 with Changed(tensorfmt, "MAX_SLOW_HASH", most):
                     last = str(tensorfmt.verify(data)).split("\n")[-1]
                     self.assertEqual(last, "the data: valid zTensor 2" + (
-                        ", %s not checked: deep=True (--deep)" % tensorfmt.plural(left, "checksum"))
-                        * bool(left))
+                        ", %s not checked: take deep=True (--deep) or the module xxhash"
+                        % tensorfmt.plural(left, "checksum")) * bool(left))
                     self.assertTrue(str(tensorfmt.verify(data, deep=True)).endswith("zTensor 2"))
                     load(data, verify=True)
 
