@@ -700,7 +700,11 @@ def dangling_link(path: str) -> str:
     """Return what is wrong with a symbolic link without target; "" of other paths."""
     if not os.path.islink(path) or os.path.exists(path):
         return ""
-    return f"a symbolic link to {safe_str(os.readlink(path))}, which is not there"
+    target = os.readlink(path)
+    what = "which is not there"
+    if os.path.islink(os.path.join(os.path.dirname(path), target)):
+        what = "a link that leads to no file"
+    return f"a symbolic link to {safe_str(target)}, {what}"
 
 
 # -- [5] sources -----------------------------------------------------------------------------------
@@ -8969,6 +8973,8 @@ def write_beside(path: str, blocks: Blocks, target: str,
             text = error.strerror or str(error)
             if is_refused(error):
                 text += advice
+            if not os.path.isdir(folder):
+                text = f"there is no folder {safe_str(folder)}"
             raise OSError(error.errno, text, target)
         raise
     return total
@@ -9660,7 +9666,7 @@ def check_blob_name(report: Report, source: "Buffer", watch: Any) -> None:
     whole = Tensor("", "uint8", (source.nbytes,), source, 0, source.nbytes)
     meter = Meter(watch, "checking", source.nbytes)
     try:
-        found = hash_blocks("sha256", meter.over(whole.iter_stored()))[7:]
+        found = hash_blocks("sha256", meter.over(whole.iter_stored())).partition(":")[2]
     except Unsupported as error:
         report.add("-", "name", f"not checked: {error.what}")
         report.not_checked["checksums"] += 1
@@ -11161,20 +11167,23 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
     return text.rstrip("\n") + "\n"
 
 
+def sha256_of(data: bytes) -> str:
+    """Return the SHA-256 of bytes; Unsupported where Python lacks it."""
+    return hash_blocks("sha256", [data]).partition(":")[2]
+
+
 def seal_copy(text: str, about: str) -> str:
     """Return the text of a copy with a second line that says what it is, and a checksum."""
-    from hashlib import sha256
     first, _, rest = text.partition("\n")
-    return f"{first}\n{about}{SEAL}{sha256(rest.encode()).hexdigest()}\n{rest}"
+    return f"{first}\n{about}{SEAL}{sha256_of(rest.encode())}\n{rest}"
 
 
 def is_sealed(path: str) -> bool:
     """Return whether a file is a copy that nobody has edited, or empty."""
-    from hashlib import sha256
     with open(path, "rb") as stream:
         data = stream.read().replace(b"\r\n", b"\n")
     digest, _, rest = data.partition(SEAL.encode())[2].partition(b"\n")
-    return not data or digest == sha256(rest).hexdigest().encode()
+    return not data or digest == sha256_of(rest).encode()
 
 
 # -- [12c] stand-ins -------------------------------------------------------------------------------
@@ -11768,7 +11777,6 @@ def show_demo(args: Any) -> None:
 
 
 def show_vendor(args: Any) -> None:
-    from hashlib import sha256
     with open(__file__, "rb") as stream:
         source = stream.read()
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
@@ -11789,7 +11797,7 @@ def show_vendor(args: Any) -> None:
     options = [f" --{key} {','.join(words)}" for key, words in (
         ("formats", formats), ("with", parts)) if words]
     text = seal_copy(text, f"# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
-                     f"# {sha256(source).hexdigest()}\n"
+                     f"# {sha256_of(source)}\n"
                      f"# made by: tensorfmt vendor OUT.py{''.join(options)}\n")
     if os.path.isfile(args.out) and not detect(args.out) and not is_sealed(args.out):
         raise ValueError(f"{safe_str(args.out)}: not a copy as vendor wrote it (edited since?), "

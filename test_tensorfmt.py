@@ -4938,6 +4938,15 @@ class ShardTest(FolderCase):
             self.assertEqual((error.filename, words in error.strerror), (path, True))
         error = error_of(FileNotFoundError, load, os.path.join(self.folder, "none"))
         self.assertNotIn("link", str(error))
+        one, two = [os.path.join(self.folder, name) for name in ("one.zt", "two.zt")]
+        os.symlink("two.zt", one)
+        os.symlink("one.zt", two)
+        self.assertIn("a symbolic link to two.zt, a link that leads to no file", run("ls", one)[2])
+        os.unlink(one)
+        os.symlink("gone/o.zt", one)
+        error = error_of(FileNotFoundError, tensorfmt.save, one, {"w": F32})
+        self.assertEqual((error.filename, error.strerror), (
+            one, "there is no folder %s" % os.path.join(self.folder, "gone")))
 
     def test_models_in_shards_are_only_read(self):
         path = os.path.join(self.folder, "m" + INDEX)

@@ -190,6 +190,8 @@ class CommandTest(Commands):
                 for line in lines:
                     with self.subTest(modules=names, command=line):
                         self.prints(*line.split())
+        with mock.patch.dict(sys.modules, hashlib=None):  # by which copies are sealed
+            self.expect("vendor copy.py", 1, "error: sha256 needs the module hashlib")
 
     def test_files_that_are_read_and_not_mapped(self):
         """--no-mmap is mmap=False of Python, in each command that reads files."""
