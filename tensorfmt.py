@@ -3377,6 +3377,9 @@ class Tensor:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a scalar tensor has no length")
+        if self.shape[0] > sys.maxsize:
+            what = f"dimension 0 of {self.shape[0]} is more than len() can return; see .shape"
+            raise self.error(what, Unsupported)
         return self.shape[0]
 
     def __iter__(self) -> Blocks:
@@ -5556,6 +5559,8 @@ class ZTensor(Format):
          "of zstd, 3 unless given"),
         ("data_endianness", choice("little", "big"), None, "little or big"),
         ("checksum", choice("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
+    BIG_ZSTD = ("data_endianness='big' has no effect on encoding='zstd', whose data are "
+                "little-endian; encoding='raw' has both")
     OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
                    version="0.1, or 2 for ztensor 2")
     FILE_ATTRS = ("version",)
@@ -5759,17 +5764,32 @@ class ZTensor(Format):
     def can_copy_opaque(self, item: Tensor) -> bool:
         if item.unreadable is None or item.format != self.NAME:
             return False
-        layout = item.attrs.get("layout", "dense")
-        return (layout != "sparse" and is_text(item.dtype or item.attrs.get("dtype"))
-                and (layout == "dense" or len(item.stored_parts()) == 1
-                     and not places_other_bytes(item)))
+        if item.attrs.get("layout") == "sparse" or self.has_more_bytes(item):
+            return False
+        return is_text(item.dtype or item.attrs.get("dtype"))
+
+    @staticmethod
+    def has_more_bytes(item: Tensor) -> bool:
+        """Return whether a tensor of an unknown layout has bytes that would be lost."""
+        return len(item.stored_parts()) > 1 or places_other_bytes(item)
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        for what in super().tensor_problems(item):
+            if what == item.unreadable and self.has_more_bytes(item):
+                what += "; its fields place bytes that would be lost"
+            yield what
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
         """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
         for _, what in self.CHOICES.iter_errors(options):
             raise ValueError(what)
+        if options.get("encoding") == "zstd" and options.get("data_endianness") == "big":
+            raise ValueError(self.BIG_ZSTD)
         plans = [self.plan(item, options) for _, item in items]
+        packed = [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]
+        if options.get("level") is not None and options.get("encoding") != "zstd" and not packed:
+            raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
         if digest_of is not None:
             for (name, item), plan in zip(items, plans):
                 plan["digest"] = digest_of(name, item)
@@ -5809,6 +5829,9 @@ class ZTensor(Format):
         if opaque and [key for key in ("encoding", "data_endianness")
                        if options.get(key) not in (None, item.attrs.get(key))]:
             yield f"{item.unreadable}; it can only be copied as it is stored"
+        elif plan["encoding"] == "zstd" and plan["data_endianness"] == "big":
+            if options.get("data_endianness") or item.format is None:  # not as a file has it
+                yield self.BIG_ZSTD
         try:
             _ = item.components  # of a sparse one: raises what is wrong with them
         except FormatError as error:
@@ -5896,9 +5919,21 @@ def iter_maps(value: Any) -> Any:
 
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
+    if "parts" in item.attrs or item.attrs.get("layout", "dense") == "dense":
+        return False  # in zTensor 2 all bytes are of a part
     known = [id(part._attrs) for part in item.stored_parts().values()]
     facts = [fact for value in (item.custom, item.attrs) for fact in iter_maps(value)]
-    return bool([fact for fact in facts if "offset" in fact and id(fact) not in known])
+    return bool([fact for fact in facts if id(fact) not in known and has_offset(fact)])
+
+
+def has_offset(fact: Facts) -> bool:
+    """Return whether a number of a map may say where bytes are: its key has "offset" in it."""
+    for key, value in fact.items():
+        if isinstance(key, str) and "offset" in key.lower():
+            numbers = value if isinstance(value, list) else [value]
+            if int in map(type, numbers):
+                return True
+    return False
 
 
 FORMATS += (ZTensor(),)

@@ -3693,6 +3693,46 @@ class SaveTest(TestCase):
             found = str(saved.attrs.get(key))
             self.assertEqual(found[:len(wanted)], wanted, (options, key))
 
+    @about("ztensor")
+    @unittest.skipUnless(ZSTD, "no module for zstd")
+    def test_no_option_is_ignored(self):
+        big, packed = {"data_endianness": "big"}, {"encoding": "zstd"}
+        both = dict(big, **packed)
+        parts = {"values": [1.0], "coords": [[1]]}
+        coo = {"s": tensor(shape=(3,), components=parts)}
+        of_file = {words: load(dumps(ONE, format="ztensor", **dict(words)))["w"]
+                   for words in (tuple(big.items()), tuple(packed.items()))}
+        big_file, packed_file = [{"w": item} for item in of_file.values()]
+        as_both = one_of([1.0], **both)
+        orders = ["data_endianness='big' has no effect on encoding='zstd'"]
+        levels = ["level is of zstd"]
+        for tensors, options, words in (
+                (ONE, both, orders), ({}, both, orders), (coo, both, orders),
+                (one_of([1], "int8"), both, orders), (big_file, both, orders),
+                (packed_file, big, orders), (one_of([1.0], **packed), big, orders),
+                (one_of([1.0], **big), packed, orders), (as_both, {}, orders),
+                (as_both, {"encoding": "raw"}, None), (big_file, packed, None),
+                (as_both, {"data_endianness": "little"}, None),
+                (packed_file, {"data_endianness": "little"}, None),
+                (packed_file, dict(big, encoding="raw"), None),
+                (ONE, {"level": 3}, levels), ({}, {"level": 3}, levels),
+                (big_file, {"level": 3}, levels),
+                (packed_file, {"level": 3, "encoding": "raw"}, levels),
+                (packed_file, {"level": 3}, None), (one_of([1.0], **packed), {"level": 3}, None),
+                ({}, {"level": 3, "encoding": "zstd"}, None)):
+            if words:
+                self.refuses(words, dumps, tensors, format="ztensor", **options)
+            else:
+                dumps(tensors, format="ztensor", **options)
+        # A file may say both: it is saved again.
+        entry = {"name": "w", "offset": 64, "size": 16, "dtype": "float32", "layout": "dense",
+                 "shape": [2], "encoding": "zstd", "data_endianness": "big"}
+        made = ztensor_of_index(tensorfmt.cbor_dumps([dict(entry, size=len(zstd_frame(8)))]),
+                                data=zstd_frame(8))
+        again = load(dumps(load(made), format="ztensor"))["w"]
+        self.assertSame(again.attrs, {"layout": "dense", "encoding": "zstd"})
+        self.assertEqual(again.tobytes(), bytes(range(8)))
+
     @about("zstd")
     def test_what_needs_no_zstd_works_without_a_module(self):
         def save_it():
@@ -7818,6 +7858,24 @@ class TrustTest(FolderCase):
             self.assertLess(len(repr(item)), 200)
             fuzz["check_mutant"](dumps({"w": item}, format="ztensor"), fuzz["COMMANDS"])
 
+    def test_a_length_that_python_cannot_count(self):
+        def star(item):
+            return [*item]
+        for most, sizes in ((sys.maxsize, (1 << 63, 1 << 64)), ((1 << 31) - 1, (1 << 31, 1 << 32))):
+            with Changed(sys, "maxsize", most):
+                self.assertEqual(len(tensor([], "int8", (most, 0))), most)
+                for n in sizes:
+                    item = tensorfmt.new_tensor("int8", (n, 0, 2), b"")
+                    for call in len, iter, list, reversed, star, zip, sum, item.__contains__:
+                        error = error_of(Unsupported, call, item)
+                        self.assertIn("dimension 0 of %d is more than len()" % n, error.what)
+                    error_of(Unsupported, lambda item: 1 in item, item)
+                    self.assertEqual((item.size, item.nbytes, list(item.flat)), (0, 0, []))
+                    self.assertEqual([item[2:].shape, item[::n].shape, item[n - 1].shape, item[-n].shape],
+                                     [(n - 2, 0, 2), (1, 0, 2), (0, 2), (0, 2)])
+                    self.assertEqual(item[...].tobytes() + item[::-3].tobytes(), b"")
+                    self.assertEqual(len(item[5]), 0)
+
     def test_streams_that_lie(self):
         good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
 
@@ -8041,6 +8099,29 @@ class SmallWorkTest(TestCase):
         for others in a, b:  # also of one file, where all have the same values
             self.assertEqual([[x == y for y in others] for x in a],
                              [[i == k for k in range(4)] for i in range(4)])
+
+    @about("ztensor")
+    def test_no_offset_is_kept_whose_bytes_are_not(self):
+        """An unknown layout may place more blobs, at any depth."""
+        place = {"offset": 72, "size": 8}
+        for custom in ({"x": place}, {"x": {"y": place}}, {"x": [place]}, {"x": {5: place}},
+                       {"x": [[], [0, [place]]]}, {"x": {"y": [{"z": place}]}},
+                       {"x": {"offsets": [72, 80]}}, {"x": {"data_offset": 72}},
+                       {"x": {"Offset": 72}}, {"x_offset": 72}, {"x": [dict(place, offset=0)]}):
+            data = ztensor_file(size=8, shape=[2], layout="tiled", **custom)
+            self.refuses(["tensor 'a'", "'tiled'", "bytes that would be lost"], dumps, load(data),
+                         format="ztensor")
+            self.assertTrue(tensorfmt.diff(data, data[:72] + b"\xff" + data[73:]))
+        for custom in ({"x": {"size": 8}}, {"x": {"offset": "none"}}, {"x": [{"offset": None}]},
+                       {"x": {"offset": 0.5}}, {"x": {72: 8}}, {}):
+            data = ztensor_file(size=8, shape=[2], layout="tiled", **custom)
+            again = load(dumps(load(data), format="ztensor"))["a"]
+            self.assertSame([again.custom, again.attrs["layout"]], [custom, "tiled"])
+        # In a dense tensor it is a word of the user.
+        data = ztensor_file(layout="dense", x=place)
+        self.assertSame(load(dumps(load(data), format="ztensor"))["a"].custom, {"x": place})
+        self.assertFalse(tensorfmt.diff(ztensor_file(dtype="new", x=place),
+                                        ztensor_file(dtype="new", x=place, encoding="raw")))
 
     @about("ztensor")
     def test_facts_are_the_same_only_if_value_and_type_are(self):
