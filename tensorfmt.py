@@ -121,7 +121,7 @@ const = int  # boards know it: they compile nothing of what follows
 TYPE_CHECKING = const(0)
 if TYPE_CHECKING:
     from typing import (Any, Dict, ItemsView, Iterator, KeysView, List, Mapping, NoReturn,
-                        Optional, Tuple, Type, Union, ValuesView)
+                        Optional, Sequence, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Trail = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     Target = Union[str, os.PathLike[str], SupportsWrite[Any]]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
+    Notes = Iterator[Sequence[Tuple[Optional["Tensor"], str]]]  # of each kind: whose, what
     Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
     Blocks = Iterator[Any]  # bytes-like objects in order
     TensorMap = Mapping[str, "Tensor"]
@@ -1949,6 +1950,8 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 # vtable: u16 lengths of the vtable and of the table, then for each slot a u16, which is
 # where its field lies in the table, or 0 if it is absent. Strings, vectors and tables are
 # u32 offsets, forward from their own position.
+# Fields must lie in the data, but may overlap, and lie behind the bytes that their table
+# states: so has it the verifier of FlatBuffers in C++.
 #
 # Rows (name, type, default, doc), one per slot, say what a table holds. Types: a struct
 # code, "string", rows (a table), or a list of one of these (a vector); None is not read.
@@ -1998,7 +2001,7 @@ class TablePlan:
         for place, name, kind in sorted(fields, key=lambda field: field[0]):
             code = struct_code(kind)
             if not self.runs or place < end:
-                # The first field; or one that overlaps another, as no writer makes them.
+                # The first field; or one that overlaps another.
                 self.runs.append([[], "<"])
                 end = 0
             run = self.runs[-1]
@@ -4840,8 +4843,11 @@ class Format:
         """Return (position, why) of a byte that no value has, or None."""
         return None
 
-    def notes(self, attrs: Facts, tensors: Any) -> Any:
-        """Yield the rules of the canonical form that a file breaks."""
+    def notes(self, file: File) -> "Notes":
+        """Yield lists of (tensor or None, what): what a reader of the format may stumble over.
+
+        Each is of one kind, such as what the real library refuses, though it is saved here.
+        """
         return iter(())
 
     def other_checksums(self, attrs: Facts) -> Any:
@@ -5219,6 +5225,14 @@ class Mag(Format):
             return stop - start, 0
         return nbytes, 255
 
+    def notes(self, file: File) -> "Notes":
+        reading = Reading(file.source)
+        numbers, _ = self.read_records(reading, 24, self.META, "metadata", len(file.metadata))
+        keys = [safe_repr(row[3].decode()) for row in numbers if row[0] == 0]
+        if keys:
+            what = f"magnetron 0.1.2 opens no file with metadata of type 0: {join_names(keys)}"
+            yield [(None, what)]
+
     def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
             return "keys are text of 1 to 65535 bytes without NUL"
@@ -5290,7 +5304,8 @@ class Mag300(Format):
                  tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
     blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
 
-    dtype_id counts, not the name. Unknown numbers are listed, and kept.
+    dtype_id counts, not the name. Unknown numbers are listed, and kept; magnetron 0.2.2 refuses a
+    file with one.
     """
 
     NAME, FAMILY, TITLE = "mag300", "mag", "mag 300"
@@ -5416,6 +5431,10 @@ class Mag300(Format):
         if size - at >= 4096:
             raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
 
+    def notes(self, file: File) -> "Notes":
+        yield [(item, f"{item.unreadable}: magnetron 0.2.2 refuses the file")
+               for item in file.values() if item.unreadable]
+
     def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
 
@@ -5537,6 +5556,9 @@ class ZTensor(Format):
     layout, dtype or encoding are listed, with their bytes. Layout "sparse": sparse_format "csr"
     (indptr, indices) or "coo" (coords), each an inline array or a map that places a blob; the
     entry's blob: the values. "sparsecsr", "sparsecoo" of the real library: see split_blob().
+
+    The real library refuses a file with layout "sparse", or with another layout, dtype or encoding
+    than it knows, and it dies of a NUL in a name. With zstd, data_endianness has no effect.
     """
 
     NAME = FAMILY = "ztensor"
@@ -5751,6 +5773,26 @@ class ZTensor(Format):
         big = encoding == "raw" and fact.get("data_endianness") == "big"
         return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
                       ">" if big else "<", encoding, None, fact, None, self.NAME)
+
+    def notes(self, file: File) -> "Notes":
+        items = list(file.values())
+        refused = "ztensor 0.1.4 refuses the whole file"
+        yield [(item, f"layout 'sparse': {refused}")
+               for item in items if item.attrs.get("layout") == "sparse"]
+        yield [(item, f"{item.unreadable}: {refused}") for item in items if item.unreadable]
+        yield [(item, "a NUL in the name: ztensor 0.1.4 dies of it")
+               for item in items if "\0" in item.name]
+        ordered = []
+        for item in items:
+            for part in item.stored_parts().values():
+                if part.attrs.get("data_endianness") != "big":
+                    continue
+                what = "data_endianness 'big' has no effect: "
+                if part.encoding == "zstd":
+                    ordered.append((item, what + "data of zstd are little-endian"))
+                elif part.encoding == "raw" and part.itemsize == 1:
+                    ordered.append((item, f"{what}{part.dtype} has one byte"))
+        yield ordered
 
     def checksums(self, item: Tensor) -> Any:
         yield from iter_digests(item, "checksum")  # of the stored bytes
@@ -5968,7 +6010,8 @@ class ZTensor2(Format):
     end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
 
     Without a manifest it is a data shard of another file; parts in shards are listed only. Digests
-    are those of decoded bytes. The canonical form is written: raw and dense, equal contents once.
+    are those of decoded bytes. The canonical form is written: raw and dense, equal contents once;
+    but for names that are not in NFC, which the real library reads, and does not write so.
     """
 
     NAME, FAMILY, TITLE = "ztensor2", "ztensor", "zTensor 2"
@@ -6220,6 +6263,14 @@ class ZTensor2(Format):
                                "zstd", format=part.format)
                 yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
 
+    def notes(self, file: File) -> "Notes":
+        try:
+            from unicodedata import normalize
+        except ImportError:
+            return
+        yield [(item, "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it")
+               for item in file.values() if normalize("NFC", item.name) != item.name]
+
     def hashed_blocks(self, part: Tensor) -> Blocks:
         if part.encoding == "raw":
             yield from part.iter_stored()
@@ -6439,7 +6490,8 @@ class Primitiv(Format):
 
     Integers are written as ce + uint32, floats as ca; any form is read. Data: float32,
     little-endian, column-major, the batch last. Names are keys joined by ".", or KEY:STATISTIC; a
-    backslash escapes ".", ":" and itself. Up to 32 dimensions are read, 8 are written.
+    backslash escapes ".", ":" and itself. Up to 32 dimensions are read, 8 are written. The real
+    library loads no file of a Shape or a Tensor alone.
     """
 
     NAME = FAMILY = "primitiv"
@@ -6609,6 +6661,11 @@ class Primitiv(Format):
             what = f"{text} is in both maps"
             return reading.error(what, group, i, "key", error_class=Unsupported)
         return reading.error(f"{text} twice", group, i, "key")
+
+    def notes(self, file: File) -> "Notes":
+        kind = file.attrs["kind"]
+        if kind in ("shape", "tensor"):
+            yield [(None, f"primitiv loads no file of kind {kind} by itself")]
 
     def name_problem(self, name: str) -> "Optional[str]":
         return None  # make_row() looks at it
@@ -6930,14 +6987,19 @@ class Quantized(Tensor):
             raise self.error("no quantization scheme is known for it", Unsupported)
         return code["QFloat"]
 
-    def plan(self) -> QuantPlan:
-        """Return where its parts are; Unsupported for unknown schemes."""
+    def known_scheme(self) -> "Tuple[Facts, Optional[List[int]]]":
+        """Return (the scheme, the shape of what shares a scale); Unsupported for unknown ones."""
         scheme: Facts = Map(self.scheme.items())
         block = self.block_of(scheme.get("level"))
         scheme["level"] = "Tensor"  # block_of() has looked at it
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
             what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
             raise self.error(what, Unsupported)
+        return scheme, block
+
+    def plan(self) -> QuantPlan:
+        """Return where its parts are; Unsupported for unknown schemes."""
+        scheme, block = self.known_scheme()
         plan = QuantPlan(self.shape, scheme["value"], QUANT_SCALES[scheme["param"]], block)
         if plan.nbytes != self.stored_nbytes:
             what = f"{self.stored_nbytes} bytes stored, the scheme needs {plan.nbytes}"
@@ -7057,7 +7119,8 @@ class Burnpack(Format):
 
     The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
     10 + M if the metadata say version 0.19 and the file ends with its data then, or if no tensor
-    has a byte and the file ends before DS. Such files are only read. Unknown dtypes are listed.
+    has a byte and the file ends before DS. Such files are only read. Unknown dtypes and schemes are
+    listed, and kept; burn 0.21 refuses a file with one.
     """
 
     NAME = FAMILY = "burnpack"
@@ -7200,6 +7263,19 @@ class Burnpack(Format):
             return Map([row for row in item.attrs.items() if row[0] != "id"])
         return super().native_attrs(item)
 
+    def notes(self, file: File) -> "Notes":
+        found = []
+        for item in file.values():
+            why = item.unreadable
+            if isinstance(item, Quantized):
+                try:
+                    item.known_scheme()
+                except Unsupported as error:
+                    why = error.what
+            if why:
+                found.append((item, f"{why}: burn 0.21 refuses the whole file"))
+        yield found
+
     def check_scalars(self, scalars: Any) -> Facts:
         """Return scalars as they are written; ValueError for what is unfit."""
         if not hasattr(scalars, "items"):
@@ -7299,7 +7375,8 @@ class TensorBuffers(Format):
     end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
 
     The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
-    Tensors are sorted by id, a hash of the name and ff; the real library does not sort.
+    Tensors are sorted by id, a hash of the name and ff, by which the real library looks for them;
+    it does not sort. An id need not be that of the name; save writes those that are.
     """
 
     NAME = FAMILY = "tensorbuffers"
@@ -7393,23 +7470,21 @@ class TensorBuffers(Format):
             return stop - start, 0
         return 0, 0
 
-    def notes(self, attrs: Facts, tensors: Any) -> Any:
-        ids = [item.attrs["id"] for item in tensors]
-        if ids != sorted(ids):
-            yield "not sorted by id: a binary search misses tensors"
+    def notes(self, file: File) -> "Notes":
         names: Any = {}  # by id
-        for item in tensors:
+        for item in file.values():
             names.setdefault(item.attrs["id"], []).append(item.name)
+        ids = [item.attrs["id"] for item in file.values()]
+        if ids != sorted(ids):
+            yield [(None, "not sorted by id: a binary search misses tensors")]
         wrong = []
-        for item in tensors:
-            found = names.get(self.hash_name(item.name), ["no tensor"])
+        for item in file.values():
+            found = names.get(self.hash_name(item.name), [])
             if found != [item.name]:
-                wrong.append((item.name, found))
-        for name, found in wrong[:5]:
-            words = " or ".join(map(safe_str, found[:3]))
-            yield f"by the name {safe_repr(name)} the real library, which asks ids, finds {words}"
-        if wrong[5:]:
-            yield f"{len(wrong) - 5} more that are not found by their names"
+                words = " or ".join(map(safe_repr, found[:3])) or "no tensor"
+                what = f"by its name the real library, which asks ids, finds {words}"
+                wrong.append((item, what))
+        yield wrong
 
     @staticmethod
     def hash_name(name: str) -> int:
@@ -7550,12 +7625,14 @@ class Safetensors(Format):
     def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
 
-    def notes(self, attrs: Facts, tensors: "List[Tensor]") -> "Iterator[str]":
-        for item in tensors:
+    def notes(self, file: File) -> "Notes":
+        found = []
+        for item in file.values():
             code = item.attrs.get("st_dtype")
             if code is not None and code not in self.TYPES:
-                yield (f"tensor {safe_repr(item.name)}: no dtype of {self.NAME} is called "
-                       f"{safe_repr(code)}: its readers refuse the file")
+                what = f"no dtype of {self.NAME} is called {safe_repr(code)}: its readers refuse "
+                found.append((item, what + "the file"))
+        yield found
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says how long the index is
@@ -9522,8 +9599,8 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> 
     note_places(report, file)
     data = DataCheck(report, file, deep, watch)
     data.run()
-    for text in fmt.notes(file.attrs, list(file.values())):
-        report.add("note", "canonical", text)
+    for rows in fmt.notes(file):
+        add_notes(report, "library", rows)
     others = list(fmt.other_checksums(file.attrs))
     if others:
         text = f"not looked at: that of {others[0]}, a file of its own"
@@ -9731,6 +9808,17 @@ def note_gaps(report: Report, gaps: Any) -> None:
         report.add("note", "padding", text, None, found[0].offset)
 
 
+def add_notes(report: Report, check: str, rows: Any) -> None:
+    """Add notes of one kind, (tensor or None, what): five, and how many more there are."""
+    for item, what in rows[:5]:
+        if item is None:
+            report.add("note", check, what)
+        else:
+            report.add("note", check, what, item.name, item.offset)
+    if len(rows) > 5:
+        report.add("note", check, f"{len(rows) - 5} more")
+
+
 def note_places(report: Report, file: File) -> None:
     """Note tensors that are not aligned, or whose bytes overlap in part."""
     align = file.fmt.ALIGN
@@ -9748,11 +9836,8 @@ def note_places(report: Report, file: File) -> None:
             overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
         if stop > end:
             owner, end = item, stop
-    for check, rows in ("alignment", unaligned), ("bounds", overlaps):
-        for item, what in rows[:5]:
-            report.add("note", check, what, item.name, item.start)
-        if len(rows) > 5:
-            report.add("note", check, f"{len(rows) - 5} more")
+    add_notes(report, "alignment", unaligned)
+    add_notes(report, "bounds", overlaps)
     if align > 1 and len(file) and not unaligned:
         report.add("ok", "alignment", f"all data at multiples of {align}")
 
