@@ -713,11 +713,11 @@ def dangling_link(path: str) -> str:
 # A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
 # tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
 # give less at its end. .has_offsets: they are those of a file. .file_id (absolute path, mapped,
-# state) names the file that was opened.
+# state) names the file that was opened; its state (time of change, inode) changes with its bytes.
 
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
-MAX_PREAD = (1 << 31) - (1 << 12)  # bytes: systems refuse more at once
+ELSEWHERE = "another process opened this stream: open and load it again in this one"
 
 
 
@@ -780,23 +780,22 @@ class Turn:
     def __init__(self, stream: Any) -> None:
         self.stream = stream
         self.lock = RLock()
-        self.process: int = process_number()
-
-    def error(self) -> ValueError:
-        """Return the error after a fork: parent and child have one position, but two locks."""
-        return ValueError("another process opened this stream, and moves its position: in this "
-                          "one load a path, bytes, or a stream that is opened here")
+        self.process: int = process_number()  # a fork has the same position, but another lock
 
 
 def turn_of(stream: Any) -> Turn:
     """Return the Turn of a stream, which need not be hashable."""
     if BOARD:
         return Turn(stream)
-    from weakref import WeakValueDictionary
     with process_lock(Turn.locks):
         if Turn.known is None:
+            from weakref import WeakValueDictionary
             Turn.known = WeakValueDictionary()
-        return Turn.known.setdefault(id(stream), Turn(stream))
+        turn = Turn.known.get(id(stream))
+        if turn is None:
+            turn = Turn(stream)
+            Turn.known[id(stream)] = turn
+        return turn
 
 
 class Stream(Buffer):
@@ -812,7 +811,7 @@ class Stream(Buffer):
         self._window = 0, b""  # where it begins, and its bytes
         turn = turn_of(stream)
         if turn.process != process_number():
-            raise turn.error()
+            raise ValueError(ELSEWHERE)
         self._turn = turn
         with turn.lock:
             here = stream.tell()
@@ -821,8 +820,7 @@ class Stream(Buffer):
             finally:
                 stream.seek(here)
         if here not in (0, self.nbytes):
-            raise ValueError(f"the stream is at {short_repr(here)} of {short_repr(self.nbytes)} "
-                             "bytes: seek(0), or load(stream.read()) for what follows")
+            raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
 
     def view(self, offset: int, nbytes: int) -> Any:
         if BOARD and offset > sys.maxsize:
@@ -831,7 +829,7 @@ class Stream(Buffer):
         if turn is None:
             raise ValueError(CLOSED)
         if turn.process != process_number():
-            raise turn.error()
+            raise ValueError(ELSEWHERE)
         stream = turn.stream
         with turn.lock:
             if self._turn is None:  # closed while this thread waited
@@ -907,7 +905,8 @@ class OpenedFile(Stream):
         data = b""
 
         def read(left: int) -> bytes:
-            return os.pread(file.fileno(), min(left, MAX_PREAD), end - left)
+            # macOS refuses 2 GiB at once.
+            return os.pread(file.fileno(), min(left, 1 << 30), end - left)
         try:
             if file is not None:
                 data = self.read_whole(read, offset, nbytes)
@@ -967,14 +966,6 @@ def open_pickled(*args: Any) -> PickledFile:
     return shared.get(args) or shared.setdefault(args, PickledFile(*args))
 
 
-def file_state(file: Any) -> Any:
-    """Return what changes with a file's bytes, or with another file in its place."""
-    if not hasattr(os, "fstat"):  # on boards
-        return 0
-    about = os.fstat(file.fileno())
-    return about.st_mtime_ns, about.st_ino
-
-
 def check_state(source: Buffer, state: Any, nbytes: int) -> None:
     """Close a source and raise ValueError if its file is not the one that was opened before."""
     path, _, now = source.file_id
@@ -1023,7 +1014,10 @@ def open_path(path: str, mmap: bool) -> Buffer:
         raise ValueError(f"{safe_str(path)} is a pipe: load(stream.read())")
     where = path if BOARD else os.path.abspath(path)  # chdir() may come
     file = open(path, "rb", 0)
-    file_id = where, mmap, file_state(file)
+    if hasattr(os, "fstat"):  # another file may have taken the place
+        about = os.fstat(file.fileno())
+    state = getattr(about, "st_mtime_ns", 0), getattr(about, "st_ino", 0)
+    file_id = where, mmap, state
     mapped = map_file(file) if mmap else None
     if mapped is not None:
         file.close()
@@ -8860,11 +8854,8 @@ def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts
     return fmt, items, metadata, attrs
 
 
-def encode_file(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts,
-                target: Any = None) -> Blocks:
-    """Check all, then return an iterator over the bytes of the file."""
-    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
-    check_target(target, items)
+def encode_file(fmt: Format, items: Items, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+    """Check all that prepare() returns, then return an iterator over the bytes of the file."""
     blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
     return blocks
@@ -8891,28 +8882,25 @@ def check_stored(items: Items, watch: Any = None) -> None:
             raise item.error(label + text, check="checksums")
 
 
-def check_target(target: Any, items: Items) -> None:
-    """Raise ValueError where a tensor is read from the stream, or its file, that is written."""
-    if not hasattr(target, "write"):  # a new file takes the place of the old one
-        return
-    sources: Any = {}
-    for name, item in items:
-        item = getattr(item, "_base", item)
-        parts: Any = [item]
-        if isinstance(item, Sparse):
-            parts += item.stored_parts().values()
-        for part in parts:
-            if part.source.has_offsets:
-                sources[id(part.source)] = name, part.source
-    about = stream_about(target)
-    for name, source in sources.values():
-        if is_read_from(source, target, about):
-            raise ValueError(f"tensor {safe_repr(name)} is read from the stream that is written, "
-                             "which would change it: write to another, or what dumps() returns")
+def check_target(target: Any, about: Any, items: Any) -> None:
+    """Raise ValueError where a tensor is read from what is written in place.
+
+    That is the stream `target`, or the file of which os.stat() says `about`.
+    """
+    sources: Any = set()
+    for _, item in items:
+        if type(item) is not Tensor:
+            item = getattr(item, "_base", item)
+            sources.update([part.source for part in item.stored_parts().values()])
+        sources.add(item.source)
+    for source in sources:
+        if source.has_offsets and is_read_from(source, target, about):
+            raise ValueError("tensors are read from the stream or file that is written: take "
+                             "another one, or write what dumps() returns")
 
 
 def stream_about(stream: Any) -> Any:
-    """Return what os.fstat() says of a stream, or None."""
+    """Return what os.fstat() says of the file of a stream, or None."""
     try:
         return os.fstat(stream.fileno())
     except (AttributeError, OSError, TypeError, ValueError):  # it is no file, or closed
@@ -8920,19 +8908,23 @@ def stream_about(stream: Any) -> Any:
 
 
 def is_read_from(source: Any, stream: Any, about: Any) -> bool:
-    """Return whether a source reads a stream, or the file of which os.fstat() says `about`."""
+    """Return whether a source reads a stream, or the file of which os.stat() says `about`."""
+    own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
     turn = getattr(source, "_turn", None)
-    view = getattr(source, "_view", None)
-    if turn is not None and turn.stream is stream or getattr(view, "obj", None) is stream:
+    if turn is not None:
+        own = turn.stream
+    if own is not None and own is stream:
         return True
     if about is None:
         return False
     if source.file_id is None:
-        other = stream_about(turn.stream) if turn is not None else None
-        return other is not None and os.path.samestat(other, about)
-    path, _, state = source.file_id
-    return state[1] == about.st_ino and os.path.exists(path) and (
-        os.path.samestat(os.stat(path), about))
+        other = stream_about(own)
+    else:
+        path, _, (_, inode) = source.file_id
+        other = stat_or_none(path)
+        if inode != about.st_ino:  # another file has its place now
+            return False
+    return other is not None and os.path.samestat(other, about)
 
 
 def iter_checksums(fmt: Format, item: Tensor, seen: Any) -> Any:
@@ -8988,7 +8980,8 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     [1.0]
     """
     fmt = target_format(format, target, tensors)
-    write_out(target, encode_file(fmt, tensors, metadata, attrs, options, target))
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
+    write_out(target, encode_file(fmt, items, metadata, attrs, options), items)
 
 
 def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
@@ -8998,12 +8991,15 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
-    return b"".join(encode_file(find_format(format), tensors, metadata, attrs, options))
+    fmt = find_format(format)
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
+    return b"".join(encode_file(fmt, items, metadata, attrs, options))
 
 
-def write_out(target: Any, blocks: Blocks) -> int:
-    """Write a file to a path or a stream; return its bytes."""
+def write_out(target: Any, blocks: Blocks, items: Any = ()) -> int:
+    """Write a file to a path or a stream; return its bytes. `items`: what is read meanwhile."""
     if hasattr(target, "write"):
+        check_target(target, stream_about(target), items)
         return write_all(target, blocks)
     path = os.fspath(target)
     real = os.path.realpath(path)
@@ -9012,6 +9008,7 @@ def write_out(target: Any, blocks: Blocks) -> int:
     old, found = stat_or_none(path), stat_or_none(real)
     if old is None or old.st_mode >> 12 == REGULAR and found and os.path.samestat(old, found):
         return write_beside(real, blocks, path, old)
+    check_target(None, old, items)
     with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
         return write_all(stream, blocks, path)
 
@@ -10235,7 +10232,6 @@ def convert(source: "Union[Source, File]", target: Target, *,
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_target(target, chosen)
     check_work(chosen, dense=not fmt.SPARSE)
     # 2 how the target can hold it; all that it cannot hold is one error
     task = Conversion(source, fmt, names, cast, dense, drop)
@@ -10253,7 +10249,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
         hashing["digest_of"] = lambda name, item: hash_blocks("xxh3", meter.over(item.iter_bytes()))
     blocks = fmt.write(items, fitting, task.attrs, options, **hashing)
     check_stored(chosen, watch)
-    task.summary.nbytes = write_out(target, meter.over(blocks))
+    task.summary.nbytes = write_out(target, meter.over(blocks), chosen)
     return task.summary
 
 
