@@ -2815,9 +2815,11 @@ def xxh64_end(h: int, rest: bytes) -> int:
 # -- [6g] zstd -------------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-ZSTD_RATIO = 32768  # decoded bytes per stored byte, at most (128 KiB from a block of 4 bytes)
-SEEKABLE = "zt.zstd-seekable/1"  # the encoding of parts in zTensor 2
-DECODED = ("zstd", SEEKABLE)  # encodings that are decoded here
+# Decoded bytes for each stored byte, at most: 128 KiB of a block of 4 bytes.
+ZSTD_RATIO = 32768
+# The encoding of parts in zTensor 2, and all that are decoded here.
+SEEKABLE = "zt.zstd-seekable/1"
+DECODED = ("zstd", SEEKABLE)
 
 
 def zstd_module() -> Any:
@@ -2835,45 +2837,65 @@ class ZstdFrames:
     """The stored bytes of a tensor as a binary file."""
 
     def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
-        self._source, self._at, self._end = source, offset, offset + nbytes
+        self._source = source
+        self._at = offset
+        self._end = offset + nbytes
 
     def read(self, nbytes: int) -> bytes:
-        nbytes = min(nbytes, self._end - self._at)
-        self._at += nbytes
-        return self._source.read(self._at - nbytes, nbytes)
+        start = self._at
+        self._at = min(start + nbytes, self._end)
+        return self._source.read(start, self._at - start)
 
 
 def zstd_check(source: "Buffer", at: int, nbytes: int) -> None:
-    """Raise FormatError unless these are whole frames (RFC 8878); not every module checks.
-
-    frame = magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes | checksum
-    """
-    end, last = at + nbytes, 1
-    while at < end and last:
+    """Raise FormatError unless these are whole frames (RFC 8878): some modules do not."""
+    start = at
+    end = at + nbytes
+    while at < end:
         head = source.read(at, min(8, end - at))
         magic = int.from_bytes(head[:4], "little")
-        if len(head) == 8 and magic & ~15 == 0x184D2A50:  # skippable: magic, length, anything
+        if len(head) == 8 and magic & ~15 == 0x184D2A50:
+            # A frame to be skipped: magic, length, anything.
             at += 8 + int.from_bytes(head[4:], "little")
-            continue
-        if len(head) < 6 or magic != 0xFD2FB528:
-            raise FormatError(f"zstd: no frame begins at byte {at - end + nbytes} of {nbytes}")
-        flags, single = head[4], head[4] >> 5 & 1
-        at += 6 - single + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
-        last = 0
-        while not last and at + 3 <= end:
-            block = int.from_bytes(source.read(at, 3), "little")
-            last = block & 1
-            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)  # type 1: one byte repeated
-        at += 4 if flags & 4 else 0
-    if at != end or not last:
+        elif len(head) >= 6 and magic == 0xFD2FB528:
+            at = zstd_frame_end(source, at, head[4], end)
+        else:
+            raise FormatError(f"zstd: no frame begins at byte {at - start} of {nbytes}")
+    if at != end:
         raise FormatError("zstd: the last frame is cut short, or bytes lie after it")
+
+
+def zstd_frame_end(source: "Buffer", at: int, flags: int, end: int) -> int:
+    """Return where the frame with these flags ends; after `end` if it is cut short.
+
+    magic 4 | flags 1 | window, dictionary, content size | blocks of 3 + n bytes |
+    checksum
+    """
+    is_single = flags >> 5 & 1
+    at += 6 - is_single
+    at += (0, 1, 2, 4)[flags & 3]
+    at += (is_single, 2, 4, 8)[flags >> 6]
+    while at + 3 <= end:
+        block = int.from_bytes(source.read(at, 3), "little")
+        at += 3
+        if block >> 1 & 3 == 1:
+            # One byte that is repeated.
+            at += 1
+        else:
+            at += block >> 3
+        if block & 1:
+            # The last block.
+            if flags & 4:
+                at += 4
+            return at
+    return end + 1
 
 
 def zstd_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]",
                 module: Any = None) -> Blocks:
-    """Yield the `need` bytes that frames of `nbytes` bytes must hold; None: all, up to MAX_DENSE.
+    """Yield the `need` bytes that frames of `nbytes` bytes must hold.
 
-    `module`: what zstd_module() gave, which takes its time.
+    None: all, up to MAX_DENSE. `module`: what zstd_module() gave, which takes its time.
     """
     module = module or zstd_module()
     zstd_check(source, offset, nbytes)
@@ -2881,38 +2903,48 @@ def zstd_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]
     if hasattr(module, "ZstdFile"):
         stream = module.ZstdFile(stream)
     else:
-        stream = module.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+        decompressor = module.ZstdDecompressor()
+        stream = decompressor.stream_reader(stream, read_across_frames=True)
     most = MAX_DENSE if need is None else need
-    left, block = most, b"-"
+    left = most
     try:
-        while left and block:
+        while left:
             block = stream.read(min(BLOCK, left))
+            if not block:
+                break
             left -= len(block)
             yield block
         more = stream.read(1)
     except FormatError:
         raise
     except Exception as error:
-        raise FormatError(f"zstd: the data are damaged ({type(error).__name__}: {error})")
+        reason = f"{type(error).__name__}: {error}"
+        raise FormatError(f"zstd: the data are damaged ({reason})")
     if need is None:
         if more:
             raise Unsupported(f"zstd: over {most} bytes decoded, MAX_DENSE = {MAX_DENSE}")
-    elif left or more:
-        count = f"more than {need}" if more else need - left
+        return
+    count = str(need - left)
+    if more:
+        count = f"more than {need}"
+    if left or more:
         raise FormatError(f"zstd: {count} bytes decoded, dtype and shape need {need}")
 
 
-def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
+def zstd_encode(blocks: Blocks, nbytes: int, level: int) -> Blocks:
     """Yield one frame, with its content size, of blocks of nbytes bytes in all."""
     module = zstd_module()
     compressor = module.ZstdCompressor(level)
-    pledge = getattr(compressor, "set_pledged_input_size",
-                     getattr(compressor, "_set_pledged_input_size", None))
+    # How the size is given: the names differ from module to module.
+    pledge = getattr(compressor, "set_pledged_input_size", None)
+    if pledge is None:
+        pledge = getattr(compressor, "_set_pledged_input_size", None)
     if hasattr(compressor, "compressobj"):
         compressor = compressor.compressobj(size=nbytes)
-    elif pledge:
+    elif pledge is not None:
         pledge(nbytes)
-    else:  # only one call for all of it stores the size
+    else:
+        # Only one call for all of it stores the size.
         yield module.compress(b"".join(blocks), level)
         return
     for block in blocks:
@@ -2924,63 +2956,101 @@ def zstd_encode(blocks: Any, nbytes: int, level: int) -> Blocks:
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
-    """Yield the row-major bytes, about BLOCK each, of an array from byte `first` of a view."""
-    dims, steps = [], []
+    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    dims, steps = merge_axes(shape, strides)
+    if [step for step in steps if step % itemsize]:
+        # Elements lie at odd places: they are rows of bytes.
+        dims.append(itemsize)
+        steps.append(1)
+        itemsize = 1
+    nbytes = itemsize * count_elements(dims)
+    if nbytes == 0 or steps in ([], [itemsize]):
+        # There is nothing, or all lies in one run.
+        yield from iter_parts([view[first:first + nbytes]], BLOCK)
+        return
+    n = dims[0]
+    rows = max(1, BLOCK * n // nbytes)
+    if steps[0] == itemsize and n > 4 * rows:
+        # So many elements lie side by side: longer runs of them, in larger blocks.
+        rows = max(rows, min(4 * rows, 512 // itemsize))
+    for start in range(0, n, rows):
+        at = first + start * steps[0]
+        part = [min(rows, n - start)] + dims[1:]
+        if nbytes > n * BLOCK:
+            # A row alone is larger than a block.
+            yield from gather(view, at, part, steps, itemsize)
+        else:
+            yield gather_block(view, at, part, steps, itemsize)
+
+
+def merge_axes(shape: Any, strides: Any) -> "Tuple[List[int], List[int]]":
+    """Return the dimensions and strides of the same elements by as few axes as can be."""
+    dims: "List[int]" = []
+    steps: "List[int]" = []
     for n, stride in zip(shape, strides):
-        if dims and steps[-1] == n * stride:  # no gap: the two are one
+        if dims and steps[-1] == n * stride:
+            # There is no gap between rows: the two axes are one.
             dims[-1] *= n
             steps[-1] = stride
         elif n != 1:
             dims.append(n)
             steps.append(stride)
-    if [step for step in steps if step % itemsize]:  # elements at odd places: as rows of bytes
-        dims, steps, itemsize = dims + [itemsize], steps + [1], 1
-    nbytes = itemsize * count_elements(dims)
-    if not nbytes or steps in ([], [itemsize]):  # nothing, or all in one run
-        yield from iter_parts([view[first:first + nbytes]], BLOCK)
-        return
-    n = dims[0]
-    rows = max(1, BLOCK * n // nbytes)
-    if steps[0] == itemsize and n > 4 * rows:  # so many lie together: longer runs
-        rows = max(rows, min(4 * rows, 512 // itemsize))
-    for start in range(0, n, rows):
-        args = view, first + start * steps[0], [min(rows, n - start)] + dims[1:], steps, itemsize
-        yield from gather(*args) if nbytes > n * BLOCK else [gather_block(*args)]
+    return dims, steps
 
 
-def gather_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> Any:
-    """Return a block of gather() by slices along its longest dimension."""
+def run_starts(first: int, dims: "List[int]", steps: "List[int]") -> "List[int]":
+    """Return where the elements of an array lie, from the place of the first one on."""
+    starts = [first]
+    for count, step in zip(dims, steps):
+        starts = [at + i * step for at in starts for i in range(count)]
+    return starts
+
+
+def gather_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
+                 itemsize: int) -> "Union[bytes, bytearray]":
+    """Return a block of gather() by slices along its longest axis."""
     if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
         return turn_block(view, first, dims, steps, itemsize)
-    out, places = bytearray(itemsize * count_elements(dims)), row_major(tuple(dims), itemsize)
+    out = bytearray(itemsize * count_elements(dims))
+    places = list(row_major(tuple(dims), itemsize))
     longest = dims.index(max(dims))
-    n, step, place = dims[longest], steps[longest], places[longest]
-    starts = [(0, first)]  # (place in out, place in view) of each run
-    for axis, count in enumerate(dims):
-        if axis != longest:
-            starts = [(to + i * places[axis], at + i * steps[axis])
-                      for to, at in starts for i in range(count)]
+    n = dims[longest]
+    place = places.pop(longest) // itemsize
+    step = steps[longest] // itemsize
+    other_dims = dims[:longest] + dims[longest + 1:]
+    other_steps = steps[:longest] + steps[longest + 1:]
+    to_starts = run_starts(0, other_dims, places)
+    at_starts = run_starts(first, other_dims, other_steps)
     code: Any = BITS_CODE[itemsize]
-    target, source = [memoryview(data).cast(code) for data in (out, view)]
-    place, step = place // itemsize, step // itemsize
-    tile = n if -128 < step < 128 else 512  # far steps: few, so that pages stay cached
+    target = memoryview(out).cast(code)
+    source = memoryview(view).cast(code)
+    # Of far steps only a few at a time, so that pages stay in the cache.
+    tile = n
+    if abs(step) >= 128:
+        tile = 512
     for i in range(0, n, tile):
         count = min(tile, n - i)
-        for to, at in starts:
-            to, at = to // itemsize + i * place, at // itemsize + i * step
-            stop = at + count * step
-            target[to:to + count * place:place] = source[at:None if stop < 0 else stop:step]
+        for to, at in zip(to_starts, at_starts):
+            to = to // itemsize + i * place
+            at = at // itemsize + i * step
+            stop: Any = at + count * step
+            if stop < 0:
+                # It would count from the end.
+                stop = None
+            target[to:to + count * place:place] = source[at:stop:step]
     return out
 
 
-def turn_block(view: Any, first: int, dims: Any, steps: Any, itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast where the first dimension lies in runs."""
+def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
+               itemsize: int) -> bytes:
+    """As gather_block, 1.6 times as fast where the first axis lies in runs."""
     from array import array
-    n, starts = dims[0], [first]
-    for count, step in zip(dims[1:], steps[1:]):
-        starts = [at + i * step for at in starts for i in range(count)]
+    n = dims[0]
+    starts = run_starts(first, dims[1:], steps[1:])
     data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data if itemsize == 1 else array(BITS_CODE[itemsize], data)
+    items: Any = data
+    if itemsize > 1:
+        items = array(BITS_CODE[itemsize], data)
     return b"".join([items[i::n] for i in range(n)])
 
 
