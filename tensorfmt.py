@@ -5838,7 +5838,9 @@ class ZTensor(Format):
     def with_parts(self, item: Tensor, end: int) -> Tensor:
         """Return a tensor that is not known here with the parts that its fields place before `end`.
         """
-        places = self.find_parts(item, {**item.attrs, **item.custom}, end)
+        fields = Map(item.attrs.items())
+        fields.update(item.custom)
+        places = self.find_parts(item, fields, end)
         if not places:
             return item
         whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,

@@ -2103,12 +2103,9 @@ class SourceTest(FolderCase):
 
     def test_a_file_that_others_move(self):
         """As a child of fork() does, which has the same position."""
-        usual, moved = open, []
-
         class Moved(io.FileIO):
             def read(self, n=-1):
                 os.lseek(self.fileno(), 0, os.SEEK_SET)
-                moved.append(n)
                 return super().read(n)
         with Changed(builtins, "open", lambda path, *args: Moved(path)):
             files = [load(self.path, mmap=False), pickle.loads(pickle.dumps(load(
@@ -2117,7 +2114,6 @@ class SourceTest(FolderCase):
             found = [item.tolist() for item in file.values()]
             self.assertEqual(found, [item.tolist() for item in self.TENSORS.values()])
             file.close()
-        self.assertIs(open, usual)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_forks(self):
@@ -2223,6 +2219,22 @@ class SourceTest(FolderCase):
             self.refuses(["the File is closed"], file["b"].tolist)
         self.assertEqual(numbers, numbers[:1] * 2)
         os.close(numbers[0])
+
+    @unittest.skipUnless(hasattr(os, "pread"), "no pread")
+    def test_a_file_that_gives_a_part_at_a_time(self):
+        usual, asked = os.pread, []
+
+        def short(number, nbytes, offset):
+            asked.append((nbytes, offset))
+            return usual(number, min(nbytes, 7), offset)
+        with load(self.path, mmap=False) as file, Changed(os, "pread", short):
+            self.assertEqual(file["c"].tolist(), [99] * 9)
+        at = asked[0][1]
+        self.assertEqual(asked, [(36 - n, at + n) for n in range(0, 36, 7)])
+        with load(self.path, mmap=False) as file:
+            with Changed(os, "pread", lambda number, nbytes, offset: b""):
+                self.assertIn("shrunk", error_of(FormatError, file["c"].tolist).what)
+            self.assertEqual(file["c"].tolist(), [99] * 9)
 
     def test_without_pread(self):
         self.without_pread()
