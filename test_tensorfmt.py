@@ -4230,6 +4230,61 @@ class SavePathTest(FolderCase):
         error_of(ValueError, tensorfmt.save, "copy.dat", {"w": F32})
 
 
+def crc_of_all(data, end):
+    """Return CRC-32 of the index, with the checksum as 0."""
+    return tensorfmt.crc32(data[:8] + bytes(4) + data[12:end])
+
+
+def crc_of_rest(data, end):
+    """Return CRC-32 of what stands behind the checksum."""
+    return tensorfmt.crc32(data[12:end])
+
+
+def castagnoli_of_rest(data, end):
+    """Return CRC-32C of what stands behind the checksum."""
+    return tensorfmt.crc32c(data[12:end])
+
+
+@about("mag")
+class MagTest(TestCase):
+    CONVENTIONS = crc_of_all, crc_of_rest, castagnoli_of_rest  # the first is written
+
+    def test_three_checksums_are_right_in_both_layouts(self):
+        for name, end, own, layout in (  # a golden, where its index ends, its checksum
+                ("seed_basic.mag", 0xCF, crc_of_all, "spec"),
+                ("m012_mixed.mag", None, castagnoli_of_rest, "magnetron-0.1.2")):
+            good = golden(name)
+            if end is None:
+                end = Original(good).places["padding"][0]
+            self.assertEqual(good[8:12], uint32s(own(good, end)))
+            for checksum in self.CONVENTIONS:
+                data = patched(good, (8, tohex(uint32s(checksum(good, end)))))
+                with self.subTest(name=name, checksum=checksum.__name__):
+                    self.assertEqual(load(data).attrs["layout"], layout)
+                    self.assertSame(content(load(data)), content(load(good)))
+                    self.assertSame(load(data).metadata, load(good).metadata)
+                    self.assertTrue(tensorfmt.verify(data))
+                    self.check_cover(data, end)
+            for wrong in (tensorfmt.crc32(good[8:end]), tensorfmt.crc32(good[24:end]),
+                          tensorfmt.crc32(good[:end]), tensorfmt.crc32c(good[:end]),
+                          tensorfmt.crc32(good[12:]), 0, own(good, end) ^ 1):
+                error = error_of(FormatError, load, patched(good, (8, tohex(uint32s(wrong)))))
+                self.assertEqual(error.check, "checksum")
+        made = dumps({"x": F32}, format="mag", metadata={"n": 5})
+        self.assertEqual(made[8:12], uint32s(crc_of_all(made, 24 + 17 + 74)))
+
+    def check_cover(self, data, end):
+        """Assert that the checksum covers the index, and neither padding nor data."""
+        for at in list(range(12, end, 7)) + [end - 1]:
+            changed = bytearray(data)
+            changed[at] ^= 0x80
+            error_of(FormatError, load, bytes(changed))
+        for at in range(end, len(data), 31):
+            changed = bytearray(data)
+            changed[at] ^= 0x80
+            load(bytes(changed))
+
+
 # -- [8b] single formats -------------------------------------------------------------------------
 
 @about("mag")

@@ -9,7 +9,8 @@ import tensorfmt
 from tensorfmt import File, FormatError, Tensor, dumps, load, tensor
 from typing_extensions import assert_type  # mypy needs this package, too
 
-made: Dict[str, Tensor] = {"w": tensor([[1.0, 2.0]], "float32"), "n": tensor(7)}
+made: Dict[str, Tensor] = {"w": tensor([[1.0, 2.0]], "float32"),
+                           "n": tensor(7, custom={"note": 1, "unit": "m"})}
 data = assert_type(dumps(made, format="ztensor"), bytes)
 with load(data) as file:
     assert_type(file, File)
