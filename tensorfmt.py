@@ -5981,12 +5981,6 @@ class ZTensor(Format):
         """Return whether a tensor of an unknown layout has bytes that would be lost."""
         return len(item.stored_parts()) > 1 or places_other_bytes(item)
 
-    def tensor_problems(self, item: Tensor) -> Any:
-        for what in super().tensor_problems(item):
-            if what == item.unreadable and self.has_more_bytes(item):
-                what += "; its fields place bytes that would be lost"
-            yield what
-
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
         """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
@@ -6037,6 +6031,8 @@ class ZTensor(Format):
         if opaque and [key for key in ("encoding", "data_endianness")
                        if options.get(key) not in (None, item.attrs.get(key))]:
             yield f"{item.unreadable}; it can only be copied as it is stored"
+        elif item.unreadable and self.has_more_bytes(item):
+            yield "its fields place bytes that would be lost"
         elif plan["encoding"] == "zstd" and plan["data_endianness"] == "big":
             if options.get("data_endianness") or item.format is None:  # not as a file has it
                 yield self.BIG_ZSTD

@@ -26,7 +26,7 @@ skipped by name.
     [8] save               atomic, refusals, metadata, attrs, options
                            SaveTest, SavePathTest
     [8b] single formats    what only one format, or later generation, has
-                           Mag300Test, ZTensor2Test, ShardTest, RecordTest
+                           MagTest, Mag300Test, ZTensor2Test, ShardTest, RecordTest
     [9] convert            goldens into every format and back; nothing silent
                            ConvertTest
     [10] bad files         rows of error, field and offset; every truncation, changed bytes
