@@ -49,6 +49,7 @@ Contents (the banners of the sections below; search for a number)
     [6h] strided blocks        elements with gaps between them, large ones quickly
     [6i] repr and previews     repr(), the notebook's table, did you mean
     [7a] Tensor, File          strided views, values, the mapping of names to tensors
+    [7a2] equality             the same values, of the same types
     [7b] Schema                what a map of an index holds
     [7c] Reading               RecordType, Reading: what a format asks for
     [7c2] places               regions of a file; where the fields of errors are
@@ -67,6 +68,7 @@ Contents (the banners of the sections below; search for a number)
     [9] load                   load(), detect(): from a path to a File
     [9a] casts                 other dtypes
     [9b] arrays                what numpy, torch and jax ask for
+    [9b2] other copies         Tensors and Files of another copy of this module
     [9c] values: tensor()      lists, numbers, buffers
     [10a] work                 how much a file may make us do
     [10b] save                 what writes files
@@ -1165,6 +1167,11 @@ class Simple(tuple):  # type: ignore[type-arg]
         return f"simple({self[0]})"
 
 
+def is_simple(value: Any) -> bool:
+    """Return whether this is a Simple, also one of another copy of this module."""
+    return type(value).__name__ == "Simple" and isinstance(value, tuple)
+
+
 # What simple values mean; 23 is "undefined".
 CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}
 # For the lower 5 bits of a head, the least argument that needs such a head.
@@ -1453,7 +1460,7 @@ def cbor_scalar(value: Any) -> bytes:
         return cbor_head(2, len(data)) + data
     if isinstance(value, float):
         return cbor_float(value)
-    if isinstance(value, Simple):
+    if is_simple(value):
         return cbor_head(7, value[0])
     what = f"CBOR cannot hold {type(value).__name__}"
     if isinstance(value, tuple):
@@ -1500,7 +1507,9 @@ class CborWriter:
             self.out.append(self.scalar(value))
             return
         is_map = hasattr(value, "items")
-        if not is_map and not isinstance(value, (list, tuple)):
+        is_array = type(value) in (list, tuple) or (
+            isinstance(value, (list, tuple)) and not is_simple(value))
+        if not is_map and not is_array:
             self.out.append(cbor_scalar(value))
             return
         if depth >= MAX_DEPTH:
@@ -3074,7 +3083,7 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
 
 def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
     """Return a part of a tensor of `rank` dimensions as text; widths[0]: of the widest value."""
-    if not isinstance(part, Tensor):
+    if not hasattr(part, "shape"):  # a number
         text = repr(float("%.8g" % part) if isinstance(part, float) else part)
         widths[0] = max(widths[0], len(text))
         return " " * (widths[0] - len(text)) + text
@@ -3122,75 +3131,13 @@ class Result:
         return to_json(self.facts())
 
 
-def is_same(a: Any, b: Any) -> bool:
-    """Return whether two facts are one value of one type: 1, 1.0 and True are three, NaN is one."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        pairs = [{(type(key), key): item for key, item in facts.items()} for facts in (a, b)]
-        return set(pairs[0]) == set(pairs[1]) and all(
-            [is_same(item, pairs[1][key]) for key, item in pairs[0].items()])
-    if type(a) in (list, tuple) and type(b) in (list, tuple):
-        return len(a) == len(b) and all([is_same(x, y) for x, y in zip(a, b)])
-    if type(a) is not type(b):
-        return False
-    return repr(a) == repr(b) if isinstance(a, float) else bool(a == b)
-
-
-def dtype_facts(item: "Tensor") -> Facts:
-    """Return what its format says of a dtype that is not known here."""
-    keys = [key for fmt in FORMATS + GENERATIONS if fmt.NAME == item.format
-            for key in fmt.DTYPE_ATTRS]
-    return {key: item.attrs.get(key) for key in keys}
-
-
-def is_equal(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors differ at most in names and attrs."""
-    if (a.dtype, a.shape, a.nbytes, a.scheme) != (b.dtype, b.shape, b.nbytes, b.scheme):
-        return False
-    if a.dtype is None and not is_same(dtype_facts(a), dtype_facts(b)):
-        return False
-    if (a._custom or b._custom) and not is_same(a.custom, b.custom):
-        return False
-    if a.unreadable or b.unreadable:
-        same = (a.unreadable, a.byteorder, a.encoding) == (b.unreadable, b.byteorder, b.encoding)
-        return same and has_same_parts(a, b)
-    try:
-        _ = a.components, b.components
-    except Unsupported:  # sparse, of an unknown layout
-        return is_same(a.attrs, b.attrs) and has_same_parts(a, b)
-    return has_same_bytes(a, b)
-
-
-def has_same_parts(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether tensors without values here are known to have the same stored bytes."""
-    if a.source is not b.source and places_other_bytes(a):
-        return False
-    parts, others = a.stored_parts(), b.stored_parts()
-    if set(parts) != set(others):
-        return False
-    for role, part in parts.items():
-        if part.encoding == "shard" or part.raw != others[role].raw:
-            return False
-    return True
-
-
-def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors of one size have the same row-major bytes."""
-    if a.source is b.source and a.encoding == b.encoding == "raw" and (
-            (a.start, a._strides, a.byteorder) == (b.start, b._strides, b.byteorder)):
-        return True
-    a, b = [item if item.encoding == "raw" and item._strides is None else item.contiguous()
-            for item in (a, b)]  # so that their blocks end at the same places
-    return all(bytes(x) == bytes(y) for x, y in zip(iter_parts(a.iter_bytes(), PART),
-                                                    iter_parts(b.iter_bytes(), PART)))
-
-
 def describe_tensor(item: "Tensor") -> str:
     """Return repr() of a tensor: its facts, and values if there is room."""
     text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
     text += f" of {item.format}" if item.format else ""
     encodings = [part.encoding for part in item.stored_parts().values()]
     if item.encoding == "raw" or item.size <= SHOWN and not (
-            isinstance(item, Sparse) and encodings != ["raw"] * len(encodings)):
+            item.is_sparse and encodings != ["raw"] * len(encodings)):
         try:
             for edge in (SHOWN, 3, 1, 0):
                 whole = f"{text}:\n{preview(item, edge)}>"
@@ -3263,6 +3210,7 @@ class Tensor:
     # encoding: "raw", "zstd" ... unreadable: why values cannot be read. _kept: decoded values.
     __slots__ = ("name", "dtype", "shape", "source", "start", "stored_nbytes", "_strides",
                  "byteorder", "encoding", "unreadable", "_attrs", "_custom", "format", "_kept")
+    is_sparse = False
     components: Any = None  # Tensors by role, of a sparse one
     scheme: Any = None  # of a quantized one
 
@@ -3565,7 +3513,10 @@ class Tensor:
         """Return whether dtype, shape, bytes and custom attributes are the same."""
         if self is other:
             return True
-        return is_equal(self, other) if isinstance(other, Tensor) else NotImplemented
+        item = own_tensor(other)
+        if item is None:
+            return NotImplemented
+        return is_equal(self, item)
 
     def __hash__(self) -> int:
         return hash((self.dtype, self.shape))
@@ -3637,6 +3588,9 @@ class Composite(Tensor):
         made.parts = self.parts
         return made
 
+    def __reduce__(self) -> Any:
+        return super().__reduce__() + ((None, {"parts": self.parts}),)
+
 
 class File(TensorMap):
     """A mapping from names to Tensors in the order of the index; also a context manager.
@@ -3647,6 +3601,8 @@ class File(TensorMap):
     >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     <File ztensor: 1 tensor 'w'>
     """
+
+    shards: Any = None  # of a model in several files: Files by name, as far as they are open
 
     def __init__(self, fmt: "Format", source: "Buffer", attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
@@ -3721,8 +3677,174 @@ class File(TensorMap):
         self.close()
 
 
+def metadata_values(file: Any, names: Any = None) -> Any:
+    """Return the values of each metadata key: several where the shards of `names` do not agree."""
+    if file.shards is None:
+        return Map([(key, [value]) for key, value in file.metadata.items()])
+    values: Any = Map()
+    for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
+        for key, value in file.shard(shard).metadata.items():
+            if value not in values.setdefault(key, []):
+                values[key].append(value)
+    return values
+
+
 if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
+
+
+# -- [7a2] equality --------------------------------------------------------------------------------
+#
+# Tensors and facts are the same where values and types are; `==` and diff() ask the same functions.
+
+
+def token_of(value: Any) -> Any:
+    """Return what two facts have in common if they are one value of one type.
+
+    Of an array or a map it is the length: is_same() looks at what is inside.
+    """
+    if isinstance(value, float):
+        if value != value:
+            return float, "NaN"
+        return float, pack("<d", value)  # -0.0 is another one than 0.0
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes, bytes(value)
+    if hasattr(value, "items"):
+        return dict, len(value)
+    if type(value) in (list, tuple):
+        return list, len(value)
+    if isinstance(value, tuple):  # Simple, also of another copy of this module
+        return type(value).__name__, tuple(value)
+    return type(value), value
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Return whether two facts are one value of one type: 1, 1.0 and True are three, NaN is one.
+
+    The order of keys does not count. What a user gave may be nested without end.
+    """
+    waiting = [(a, b)]
+    seen: "Dict[Any, Any]" = {}  # arrays and maps, so that their ids stay theirs
+    while waiting:
+        a, b = waiting.pop()
+        token = token_of(a)
+        if token != token_of(b):
+            return False
+        if token[0] not in (dict, list) or (id(a), id(b)) in seen:
+            continue
+        seen[id(a), id(b)] = a, b
+        if token[0] is list:
+            waiting.extend(zip(a, b))
+            continue
+        others = {token_of(key): item for key, item in b.items()}
+        for key, item in a.items():
+            other = others.get(token_of(key), MISSING)
+            if other is MISSING:
+                return False
+            waiting.append((item, other))
+    return True
+
+
+def is_equal(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors differ at most in names, and in how they are stored."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if (a._custom or b._custom) and not is_same(a.custom, b.custom):
+        return False
+    return has_same_values(a, b)
+
+
+def has_same_values(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors of one dtype and shape are known to have the same bytes."""
+    if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
+        try:
+            return has_same_bytes(a, b)
+        except Unsupported:  # of an unknown layout, too large if dense, no module for zstd
+            pass
+    return is_stored_alike(a, b)
+
+
+def is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether files say the same of two tensors without values here, also in bytes."""
+    if a.byteorder != b.byteorder or not is_same(type_facts(a), type_facts(b)):
+        return False
+    if a.source is not b.source and (places_other_bytes(a) or places_other_bytes(b)):
+        return False
+    parts, others = a.stored_parts(), b.stored_parts()
+    if set(parts) != set(others):
+        return False
+    if "shard" in [part.encoding for part in parts.values()]:  # they lie in other files
+        return a.source is b.source and a.name == b.name and is_same(a.attrs, b.attrs)
+    for role, part in parts.items():
+        if role:
+            same = is_equal(part, others[role])
+        else:
+            same = has_same_stored(part, others[role])
+        if not same:
+            return False
+    return True
+
+
+def type_facts(item: "Tensor") -> Facts:
+    """Return what its format says of a type that is not known here."""
+    for fmt in FORMATS + GENERATIONS:
+        if fmt.NAME == item.format:
+            return fmt.type_facts(item)
+    return item.attrs
+
+
+def has_same_stored(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether the bytes of two tensors without values are the same, perhaps decoded."""
+    if a.encoding == b.encoding and a.attrs.get("encoding") == b.attrs.get("encoding"):
+        if are_same_blocks(a.iter_stored(), b.iter_stored()):
+            return True
+    for item in (a, b):
+        if item.itemsize is not None or item.encoding != "raw" and not item.is_decodable():
+            return False
+    try:
+        return are_same_blocks(a.iter_bytes(), b.iter_bytes())
+    except Unsupported:  # over MAX_DENSE, no module for zstd
+        return False
+
+
+def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors have the same row-major bytes."""
+    if a.source is b.source and a.encoding == b.encoding == "raw" and (
+            (a.start, a._strides, a.byteorder) == (b.start, b._strides, b.byteorder)):
+        return a.nbytes == b.nbytes
+    if a.is_sparse and b.is_sparse and has_same_components(a, b):
+        return True
+    return are_same_blocks(a.iter_bytes(), b.iter_bytes())
+
+
+def has_same_components(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two sparse tensors are alike in all that they store."""
+    parts, others = a.components, b.components
+    if set(parts) != set(others):
+        return False
+    return all([is_equal(part, others[role]) for role, part in parts.items()])
+
+
+def are_same_blocks(blocks: Blocks, others: Blocks) -> bool:
+    """Return whether blocks hold the same bytes, wherever each of them ends."""
+    for part, other in zip(regroup(blocks, PART), regroup(others, PART)):
+        if part != other:
+            return False
+    return True
+
+
+def regroup(blocks: Blocks, nbytes: int) -> Blocks:
+    """Yield what blocks hold, so many bytes at a time; what is left, or b"", at the end."""
+    rest = bytearray()
+    for part in iter_parts(blocks, nbytes):
+        if not rest and len(part) == nbytes:
+            yield bytes(part)
+            continue
+        rest += part
+        if len(rest) >= nbytes:
+            yield bytes(rest[:nbytes])
+            rest = rest[nbytes:]
+    yield bytes(rest)
 
 
 # -- [7b] Schema -----------------------------------------------------------------------------------
@@ -4715,6 +4837,7 @@ class Sparse(Tensor):
     """
 
     __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
+    is_sparse = True
 
     def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
                  is_blob: bool = False, is_sorted: bool = False, attrs: Any = None,
@@ -4941,7 +5064,7 @@ class Format:
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
     FILE_ATTRS: Any = ()  # File.attrs that save takes
     TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
-    DTYPE_ATTRS: Any = ()  # those that describe a dtype which is not known here
+    DTYPE_ATTRS: Any = ()  # those that describe values which cannot be read here
     DIGESTS: "Dict[str, int]" = {}  # algorithms of its checksums -> hexadecimal digits
     HASHES_DECODED = False  # its checksums are of decoded bytes; write() hashes, then yields
     VERSION = ""  # the option version= of save for this generation
@@ -5026,6 +5149,10 @@ class Format:
             return item.custom
         return {}
 
+    def type_facts(self, item: Tensor) -> Facts:
+        """Return what describes the values of a tensor that cannot be read here."""
+        return {key: item.attrs.get(key) for key in self.DTYPE_ATTRS}
+
     def can_copy_opaque(self, item: Tensor) -> bool:
         """Return whether a tensor of an unknown dtype can be written as it is stored."""
         if item.dtype not in (None, "qfloat"):
@@ -5078,7 +5205,7 @@ class Format:
 
     def tensor_problems(self, item: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        if item.encoding == "sparse" and not item.unreadable and not self.SPARSE:
+        if item.is_sparse and not self.SPARSE:
             yield "sparse; .todense() or convert(dense=True)"
         is_held = item.dtype in self.DTYPES and not item.unreadable
         if not is_held and not self.can_copy_opaque(item):
@@ -5753,7 +5880,7 @@ class ZTensor(Format):
     MECHANICS = ("layout", "encoding", "data_endianness", "checksum")  # how bytes are stored
     SPARSE_KEYS = ("sparse_format", "nnz", "indptr", "indices", "coords")
     TENSOR_ATTRS = None  # fields of an entry that are none of these are the user's
-    DTYPE_ATTRS = ("dtype",)
+    DTYPE_ATTRS = ("dtype", "layout") + SPARSE_KEYS
     DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
     MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 0.1"))
     TRAILER = RecordType(("index_size", "Q", "bytes of CBOR before"))
@@ -5962,12 +6089,15 @@ class ZTensor(Format):
 
     def checksums(self, item: Tensor) -> Any:
         yield from iter_digests(item, "checksum")  # of the stored bytes
-        if isinstance(item, Sparse):
+        if item.is_sparse:
             # Where something is wrong with one component, the others are not known as its parts.
             known = item.stored_parts()
             for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
                 if role not in known and "checksum" in part.attrs:
                     yield role + ": ", part, part.attrs["checksum"]
+
+    def type_facts(self, item: Tensor) -> Facts:
+        return dict(super().type_facts(item), layout=item.attrs.get("layout", "dense"))
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         if item.unreadable is None or item.format != self.NAME:
@@ -6020,7 +6150,7 @@ class ZTensor(Format):
                   if item.format is not None or key not in self.MECHANICS}
         return {"encoding": encoding, "data_endianness": order, "checksum": checksum, "copy": copy,
                 "level": self.option("level", 3, options, {}), "custom": custom,
-                "layout": "sparse" if isinstance(item, Sparse) else layout}
+                "layout": "sparse" if item.is_sparse else layout}
 
     def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
         """Yield why a tensor cannot be stored so."""
@@ -6042,8 +6172,11 @@ class ZTensor(Format):
             yield error.what
 
     def custom_problem(self, item: Tensor, key: Any) -> Any:
-        taken = self.KEYS + self.SPARSE_KEYS * isinstance(item, Sparse)
-        taken += self.MECHANICS * (item.format is not None)  # else they say how to store it
+        taken: Any = self.KEYS
+        if item.is_sparse:
+            taken += self.SPARSE_KEYS
+        if item.format is not None:  # else they say how to store it
+            taken += self.MECHANICS
         try:  # one level deeper than it is: the real library reads 127
             if not isinstance(key, str) or key in taken:
                 raise ValueError("a custom field cannot be called so")
@@ -6062,8 +6195,8 @@ class ZTensor(Format):
         for (name, item), plan in zip(items, plans):
             entry: Facts = {"name": name}
             custom, components = plan["custom"], {"values": item}
-            if isinstance(item, Sparse):
-                sparse: Any = item  # for type checkers of copies without Sparse
+            if item.is_sparse:
+                sparse: Any = item  # for type checkers
                 components = sparse.sort_rows()
                 custom = dict(custom, nnz=components["values"].size,
                               sparse_format="coo" if "coords" in components else "csr")
@@ -6123,11 +6256,19 @@ def iter_maps(value: Any) -> Any:
 
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
-    if "parts" in item.attrs or item.attrs.get("layout", "dense") == "dense":
-        return False  # in zTensor 2 all bytes are of a part
-    known = [id(part._attrs) for part in item.stored_parts().values()]
-    facts = [fact for value in (item.custom, item.attrs) for fact in iter_maps(value)]
-    return bool([fact for fact in facts if id(fact) not in known and has_offset(fact)])
+    if "parts" in item.attrs:  # in zTensor 2 all bytes are of a part
+        return len(item.attrs["parts"]) > len(item.stored_parts())
+    if item.attrs.get("layout", "dense") == "dense":
+        return False
+    facts = [part.attrs for part in item.stored_parts().values()]
+    known = {(fact.get("offset"), fact.get("size")) for fact in facts}
+    for value in (item.custom, item.attrs):
+        for fact in iter_maps(value):
+            if has_offset(fact):
+                place = fact.get("offset"), fact.get("size")
+                if set(map(type, place)) != {int} or place not in known:
+                    return True
+    return False
 
 
 def has_offset(fact: Facts) -> bool:
@@ -6200,7 +6341,7 @@ class ZTensor2(Format):
         (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
-    DTYPE_ATTRS = ("type", "dtype", "layout", "parts")
+    DTYPE_ATTRS = ("type", "dtype", "layout")
     HASHES_DECODED = True
     MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
     FOOTER = RecordType(("manifest_offset", "Q", "a multiple of 4096"),
@@ -7429,9 +7570,10 @@ class Burnpack(Format):
         found = []
         for item in file.values():
             why = item.unreadable
-            if isinstance(item, Quantized):
+            if item.dtype == "qfloat":
+                quantized: Any = item
                 try:
-                    item.known_scheme()
+                    quantized.known_scheme()
                 except Unsupported as error:
                     why = error.what
             if why:
@@ -7573,6 +7715,7 @@ class TensorBuffers(Format):
                "operations": "list of dicts; True: the field, empty; False: no field"}
     FILE_ATTRS = ("version", "operations")
     TENSOR_ATTRS = ("id",)
+    DTYPE_ATTRS = ("data_type",)
     MAX_RANK = 64
     DIM_BITS = 32
     SORTED = True
@@ -7622,9 +7765,14 @@ class TensorBuffers(Format):
         nbytes = entry["data_size"]
         if not nbytes:  # of no bytes, any offset does
             start = min(start, data_end)
-        attrs = (("id", entry["id"]),)  # pairs are smaller than a map
+        attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
+        if unreadable:
+            attrs += (("data_type", code),)
         return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
                       attrs=attrs, format=self.NAME)
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        return False
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
         """The FlatBuffer aligns what is in it."""
@@ -7976,6 +8124,7 @@ class BurnRecord(Format):
     SETTINGS = ("float", "int", "format", "version", "settings")  # of the record's metadata
     FILE_ATTRS = SETTINGS + ("scalars",)
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
+    DTYPE_ATTRS = Burnpack.DTYPE_ATTRS
     FIELD_OF = dict(name="", size="bytes", place="bytes")
     OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
@@ -8373,18 +8522,6 @@ def unlisted_message(shard: str) -> str:
     return f"{safe_repr(shard)} is one of the shards by its name, but weight_map lacks it"
 
 
-def metadata_values(file: File, names: Any = None) -> Any:
-    """Return the values of each metadata key: several where the shards of `names` do not agree."""
-    if not isinstance(file, ShardedFile):
-        return Map([(key, [value]) for key, value in file.metadata.items()])
-    values: Any = Map()
-    for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
-        for key, value in file.shard(shard).metadata.items():
-            if value not in values.setdefault(key, []):
-                values[key].append(value)
-    return values
-
-
 def find_in_folder(folder: str) -> str:
     """Return the path of a folder's one index, else of its one tensor file."""
     names = sorted(os.listdir(folder))
@@ -8652,7 +8789,7 @@ class Cast(Tensor):
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: Any) -> None:
-        gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS]
+        gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS] + ["parts"]
         attrs = {key: value for key, value in base.attrs.items() if key not in gone}
         super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
                          encoding="cast", attrs=attrs, custom=base._custom, format=base.format)
@@ -8660,7 +8797,7 @@ class Cast(Tensor):
 
     def iter_bytes(self) -> Blocks:
         base: Any = self._base
-        if isinstance(base, Quantized):
+        if base.dtype == "qfloat":
             return base.iter_scaled(str(self.dtype))
         base.check_readable()
         return (cast_block(part, base.dtype, self.dtype)
@@ -8749,6 +8886,86 @@ def to_dlpack(item: Any, options: Facts) -> Any:
     return array.__dlpack__(**options)
 
 
+# -- [9b2] other copies ----------------------------------------------------------------------------
+#
+# Two packages of one process may carry a copy of this module each: classes and formats of one are
+# not those of the other. What comes from there is told by its facts, and made one of ours.
+
+
+def own_tensor(value: Any) -> "Optional[Tensor]":
+    """Return a Tensor of this copy of the module, or of another one as of this; else None."""
+    if isinstance(value, Tensor):
+        return value
+    if not hasattr(value, "stored_nbytes"):
+        return None
+    kind = type(value).__name__
+    if kind == "Sparse":
+        return own_sparse(value)
+    if kind == "Cast":
+        base: Any = own_tensor(value._base)
+        return Cast(base, value.dtype)
+    args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
+    if kind == "Quantized":
+        return Quantized(*args)
+    if kind == "Composite":
+        made = Composite(*args)
+        made.parts = own_tensors(value.parts)
+        return made
+    return Tensor(*args)
+
+
+def own_tensors(tensors: Any) -> Any:
+    """Return a mapping with Tensors of this copy."""
+    return Map([(name, own_tensor(item)) for name, item in tensors.items()])
+
+
+def own_sparse(value: Any) -> Tensor:
+    """Return a sparse tensor of another copy as one of this copy."""
+    def open_parts(decode: bool) -> Any:
+        try:
+            return own_tensors(value.open_parts(decode))
+        except ValueError as error:
+            raise own_error(error)
+    stored: Any = own_tensor(value.stored)
+    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob, value.is_sorted,
+                  value._attrs, value._custom, value.format)
+
+
+def own_error(error: Any) -> ValueError:
+    """Return a FormatError of another copy as one of this; another error as it is."""
+    names = [base.__name__ for base in type(error).__mro__]
+    if "FormatError" not in names:
+        return error
+    error_class = Unsupported if "Unsupported" in names else FormatError
+    return error_class(error.what, error.offset, error.field, error.tensor, error.path, error.check)
+
+
+def own_format(name: str) -> Format:
+    """Return the format with this name; Unsupported where this copy has none."""
+    for fmt in FORMATS + GENERATIONS:
+        if fmt.NAME == name:
+            return fmt
+    raise Unsupported(f"this copy was made without {name}")
+
+
+def own_file(value: Any) -> "Optional[File]":
+    """Return a File of this copy of the module, or of another one as of this; else None."""
+    if isinstance(value, File):
+        return value
+    if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
+        return None
+    facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
+    file_class: Any = File
+    if getattr(value, "shards", None) is None:
+        facts["_tensors"] = own_tensors(value)
+    else:
+        file_class = ShardedFile
+        facts["shards"] = Map([(name, own_file(file)) for name, file in value.shards.items()])
+    made: File = object.__new__(file_class)
+    made.__dict__.update(facts)
+    return made
+
+
 # -- [9c] values: tensor() -------------------------------------------------------------------------
 
 
@@ -8797,8 +9014,9 @@ def unknown_argument(name: str) -> str:
 
 def tensor_of(data: Any, dtype: Any = None) -> Tensor:
     """Return a value as a Tensor."""
-    if isinstance(data, Tensor):
-        made = data.copy()
+    item = own_tensor(data)
+    if item is not None:
+        made = item.copy()
     elif isinstance(data, (list, tuple, bool, int, float)):
         made = tensor_of_lists(data, dtype)
     else:
@@ -8834,9 +9052,10 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     """Return a buffer or an array as a Tensor; zero-copy where it is contiguous."""
     if hasattr(data, "mask") and hasattr(data, "filled"):
         raise TypeError("a masked array: .filled(value) makes a plain one")
+    if hasattr(data, "zero_copy"):
+        raise TypeError("a Tensor of another version of tensorfmt: save it there, or take "
+                        "tensor(x.tobytes(), x.dtype, x.shape), its values alone")
     view, found = typed_view(data)
-    if found is None and hasattr(data, "zero_copy"):  # a Tensor of another copy of this file
-        return new_tensor(as_dtype(data.dtype), tuple(data.shape), data.tobytes())
     own = getattr(data, "dtype", None)
     # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
     if found is None or found == "uint8" and own is not None and getattr(own, "char", "") != "B":
@@ -8881,7 +9100,7 @@ def work_of(item: Tensor, dense: bool = True) -> int:
 
     `dense`: a sparse one with its zeros.
     """
-    if isinstance(item, Sparse):  # its indices become numbers
+    if item.is_sparse:  # its indices become numbers
         work = sum([work_of_part(part, 4) for part in item.stored_parts().values()])
         if dense and item.nbytes <= MAX_DENSE:
             work += item.nbytes
@@ -8946,9 +9165,9 @@ NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in anoth
 MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
 
 
-def in_order(items: Any, tensors: Any) -> Any:
+def in_order(items: Any, file: "Optional[File]") -> Any:
     """Return items of a mapping; of a File by place where its format sorts the index."""
-    if isinstance(tensors, File) and tensors.fmt.SORTED:
+    if file is not None and file.fmt.SORTED:
         return sorted(items, key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
     return items
 
@@ -8966,8 +9185,9 @@ def by_name(pairs: Any) -> TensorMap:
             raise TypeError(f"a tensor's name is a str, not {short_repr(name)}")
         if name in tensors:
             raise ValueError(f"two tensors are called {short_repr(name)}")
+        item = own_tensor(value)
         try:
-            tensors[name] = value if isinstance(value, Tensor) else tensor_of(value)
+            tensors[name] = tensor_of(value) if item is None else item
         except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
             error_class = TypeError if isinstance(error, TypeError) else ValueError
             raise error_class(f"tensor {safe_repr(name)}: {error}")
@@ -8996,10 +9216,11 @@ def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Fo
     return fmt
 
 
-def native_file_attrs(tensors: Any, fmt: Format) -> Facts:
+def native_file_attrs(file: "Optional[File]", fmt: Format) -> Facts:
     """Return those attrs of a File of this format that save takes."""
-    attrs = tensors.attrs if isinstance(tensors, File) and tensors.fmt is fmt else {}
-    return {key: value for key, value in attrs.items() if key in fmt.FILE_ATTRS}
+    if file is None or file.fmt is not fmt:
+        return {}
+    return {key: value for key, value in file.attrs.items() if key in fmt.FILE_ATTRS}
 
 
 def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Any:
@@ -9007,14 +9228,21 @@ def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
             raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
-    pairs = in_order(tensors.items(), tensors) if hasattr(tensors, "items") else tensors
+    file = own_file(tensors)
+    pairs = tensors
+    if file is not None:
+        pairs = in_order(file.items(), file)
+    elif hasattr(tensors, "items"):
+        pairs = tensors.items()
     items = list(by_name(pairs).items())
-    names = [tensors.fmt.NAME] if isinstance(tensors, File) else [item.format for _, item in items]
+    names = [item.format for _, item in items]
+    if file is not None:
+        names = [file.fmt.NAME]
     fmt = choose_generation(fmt, names, attrs, options)
     if metadata is None:
-        metadata = tensors.metadata if isinstance(tensors, File) else {}
+        metadata = file.metadata if file is not None else {}
     if attrs is None:
-        attrs = native_file_attrs(tensors, fmt)
+        attrs = native_file_attrs(file, fmt)
     for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
         raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
                          + ", ".join(fmt.FILE_ATTRS))
@@ -9031,13 +9259,15 @@ def encode_file(fmt: Format, items: Items, metadata: Any, attrs: Any, options: F
 
 def check_stored(items: Items, watch: Any = None) -> None:
     """Raise FormatError where stored bytes are damaged: they get no new checksum."""
-    formats: Any = {fmt.NAME: fmt for fmt in FORMATS + GENERATIONS}
+    formats: "Dict[str, Format]" = {}
     checks: Any = Map()  # what is stored once is hashed once
     seen: Any = set()
     for _, item in items:
         item = getattr(item, "_base", item)
         if item.format is None or not item.source.has_offsets:
             continue
+        if item.format not in formats:
+            formats[item.format] = own_format(item.format)
         fmt = formats[item.format]
         for label, part, digest in iter_checksums(fmt, item, seen):
             if part.source.has_offsets:  # no copy in memory
@@ -9532,7 +9762,7 @@ def data_fields(reading: Recorder) -> Any:
 def describe_data(item: Any, role: str) -> Any:
     """Return value and doc of a tensor's bytes: its type, the first elements."""
     text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
-    if isinstance(item, Sparse):
+    if item.is_sparse:
         return role or "values", "of sparse " + text
     if role:
         return role, f"of {text}: {item.unreadable}"
@@ -9748,7 +9978,7 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> 
     complete(reading, errors)
     gaps = [field for field in fields if field.kind == "unused" or (
         field.kind == "padding" and field.value is not None)]
-    if file is not None and isinstance(fmt, Shards):
+    if file is not None and fmt.NAME == "shards":
         file = ShardedFile(source, file.attrs, False)
     add_structure(report, errors, last, reading.tensors if file is None else file)
     check_beginning(report, source, watch)
@@ -9756,7 +9986,7 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> 
     if file is None:
         return report
     report.version = file.attrs.get("version")
-    if isinstance(file, ShardedFile):
+    if file.shards is not None:
         check_shards(report, file, deep, watch)
         return report
     if not report.errors:  # a tensor that was left out leaves its bytes without a name
@@ -9784,7 +10014,7 @@ def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
     texts = [("magic", report.title), ("checksum", ""),
              ("index", f"{count}, names unique, required fields present"),
              ("sizes", "stored bytes = dtype x shape"), ("bounds", f"{count} inside the file")]
-    if isinstance(tensors, ShardedFile):
+    if getattr(tensors, "shards", None) is not None:
         texts = texts[2:3]
     if last is not None:
         errors = errors + [last]
@@ -10129,7 +10359,7 @@ def list_checks(file: File) -> "List[Check]":
             checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
         reads_bytes = file.fmt.has_odd_bytes(item)
         key, work = place_of(item) + (item.unreadable, item.size), 0
-        if isinstance(item, Sparse):  # what its indices may be is said by its shape
+        if item.is_sparse:  # what its indices may be is said by its shape
             key = item.name
             # Numbers take 9 times the memory of indices.
             work = sum([work_of_part(part, 16) for part in item.stored_parts().values()])
@@ -10249,7 +10479,7 @@ def choose_checks(report: Report, checks: "List[Check]", deep: bool,
 def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
     """Raise what is wrong with the values; note in `decoded` the places that were decoded."""
     parts = [item]
-    if isinstance(item, Sparse):
+    if item.is_sparse:
         parts = list(item.components.values())
     for part in parts:
         if part.encoding != "raw" and is_checkable(part) and place_of(part) not in decoded:
@@ -10386,11 +10616,13 @@ def convert(source: "Union[Source, File]", target: Target, *,
     1 tensor copied, 0 cast
     wrote 264 bytes
     """
-    if not isinstance(source, File):
-        with load(source, partial=partial) as file:
+    own = own_file(source)
+    if own is None:
+        with load(source, partial=partial) as file:  # type: ignore[arg-type]
             return convert(file, target, format=format, cast=cast, only=only, exclude=exclude,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
+    source = own
     fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
@@ -10473,7 +10705,7 @@ class Conversion:
         item, fmt = self.fit_custom(name, item), self.fmt
         new = self.wanted_dtype(item)
         is_copied = new == item.dtype
-        if isinstance(item, Sparse) and not fmt.SPARSE:
+        if item.is_sparse and not fmt.SPARSE:
             item = Cast(item, item.dtype)  # made dense when it is written
             is_copied = False
             self.summary.cast.append((name, "sparse", "dense", True))
@@ -10530,15 +10762,15 @@ class Conversion:
     def cast_one(self, name: str, item: Tensor, new: Any) -> Tensor:
         """Return a tensor with another dtype; what that loses is looked for later."""
         values = item
-        if isinstance(item, Quantized):
+        if item.dtype == "qfloat":
             values = Cast(item, "float32")
             values.iter_bytes()  # raises for an unknown scheme
-        elif isinstance(item, Sparse):
+        elif item.is_sparse:
             values = item.components["values"]
         else:
             item.check_readable()
         self.casts.append((name, values, str(item.dtype), new))
-        if isinstance(item, Sparse):
+        if item.is_sparse:
             return item.astype(new)
         return Cast(item, new)
 
@@ -10574,7 +10806,7 @@ class Conversion:
             if why is None:
                 fitting[key] = value
                 stored = fmt.stored_number(value)
-                if repr(stored) != repr(value):
+                if not is_same(stored, value):
                     summary.changed.append((key, value, stored))
                 continue
             is_number = isinstance(value, (int, float)) and not no_place
@@ -10598,7 +10830,7 @@ class Conversion:
                 raise ValueError(f"meta: there is no metadata {short_repr(key)}")
             values = found.get(key, [])
             old = values[0] if len(values) == 1 else None
-            if repr(old) != repr(new):
+            if not is_same(old, new):
                 self.summary.changed.append((key, old, new))
             if new is None:
                 del found[key]
@@ -10629,7 +10861,7 @@ def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
 
     Both have names; what is no tensor's name is a shell pattern. `names`: a mapping, or a File.
     """
-    if isinstance(names, ShardedFile) and only is None:
+    if only is None and getattr(names, "shards", None) is not None:
         names.check_listed()
     chosen = set(names)
     if only is not None:
@@ -10768,13 +11000,8 @@ class Diff(Result):
             return f"{row['sign']} {name}: {', '.join(changes)}"
         return f"{row['sign']} {row['kind']} {name}: {' -> '.join(map(short_repr, changes))}"
 
-    def add(self, kind: str, name: str, a: Any, b: Any, row: Facts) -> None:
-        """Add what differs of a name in one of the mappings a and b, or in both."""
-        sign = "~"
-        if name not in b:
-            sign = "-"
-        elif name not in a:
-            sign = "+"
+    def add(self, sign: str, kind: str, name: str, row: Facts) -> None:
+        """Add what differs of a name."""
         self.differences.append({"sign": sign, "kind": kind, "name": name, **row})
 
 
@@ -10798,29 +11025,45 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, only: Any = No
     """
     if not (0 <= rtol < INFINITY and 0 <= atol < INFINITY):
         raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol} and {atol}")
-    for one in (a, b):
-        if not isinstance(one, File):
-            with load(one, mmap=mmap) as file:
-                both = (file, b) if one is a else (a, file)
-                return diff(*both, rtol=rtol, atol=atol, only=only, exclude=exclude,
-                            any_dtype=any_dtype, mmap=mmap, watch=watch)
-    names = select_names(Map.fromkeys(list(a) + list(b)), only, exclude)
+    opened: "List[File]" = []
+    try:
+        files: "List[Any]" = []
+        for source in (a, b):
+            file = own_file(source)
+            if file is None:
+                file = load(source, mmap=mmap)
+                opened.append(file)
+            files.append(file)
+        one, two = files
+        for file in files:
+            if only is None and file.shards is not None:
+                file.check_listed()
+        names = select_names(Map.fromkeys(list(one) + list(two)), only, exclude)
+        found = diff_tensors(one, two, names, rtol, atol, any_dtype, watch)
+        add_facts(found, one, two)
+        return found
+    finally:
+        for file in opened:
+            file.close()
+
+
+def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float, any_dtype: bool,
+                 watch: Any) -> Diff:
+    """Return what differs in tensors of these names."""
     for file in (a, b):
-        if isinstance(file, ShardedFile) and only is None:
-            file.check_listed()
         check_work([(name, file[name]) for name in names if name in file])
     found = Diff(a, b, len(names))
     shared = [name for name in names if name in a and name in b]
     meter = Meter(watch, "comparing", sum([a[name].nbytes for name in shared]))
     for name in names:
-        if name not in a or name not in b:
-            item = a[name] if name in a else b[name]
-            row: Facts = {"changes": [type_and_shape(item)]}
+        if name not in b:
+            found.add("-", "tensor", name, {"changes": [type_and_shape(a[name])]})
+        elif name not in a:
+            found.add("+", "tensor", name, {"changes": [type_and_shape(b[name])]})
         else:
             row = diff_tensor(a[name], b[name], rtol, atol, any_dtype, meter)
-        if row["changes"]:
-            found.add("tensor", name, a, b, row)
-    add_facts(found, a, b)
+            if row["changes"]:
+                found.add("~", "tensor", name, row)
     return found
 
 
@@ -10845,14 +11088,25 @@ def known_metadata(file: File) -> Facts:
 
 def add_changes(found: Diff, kind: str, a: Facts, b: Facts, other_library: bool) -> None:
     """Add the keys of which two maps have different values, or only one has any."""
-    for key in Map.fromkeys(list(a) + list(b)):
-        values = [facts[key] for facts in (a, b) if key in facts]
-        if len(values) == 1:
-            differs = not (other_library and key == "format")
+    for key, one, two in pair_facts(a, b):
+        if one is not MISSING and two is not MISSING:
+            if not is_same(one, two):
+                found.add("~", kind, key, {"changes": [one, two]})
+        elif other_library and key == "format":
+            continue
+        elif two is MISSING:
+            found.add("-", kind, key, {"changes": [one]})
         else:
-            differs = not is_same(*values)
-        if differs:
-            found.add(kind, key, a, b, {"changes": values})
+            found.add("+", kind, key, {"changes": [two]})
+
+
+def pair_facts(a: Facts, b: Facts) -> Any:
+    """Return (key, value in a, value in b) of the keys of two maps; MISSING: it has none."""
+    pairs = Map()
+    for at, facts in enumerate((a, b), 1):
+        for key, value in facts.items():
+            pairs.setdefault(token_of(key), [key, MISSING, MISSING])[at] = value
+    return pairs.values()
 
 
 def diff_tensor(a: Tensor, b: Tensor, rtol: float, atol: float, any_dtype: bool,
@@ -10870,48 +11124,44 @@ def diff_tensor(a: Tensor, b: Tensor, rtol: float, atol: float, any_dtype: bool,
         if words:
             row["changes"].append(words)
         if found.count:
-            row.update(count=found.count, first=list(found.place()), not_finite=found.not_finite,
+            row.update(count=found.count, first=list(found.indices(found.first)),
+                       not_finite=found.not_finite,
                        max_abs=found.max_abs, max_rel=found.max_rel)
     except Unsupported as error:
-        if not is_stored_alike(a, b):
+        if not has_same_values(a, b):
             row["changes"].append(f"not known to be the same: {error.what}")
-    for key in Map.fromkeys(list(a.custom) + list(b.custom)):
-        values = [item.custom.get(key, MISSING) for item in (a, b)]
+    for key, *values in pair_facts(a.custom, b.custom):
         if not is_same(*values):
             texts = ["absent" if value is MISSING else short_repr(value) for value in values]
             row["changes"].append(f"attribute {short_repr(key)}: {' -> '.join(texts)}")
     return row
 
 
-def is_stored_alike(a: Tensor, b: Tensor) -> bool:
-    """Return whether files say the same of two tensors without values here, also in bytes."""
-    facts = []
-    for item in (a, b):
-        attrs = {key: value for key, value in item.attrs.items()
-                 if key not in ("checksum", "param_id")}
-        facts.append([item.format, item.shape, item.byteorder, item.encoding, attrs, item.custom])
-    return is_same(*facts) and has_same_parts(a, b)
-
-
 class ValueDiff:
     """What differs between the values of two tensors of one shape, found in constant memory.
 
     `count`: of values that are not close; `first`: the row-major number of the first of them;
-    `not_finite`: how many are NaN or an infinity against another value; `same_bytes`.
+    `not_finite`: how many are NaN or an infinity against another value. `same_bytes`; `other_bits`:
+    (number, bytes, other bytes) of the first equal values of one dtype that are stored otherwise.
     """
 
     def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float, meter: Meter) -> None:
         self.shape, self.same_dtype = a.shape, a.dtype == b.dtype
+        self.is_bool = a.dtype == "bool"
         self.rtol, self.atol = rtol, atol
+        self.is_exact = not rtol and not atol
         self.count = self.first = self.not_finite = 0
         self.max_abs = self.max_rel = 0.0
         self.same_bytes = True
+        self.other_bits: Any = None
         start = 0  # the number of the first value of a group
         for part, other in zip(iter_groups(a, meter), iter_groups(b, Meter(None, "", 0))):
             if not self.same_dtype or part != other:
                 self.same_bytes = False
                 values = unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)
                 self.compare(start, *values)
+                if self.same_dtype and self.is_exact and not self.other_bits:
+                    self.find_other_bits(start, part, other, a.check_readable())
             start += PART
 
     def compare(self, start: int, values: Any, others: Any) -> None:
@@ -10936,13 +11186,27 @@ class ValueDiff:
         self.count += len(found)
         self.max_abs, self.max_rel = most, ratio
 
-    def place(self) -> Shape:
-        """Return the indices of the first value that differs."""
-        number, indices = self.first, []
+    def find_other_bits(self, start: int, part: bytes, other: bytes, itemsize: int) -> None:
+        """Note the first values that are stored otherwise; the first of all has number `start`."""
+        for at in range(0, len(part), itemsize):
+            one, two = part[at:at + itemsize], other[at:at + itemsize]
+            if one != two:
+                self.other_bits = start + at // itemsize, one, two
+                return
+
+    def indices(self, number: int) -> Shape:
+        """Return the indices of the value with this number."""
+        indices = []
         for n in reversed(self.shape):
             indices.append(number % n)
             number //= n
         return tuple(reversed(indices))
+
+    def place(self, number: int) -> str:
+        """Return where the value with this number is, as the end of a text."""
+        if not self.shape:
+            return ""
+        return f", the first at {short_repr(self.indices(number))}"
 
     def words(self, any_dtype: bool) -> str:
         """Return what differs, as text; "" where nothing does."""
@@ -10950,28 +11214,25 @@ class ValueDiff:
             by = f"by {self.max_abs!r} at most"
             if self.not_finite:
                 by = f"{self.not_finite} of them from or to NaN or infinity"
-            if self.shape:
-                by += f", the first at {short_repr(self.place())}"
-            return f"{plural(self.count, 'value')} changed, {by}"
+            return f"{plural(self.count, 'value')} changed, {by}{self.place(self.first)}"
         if self.same_bytes:
             return ""
-        is_near = bool(self.rtol or self.atol)
-        if not self.same_dtype and not any_dtype:
-            return "close values" if is_near else "same values"
-        if self.same_dtype and not is_near:
-            return "same values, other bits (-0.0 or NaN)"
-        return ""
+        if not self.same_dtype:
+            if any_dtype:
+                return ""
+            return "same values" if self.is_exact else "close values"
+        if not self.is_exact:
+            return ""
+        number, one, two = self.other_bits
+        bits = "other bits (-0.0 or NaN)"
+        if self.is_bool:
+            bits = f"bools of other bytes ({one[0]} -> {two[0]})"
+        return f"same values, {bits}{self.place(number)}"
 
 
 def iter_groups(item: Tensor, meter: Meter) -> Blocks:
     """Yield the row-major bytes of PART elements each, then those left."""
-    nbytes, rest = PART * item.check_readable(), b""
-    for part in iter_parts(meter.over(item.iter_bytes()), PART):
-        rest += part
-        if len(rest) >= nbytes:
-            yield rest[:nbytes]
-            rest = rest[nbytes:]
-    yield rest
+    return regroup(meter.over(item.iter_bytes()), PART * item.check_readable())
 
 
 # -- [12a] page ------------------------------------------------------------------------------------
@@ -11203,8 +11464,9 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
 WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names that are of it alone
     "load": [],
-    "fast": ["gather", "fold_crc32c"],
-    "save": ["[9c] values: tensor()", "[10a] work", "[10b] save", "cbor_float"],
+    "fast": ["gather", "fold_crc32c", "has_same_bytes"],
+    "save": ["[9b2] other copies", "[9c] values: tensor()", "[10a] work", "[10b] save",
+             "cbor_float"],
     "casts": ["[3b] float8", "[9a] casts", "Tensor.astype"],
     "zstd": ["[6g] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
     "sparse": ["[7d] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
@@ -11215,9 +11477,9 @@ PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names th
                 "File.__reduce__", "File.__deepcopy__", "File.__copy__",
                 "ShardedFile.__reduce__"],
     "shards": ["[8h] shards", "is_json"],
-    "tools": ["[4] other files", "[6i] repr and previews", "[7c2] places", "[11a] explain",
-              "[11b] verify", "[11c] convert", "[11d] diff", "[12a] page", "main", "cbor_float",
-              "QUANT_SCHEME", "ZTensor.COMPONENT"],
+    "tools": ["[4] other files", "[6i] repr and previews", "[7c2] places", "[9b2] other copies",
+              "[11a] explain", "[11b] verify", "[11c] convert", "[11d] diff", "[12a] page", "main",
+              "is_stored_alike", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT"],
     "mag300": ["[8a2] mag300"],
     "ztensor2": ["[6f] XXH3", "[8b2] ztensor2", "cbor_float"],
     WHOLE: ["[12b] vendor", "[12c] stand-ins"]}
@@ -11505,10 +11767,22 @@ def plain_did_you_mean(name: str, names: Any) -> str:
     return ""
 
 
-def plain_is_equal(a: "Tensor", b: "Tensor") -> bool:
-    if (a.dtype, a.shape, a.custom) != (b.dtype, b.shape, b.custom):
-        return False
+def plain_own_tensor(value: Any) -> Any:
+    """Return a Tensor, also of another copy as it is: `==` asks for facts alone; else None."""
+    return value if hasattr(value, "stored_nbytes") else None
+
+
+def plain_has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
     return a.tobytes() == b.tobytes()
+
+
+def plain_is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors are one of one file, or quantized or encoded alike."""
+    if not is_same(a.attrs, b.attrs):
+        return False
+    if a.unreadable or a.is_sparse:
+        return a.source is b.source and a.name == b.name
+    return bytes(a.raw) == bytes(b.raw)
 
 
 def plain_read_again(source: Any, fmt: Any, partial: bool, fault: FormatError) -> Any:
@@ -11697,7 +11971,7 @@ def show_ls(args: Any, path: str) -> Facts:
         if args.sort:
             items.sort(key=ORDERS[args.sort])
         values = metadata_values(file, [name for name, _ in items])
-        nbytes = file.nbytes if not isinstance(file, ShardedFile) else sum(
+        nbytes = file.nbytes if file.shards is None else sum(
             [item.stored_nbytes for _, item in items])  # other shards may be missing
         facts = {
             "file": path, "format": file.format, "version": file.attrs.get("version"),

@@ -49,6 +49,10 @@ skipped by name.
                            TrustTest
     [16] small work        work and names that grow with the file only
                            SmallWorkTest
+    [16b] equality         what `==` and diff() say of values, types, other ways to store them
+                           SameTest
+    [16c] other copies     two copies of the module in one process
+                           OtherCopyTest
     [17] the command       which tests run, what is printed of those that fail
 
 `python3 test_tensorfmt.py --format NAME` runs what concerns one format: its files, bad files,
@@ -8403,6 +8407,520 @@ class SmallWorkTest(TestCase):
             self.assertEqual(file.attrs["operations"], [wanted])
         file = load(dumps({"v": F32}, format="tensorbuffers", operations=[{"id": 1}]))
         self.assertEqual(file.attrs["operations"][0]["output"], 0)
+
+
+# -- [16b] equality ------------------------------------------------------------------------------
+
+FACT_PAIRS = (  # two of another value or another type
+    (b"\xab", "ab"),
+    (b"ab", "ab"),
+    (10 ** 50, 10 ** 60),
+    (10 ** 50, "an integer of more than 128 bits"),
+    (1 << 64, (1 << 64) + 1),
+    (INF, "inf"),
+    (-INF, INF),
+    (NAN, "nan"),
+    (NAN, None),
+    (1, True),
+    (0, False),
+    (1, 1.0),
+    (1.0, True),
+    (0.0, -0.0),
+    (None, "null"),
+    (None, False),
+    ({1: 2}, [[1, 2]]),
+    ({1: 2}, {"1": 2}),
+    ([], {}),
+    ([1], [1, 1]),
+    ({"a": 1}, {"a": 1, "b": 1}),
+    ({"a": None}, {"b": None}),
+    ("x" * 400, "x" * 200 + "y" + "x" * 199),  # as messages cut them
+)
+
+
+def with_field(value):
+    return ztensor_file(x=value)
+
+
+def with_attribute(value):
+    return ztensor2_of_objects({"a": dict(dense2("u8", 1, 4, 4), attributes={"x": value})},
+                               (b"abcd",))
+
+
+def with_dtype(value):
+    entry = {"dtype": {"New": value}, "shape": [1], "data_offsets": [0, 1]}
+    return burnpack_file({"tensors": {"a": entry}}, b"\7")
+
+
+def with_metadata2(value):
+    return ztensor2_of_objects({}, attributes={"x": value})
+
+
+def with_metadata300(value):
+    return dumps(ONE, format="mag", version=300, metadata={"x": value})
+
+
+def with_metadata_of_mag(value):
+    return dumps({}, format="mag", metadata={"x": value})
+
+
+def with_setting(value):
+    return dumps({}, format="primitiv", kind="optimizer", metadata={"x": value})
+
+
+def with_scalar(value):
+    return burnpack_file({"tensors": {}, "scalars": {"x": {"Any": value}}}, b"")
+
+
+FACT_HOLDERS = (  # a file that holds a value, whether in a tensor, how many pairs of FACT_PAIRS
+    ("ztensor", with_field, True, 69),
+    ("ztensor", with_attribute, True, 60),
+    ("burnpack", with_dtype, True, 69),
+    ("ztensor", with_metadata2, False, 60),
+    ("mag", with_metadata300, False, 57),
+    ("mag", with_metadata_of_mag, False, 4),
+    ("primitiv", with_setting, False, 4),
+    ("burnpack", with_scalar, False, 69))
+
+
+def files_stored_otherwise():
+    """Return rows (what is otherwise, file, another file of the same values)."""
+    f32 = tensor([[1.0, -0.0, NAN], [INF, 5.0, 6.0]], "float32")
+    plain = dumps({"w": f32}, format="ztensor")
+    rows = [(kind, plain, dumps({"w": f32}, format=kind)) for kind in FORMATS]
+    rows += [
+        ("byte order", plain, dumps({"w": f32}, format="ztensor", data_endianness="big")),
+        ("checksum", plain, dumps({"w": f32}, format="ztensor", checksum="sha256")),
+        ("generation", plain, dumps({"w": f32}, format="ztensor", version=2)),
+        ("layout is said", ztensor_file(dtype="new"), ztensor_file(dtype="new", layout="dense")),
+    ]
+    csr = {"values": [1.5, 2.5], "indptr": [0, 1, 2], "indices": [2, 0]}
+    coo = {"values": [2.5, 1.5, 0.0], "coords": [[1, 0, 1], [0, 2, 1]]}
+    sparse = [dumps({"w": tensor(shape=(2, 3), components=parts)}, format="ztensor")
+              for parts in (csr, coo)]
+    dense = dumps({"w": [[0.0, 0.0, 1.5], [2.5, 0.0, 0.0]]}, format="ztensor")
+    rows += [("csr", dense, sparse[0]), ("coo", dense, sparse[1]), ("both", *sparse)]
+    if ZSTD:
+        coded = [dumps({"w": tensor(bytes(100), "uint8")}, format="ztensor", **options)
+                 for options in ({}, {"encoding": "zstd"}, {"encoding": "zstd", "level": 19})]
+        coded = [replaced(data, (b"euint8", b"enew_8")) for data in coded]
+        rows += [("unknown type, zstd", coded[0], coded[1]), ("level", coded[1], coded[2]),
+                 ("zstd", plain, dumps({"w": f32}, format="ztensor", encoding="zstd")),
+                 ("sparse zstd", sparse[0], dumps(load(sparse[1]), format="ztensor",
+                                                  encoding="zstd"))]
+    blobs = (struct.pack("<2f", 1, 2),)
+    for digest in "sha256:" + sha256(blobs[0]).hexdigest(), "xxh3:4de8d78f7134f4b7":
+        parts = {role: [part2("f32", 1, 8), part2("f32", 1, 8, digest=digest)] for role in "ab"}
+        files = [ztensor2_of_objects({"w": {"shape": [2], "layout": "ex.new/1", "parts": {
+            role: both[i] for role, both in parts.items()}}}, blobs) for i in range(2)]
+        rows.append(("digest of a part", *files))
+    return rows
+
+
+def tiled(data=bytes(16), **more):
+    """Return a zTensor file whose layout is not known; the tensor has 8 of 16 bytes."""
+    entry = dict({"name": "a", "offset": 64, "size": 8, "dtype": "float32", "shape": [2],
+                  "encoding": "raw", "layout": "tiled"}, **more)
+    return ztensor_of_index(tensorfmt.cbor_dumps([entry]), None, data)
+
+
+def composite(blob, role="scales", **more):
+    """Return a file of zTensor 2 whose one tensor has two parts; the second is a blob."""
+    parts = {"data": part2("u8", 1, 4), role: part2("u8", 2, 4, **more)}
+    return ztensor2_of_objects({"a": {"shape": [4], "layout": "ex.new/1", "parts": parts}},
+                               (b"abcd", blob))
+
+
+def record_of(code):
+    return record_file({"a": record_entry(b"\7", [1], {"New": code})})
+
+
+def snapshot_of(*changes):
+    """Return a snapshot of mag 300 of one tensor with a type that is not known."""
+    data = dumps({"a": tensor([5], "int32")}, format="mag", version=300)
+    return replaced(data, (b'"dtype_id":10', b'"dtype_id":90'), *changes)
+
+
+def unlike_files():
+    """Return rows (what differs, file, another file) of tensors without values here."""
+    long_name, inner = "x" * 500, {"offset": 4096, "size": 8}  # which is not there
+    rows = [
+        ("number of a type", snapshot_of(), snapshot_of((b":90", b":91"))),
+        ("name of a type", snapshot_of(), snapshot_of((b'"int32"', b'"newer"'))),
+        ("bytes", snapshot_of(), snapshot_of()[:-1] + b"\1"),
+        ("data_type", tensorbuffers_with({"tensors[0].data_type": 98}),
+         tensorbuffers_with({"tensors[0].data_type": 99})),
+        ("type in a record", record_of(long_name + "1"), record_of(long_name + "2")),
+        ("value in a type", record_of(1), record_of(1.0)),
+        ("bytes of a part", composite(b"1234"), composite(b"1235")),
+        ("role of a part", composite(b"1234"), composite(b"1234", "zeros")),
+        ("type of a part", composite(b"1234", type="my"), composite(b"1234", type="your")),
+        ("encoding of a part", composite(b"1234", encoding="ex/1", decoded_length=4),
+         composite(b"1234", encoding="ex/2", decoded_length=4)),
+        ("length of a part", composite(b"1234", encoding="ex/1", decoded_length=4),
+         composite(b"1234", encoding="ex/1", decoded_length=5)),
+    ]
+    for key in "dtype", "layout", "encoding":
+        rows.append((key, ztensor_file(**{key: long_name + "1"}),
+                     ztensor_file(**{key: long_name + "2"})))
+    there = {"offset": 128, "size": 8}
+    for wrap in (lambda x: x), (lambda x: [x]), (lambda x: {"x": [1, {"y": x}]}):
+        rows += [("bytes elsewhere", tiled(x=wrap(inner)), tiled(b"12345678" * 2, x=wrap(inner))),
+                 ("bytes of a field", tiled(bytes(72), x=wrap(there)),
+                  tiled(bytes(64) + b"12345678", x=wrap(there)))]
+    return rows
+
+
+@about()
+class SameTest(TestCase):
+    """`==` and diff() say the same: they compare values and types, not how these are stored."""
+
+    def check(self, a, b, wanted):
+        """Assert what diff() says of two files, and that `==` says the same of their tensors."""
+        self.assertEqual(not tensorfmt.diff(a, b), wanted)
+        one, two = load(a), load(b)
+        for name in one:
+            if name in two:
+                self.check_pair(one[name], two[name])
+        if one:
+            self.assertEqual([one[name] == two[name] for name in one], [wanted] * len(one))
+
+    def check_pair(self, item, other):
+        """Assert that `==`, `!=`, hash() and diff() agree about two tensors."""
+        equal = item == other
+        meter = tensorfmt.Meter(None, "", 0)
+        row = tensorfmt.diff_tensor(item, other, 0.0, 0.0, False, meter)
+        self.assertEqual((row["changes"] == [], other == item, item != other),
+                         (equal, equal, not equal), row)
+        self.assertTrue(hash(item) == hash(other) or not equal)
+        self.assertEqual(item in [other], equal)
+
+    def test_facts_of_every_file(self):
+        for format, make, in_tensor, wanted in FACT_HOLDERS:
+            if format in READ:
+                pairs = list(self.files_of_facts(make))
+                self.assertEqual((make.__name__, len(pairs)), (make.__name__, wanted))
+                for one, two in pairs:
+                    with self.subTest(make=make.__name__, one=load(one), two=load(two)):
+                        self.assertEqual(tensorfmt.diff(one, one).differences, [])
+                        self.assertTrue(tensorfmt.diff(one, two))
+                        if in_tensor:
+                            self.check(one, one, True)
+                            self.check(one, two, False)
+
+    def files_of_facts(self, make):
+        """Yield two files for each pair of facts, also in arrays and maps, that they can hold."""
+        for a, b in FACT_PAIRS:
+            for pair in (a, b), ([a, [a]], [a, [b]]), ({"k": {"l": a}}, {"k": {"l": b}}):
+                try:
+                    files = [make(value) for value in pair]
+                    for data in files:
+                        load(data)
+                except (ValueError, TypeError):
+                    continue
+                if files[0] != files[1]:  # else mag, which has no bools
+                    yield files
+
+    @about("ztensor", "mag")
+    def test_what_is_one_value(self):
+        index = tensorfmt.cbor_dumps([{"name": "a", "offset": 64, "size": 1, "dtype": "int8",
+                                       "shape": [1], "encoding": "raw", "x": [NAN]}])
+        nans = [ztensor_of_index(replaced(index, (b"\xf9\x7e\0", unhex(text)))) for text in (
+            "f97e00", "f97e01", "f9fe00", "fa7fc00001", "fb7ff8000000000001")]
+        orders = [with_field({"a": 1, "b": {"c": 2, "d": [NAN]}}),
+                  with_field({"b": {"d": [NAN], "c": 2}, "a": 1})]
+        for files in nans, orders:
+            for data in files:
+                self.check(files[0], data, True)
+
+    def test_what_is_stored_otherwise_is_the_same(self):
+        for title, one, two in files_stored_otherwise():
+            with self.subTest(otherwise=title):
+                self.check(one, two, True)
+
+    def test_what_is_not_known_here_is_the_same_only_if_all_is(self):
+        for title, one, two in unlike_files():
+            with self.subTest(differs=title):
+                self.check(one, two, False)
+                if title != "bytes elsewhere":  # which may be others
+                    self.check(one, one, True)
+                for data in one, two:
+                    file = load(data)
+                    self.assertEqual(tensorfmt.diff(file, file).differences, [])
+                    for item in file.values():
+                        if title != "bytes elsewhere":
+                            self.assertTrue(copy(item) == item == deepcopy(item))
+                            self.assertTrue(pickle.loads(pickle.dumps(item)) == item)
+
+    def test_any_two_tensors(self):
+        files = [load(row[2]) for row in FILES] + [load(ztensor2_of_all_kinds())]
+        by_shape = {}
+        for file in files:
+            for item in file.values():
+                by_shape.setdefault(item.shape, []).append(item)
+        for items in by_shape.values():
+            for i, item in enumerate(items):
+                for other in items[i:]:
+                    self.check_pair(item, other)
+
+    @about("ztensor")
+    def test_shards_of_ztensor_2(self):
+        """Parts in another file are the same only if they are those of one tensor of one file."""
+        far = [dense2("f32", at, 8, 2, shard="x-1") for at in (1, 1, 2)]
+        pair = [{"shape": [2], "layout": "ex.new/1", "parts": {"data": fact["parts"]["data"]}}
+                for fact in far[1:]]
+        objects = dict(zip("abcde", far + pair))
+        data = ztensor2_of_objects(objects, shards={
+            "x-1": {"size": 12368, "digest": "xxh3:0123456789abcdef"}})
+        path = os.path.join(folder_for(self), "m.zt")
+        write_file(path, data)
+        file = load(path)
+        for a in file:
+            self.assertEqual([file[a] == file[b] for b in file], [a == b for b in file])
+            self.assertFalse(file[a] == load(path)[a])
+            self.assertTrue(file[a] == deepcopy(file)[a])
+        self.assertEqual(tensorfmt.diff(file, file).differences, [])
+        self.assertEqual(len(tensorfmt.diff(file, path).differences), 5)
+        file.close()
+
+    def test_facts_are_nested_without_end(self):
+        def nested_lists(inner):
+            for _ in range(100000):
+                inner = [inner]
+            return inner
+        deep, other, wide, loop = nested_lists([]), nested_lists([0]), [[], []], []
+        for _ in range(200):
+            wide = [wide, wide]  # 2**200 paths
+        loop.append({"x": loop})
+        for a, b, wanted in ((deep, nested_lists([]), True), (deep, other, False),
+                             (wide, copy(wide), True), (wide, [wide, other], False),
+                             (loop, copy(loop), True), (loop, [{"x": 1}], False)):
+            self.assertEqual(tensorfmt.is_same(a, b), wanted)
+            one, two = [tensor([1.0], custom={"x": x}) for x in (a, b)]
+            self.assertEqual((one == two, hash(one)), (wanted, hash(two)))
+        few, many = [calls_of(tensorfmt, "token_of", tensorfmt.is_same, x, copy(x)) for x in (
+            [{str(i): [i] for i in range(count)}] for count in (100, 200))]
+        self.assertTrue(many < 2.1 * few)
+
+    @about("ztensor")
+    def test_a_small_stack_is_enough(self):
+        from traceback import extract_stack
+        files = [with_field(nested(120)), with_field(nested(120))]
+        one, two = [load(data)["a"] for data in files]
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(len(extract_stack()) + 60)
+        try:
+            self.assertTrue(one == two)
+        finally:
+            sys.setrecursionlimit(usual)
+
+    @about("safetensors")
+    def test_bools_of_other_bytes(self):
+        def of(text, shape):
+            entry = {"dtype": "BOOL", "shape": shape, "data_offsets": [0, 4]}
+            return safetensors_file({"w": entry}, unhex(text))
+        one, two = of("000102ff", [2, 2]), of("00010101", [2, 2])
+        self.assertEqual(load(one)["w"].tolist(), load(two)["w"].tolist())
+        for a, b, words in ((one, two, "2 -> 1), the first at [1, 0]"),
+                            (two, one, "1 -> 2), the first at [1, 0]")):
+            row, = tensorfmt.diff(a, b).differences
+            self.assertEqual(row["changes"], ["same values, bools of other bytes (" + words])
+            self.assertFalse(tensorfmt.diff(a, b, atol=1e-9))
+            self.check(a, b, False)
+        row, = tensorfmt.diff(one, of("00000101", [2, 2])).differences
+        self.assertEqual(row["count"], 1)
+
+
+# -- [16c] other copies --------------------------------------------------------------------------
+
+
+def answer_or_error(module, call, *args, **options):
+    """Return what a call returns, or of which class of the module its error is, and the text."""
+    try:
+        return call(*args, **options)
+    except ValueError as error:
+        return type(error).__name__, isinstance(error, module.FormatError), str(error)
+
+
+def answers(module, file, whole):
+    """Return all that a module says of a File, perhaps of another copy, beside its own."""
+    def ask(call, *args, **options):
+        found.append(answer_or_error(module, call, *args, **options))
+
+    def diff_of(a, b):
+        return module.diff(a, b).to_json()
+
+    def convert_to(**options):
+        out = io.BytesIO()
+        summary = module.convert(file, out, dense=True, drop=True, **options)
+        return out.getvalue(), summary.to_json()
+
+    found = []
+    ask(diff_of, file, whole)
+    ask(diff_of, whole, file)
+    targets = [{"format": kind} for kind in FORMATS]
+    targets += [{"format": row.name, "version": row.newest} for row in WRITES if row.newest]
+    for target in targets:
+        ask(module.dumps, file, **target)
+        ask(module.dumps, dict(file), **target)
+        ask(convert_to, **target)
+    for name, item in file.items():
+        made = module.tensor(item)
+        found.append([type(made) is type(whole[name]), made.custom, made.attrs, repr(made)])
+        for other in made, item:
+            ask(whole[name].__eq__, other)
+    return found
+
+
+def odd_files():
+    """Return rows (kind, file) of what two copies could make something else of."""
+    csr = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
+    custom = {"role": "bias", "x": [b"\1", {"y": NAN}]}
+    rows = [
+        ("metadata", dumps(ONE, format="safetensors", metadata={"license": "MIT"})),
+        ("custom", dumps({"w": tensor([1.0], custom=custom)}, format="ztensor")),
+        ("custom 2", dumps({"w": tensor([1.0], custom=custom)}, format="ztensor", version=2)),
+        ("sparse", dumps({"s": tensor(shape=(2, 2), components=csr, custom=custom)},
+                         format="ztensor", checksum="crc32c")),
+        ("sparse blob", make_entry(struct.pack("<3Q2Q2f", 0, 1, 2, 1, 0, 1, 2),
+                                   layout="sparsecsr", shape=[2, 2])),
+        ("of each kind", ztensor2_of_all_kinds()),
+        ("parts", composite(b"1234", attributes={"k": 1})),
+        ("bad sparse", make_entry(struct.pack("<3Q2Q2f", 0, 1, 2, 7, 0, 1, 2),
+                                  layout="sparsecsr", shape=[2, 2])),
+        ("quantized", make_burnpack(*QUANTIZED)),
+        ("record", odd_record()),
+        ("order of data", dumps([("b", F32), ("a", F32)], format="burnpack")),
+        ("a simple value", burnpack_file(
+            {"tensors": {}, "scalars": {"x": {"Any": tensorfmt.Simple([99])}}}, b"")),
+        ("unknown type", record_of([1, NAN])),
+        ("rot", replaced(dumps(ONE, format="ztensor", checksum="crc32c"), (b"\xc0?", b"\xc1?"))),
+    ]
+    return rows + [(row[1], row[2]) for row in FILES[::3]]
+
+
+@about()
+@tells_ends
+class OtherCopyTest(FolderCase):
+    """What one copy of the module loads, another takes as its own, or refuses."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = module_of(text_of("tensorfmt.py"))
+        patch = mock.patch.dict(sys.modules, {"made": self.other})  # so that pickles find it
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_it_is_taken_as_its_own(self):
+        for kind, data in odd_files():
+            for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+                whole = module.load(data)
+                with self.subTest(kind=kind, module=module.__name__):
+                    self.assertSame(answers(module, foreign.load(data), whole),
+                                    answers(module, module.load(data), whole))
+
+    def test_from_paths_streams_and_pickles(self):
+        made = {"w": tensor([1.0, 2.0], custom={"k": 1})}
+        data = dumps(made, format="ztensor", checksum="crc32c")
+        write_file(self.path, data)
+        load_other = self.other.load
+        with load_other(self.path) as mapped, load_other(self.path, mmap=False) as unmapped:
+            items = pickle.loads(pickle.dumps(mapped["w"])), copy(mapped["w"]), mapped["w"]
+            files = [mapped, unmapped, deepcopy(mapped), pickle.loads(pickle.dumps(mapped)),
+                     load_other(io.BytesIO(data))] + [{"w": item} for item in items]
+            for file in files:
+                self.assertEqual(dumps(file, format="ztensor"), data)
+            kept = tensor(mapped["w"])
+            self.assertEqual(pickle.loads(pickle.dumps(kept)), kept)
+        error_of(ValueError, dumps, mapped, format="ztensor")  # closed
+        error_of(ValueError, kept.tolist)
+        with load(self.path) as file:  # a cast is made when it is written
+            for module, item in (tensorfmt, self.other.Cast(load_other(data)["w"], "float32")), (
+                    self.other, tensorfmt.Cast(file["w"], "float32")):
+                made = module.load(module.dumps({"w": item}, format="ztensor"))["w"]
+                self.assertEqual((made.dtype, made.tolist(), made.custom),
+                                 ("float32", [1.0, 2.0], {"k": 1}))
+
+    @about("safetensors")
+    def test_models_in_shards(self):
+        places = dict(zip("abcd", ("1", "1", "2", "2")))
+        for shard in "12":
+            names = [name for name in places if places[name] == shard]
+            write_file(os.path.join(self.folder, shard), dumps(
+                {name: tensor([ord(name)], "int16") for name in names}, format="safetensors",
+                metadata={"license": "MIT"}))
+        path = os.path.join(self.folder, "m" + INDEX)
+        write_file(path, json.dumps({"weight_map": places}).encode())
+        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+            with foreign.load(path) as file, module.load(path) as own:
+                self.assertEqual(file["a"].tolist(), [97])  # one shard is open
+                self.assertEqual(answers(module, file, own), answers(module, own, own))
+                made = module.load(module.dumps(file, format="safetensors"))
+                self.assertEqual((made.metadata, [item.tolist() for item in made.values()]),
+                                 ({"license": "MIT"}, [[97], [98], [99], [100]]))
+        os.remove(os.path.join(self.folder, "2"))
+        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+            with foreign.load(path) as file:
+                error_of(module.Unsupported, module.dumps, file, format="safetensors")
+
+    @about("ztensor")
+    def test_errors_are_those_of_the_copy_that_is_asked(self):
+        odd = dict(odd_files())
+        rows = [("FormatError", odd["bad sparse"]),
+                ("FormatError", make_entry(bytes(10), layout="sparse", sparse_format=5)),
+                ("Unsupported", make_entry(bytes(12), layout="sparse", sparse_format="new"))]
+        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+            for name, data in rows:
+                item = foreign.load(data)["s"]
+                made = module.tensor(item)
+                error = error_of(getattr(module, name), made.tobytes)
+                self.assertEqual(str(error), str(error_of(getattr(foreign, name), item.tobytes)))
+                self.assertEqual(repr(made), repr(item))
+            error_of(module.FormatError, module.dumps, foreign.load(odd["rot"]), format="ztensor")
+
+    @about("burnpack", "ztensor")
+    def test_copies_that_vendor_made(self):
+        """Those that only load give to the whole; none takes what is of a part that it lacks."""
+        csr = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
+        sparse = {"s": tensor(shape=(2, 2), components=csr, custom={"role": "bias"})}
+        data = dumps(sparse, format="ztensor")
+        zt2, quantized = composite(b"1234"), make_burnpack(*QUANTIZED)
+        for format, parts, file in (("ztensor", ["load", "sparse"], data),
+                                    ("ztensor", ["load", "ztensor2"], zt2),
+                                    ("burnpack", ["load", "quantized"], quantized)):
+            copied = make_copy([format], parts)[1]
+            with self.subTest(parts=parts):
+                loaded, whole = copied.load(file), load(file)
+                self.assertSame(answers(tensorfmt, loaded, whole),
+                                answers(tensorfmt, whole, load(file)))
+                for name in whole:
+                    self.assertTrue(whole[name] == loaded[name])
+        small = make_copy(["ztensor"], ["load", "save"])[1]
+        for file, lacks in ((load(data), "sparse"), (load(quantized), "burnpack"),
+                            (load(zt2), "ztensor2")):
+            error = error_of(small.Unsupported, small.dumps, file, format="ztensor")
+            self.assertEqual(error.what, REFUSES + lacks)
+            error_of(ValueError if lacks == "ztensor2" else small.Unsupported,
+                     small.dumps, dict(file), format="ztensor")
+        whole = load(dumps({"w": tensor([1.0], custom={"k": 1})}, format="ztensor"))
+        for file in whole, dict(whole):
+            self.assertEqual(small.load(small.dumps(file, format="ztensor"))["w"].custom, {"k": 1})
+        one = small.tensor([1.0])
+        self.assertEqual((one == tensor([1.0]), tensor([1.0]) == one, one == tensor([2.0])),
+                         (True, True, False))
+
+    def test_of_another_version(self):
+        """A Tensor that has not the same facts is refused: its attributes would be lost."""
+        class Old:
+            dtype, shape, zero_copy, attrs = "float32", (1,), True, {"k": 1}
+
+            def tobytes(self):
+                return bytes(4)
+        for call, args in (tensor, (Old(),)), (tensorfmt.save, (io.BytesIO(), {"w": Old()})):
+            options = {} if call is tensor else {"format": "ztensor"}
+            error = error_of(TypeError, call, *args, **options)
+            self.assertIn("another version of tensorfmt", str(error))
+        self.assertFalse(tensor([0.0], "float32") == Old())
 
 
 # -- [17] the command ----------------------------------------------------------------------------
