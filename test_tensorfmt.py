@@ -7054,6 +7054,8 @@ class VerifyTest(FolderCase):
             for bad in data[:64] + b"?" + data[65:], data[:-8], bytes(9):
                 with self.subTest(path=path, bad=bad):
                     rows = self.rows_of_name(path, bad)
+                    if status == "FAIL":
+                        error_of(FormatError, load, path, verify=True)
                     self.assertEqual([row[0] for row in rows], [status] if status else [])
                     self.assertIn(words, str(rows))
             rows = self.rows_of_name(path, data)
