@@ -12505,7 +12505,7 @@ class Output:
     """
 
     def __init__(self, stream: Any, is_needed: bool) -> None:
-        self.stream = stream
+        self.stream: Any = stream
         self.is_needed = is_needed
         self.buffer: Any = None
         if stream is None or getattr(stream, "closed", False):

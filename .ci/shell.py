@@ -16,9 +16,9 @@ from unittest import mock
 
 import tensorfmt
 from test_tensorfmt import (
-    burnpack_of_spans, Changed, check_page, documented, dumps, environment, error_of, F32, FILES,
-    folder_for, go_to, HERE, INF, little, load, NAN, NET, parsers_kept, PYTHON3, read_file, run,
-    script, tensor, TestCase, text_of, write_file)
+    BESIDE, burnpack_of_spans, Changed, check_page, documented, dumps, environment, error_of,
+    F32, FILES, folder_for, go_to, HERE, INF, little, load, NAN, NET, parsers_kept, PYTHON3,
+    read_file, run, script, tensor, TestCase, text_of, write_file)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -229,6 +229,7 @@ class AloneTest(Commands):
         return [name for name in found if name[:11] != "ReadmeTest."]
 
     @documented
+    @unittest.skipIf(BESIDE, "the same on every Python")
     def test_commands_of_readme(self):
         """Of the tests, which take long, those that use what is hidden; .ci/run has all."""
         from shutil import copy
