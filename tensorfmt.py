@@ -9581,9 +9581,12 @@ def keep_access(file: int, old: Any, access: "Optional[bytes]") -> None:
 # -- [11a] explain ---------------------------------------------------------------------------------
 
 FIELD_KINDS = {  # meaning, colour in a terminal
-    "structure": ("says what is where", "94"), "data": ("the numbers", "32"),
-    "padding": ("keeps what follows aligned", "90"), "unused": ("no field names it", "33"),
-    "fault": ("what is wrong", "1;31"), "unreached": ("was not read", "33")}
+    "structure": ("says what is where", "94"),
+    "data": ("the numbers", "32"),
+    "padding": ("keeps what follows aligned", "90"),
+    "unused": ("no field names it", "33"),
+    "fault": ("what is wrong", "1;31"),
+    "unreached": ("was not read", "33")}
 
 
 class Field:
@@ -9597,13 +9600,20 @@ class Field:
                  "target")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
-                 kind: str = "structure", depth: int = 0, tensor: Any = None, lead: int = 0,
-                 target: Any = None) -> None:
-        self.offset, self.nbytes, self.name, self.value, self.doc = offset, nbytes, name, value, doc
-        self.kind, self.depth, self.tensor = kind, depth, tensor
-        self.lead, self.target = lead, target
+                 kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
+                 lead: int = 0, target: "Optional[int]" = None) -> None:
+        self.offset = offset
+        self.nbytes = nbytes
+        self.name = name
+        self.value = value
+        self.doc = doc
+        self.kind = kind
+        self.depth = depth
+        self.tensor = tensor
+        self.lead = lead
+        self.target = target
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: "Union[int, slice]") -> Any:
         return (self.offset, self.nbytes, self.name, self.value, self.doc)[index]
 
     def __iter__(self) -> Blocks:
@@ -9651,46 +9661,58 @@ def read_fields(fmt: Format, reading: Recorder) -> Any:
     except FormatError as caught:
         error = caught
         complete(reading, [error])
-        error.path, error.__traceback__, error.__context__ = source.path, None, None
-    data = [] if error and not reading.missing else data_fields(reading)
-    fields: Any = merge(structure_fields(reading, data), data, key=field_order)
+        error.path = source.path
+        error.__traceback__ = error.__context__ = None
+    data: "List[Field]" = []
+    if error is None or reading.missing:
+        data = data_fields(reading)
+    fields: "Iterator[Field]" = merge(structure_fields(reading, data), data, key=field_order)
     if error is not None:
         fields = mark_fault(fields, error, source.nbytes)
     return fill_gaps(fields, fmt, source, attrs), file, error
 
 
-def field_order(field: Field) -> Any:
+def field_order(field: Field) -> "Tuple[int, bool]":
     """Return the key that sorts fields: by offset, empty ones first."""
     return field.offset, field.nbytes > 0
 
 
-def structure_fields(reading: Recorder, data: Any) -> Any:
+def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]":
     """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
     at = 0
     names = TrailNames(reading.trails)
-    starts: Any = {}  # name of a tensor -> offsets of its data, as keys
+    starts: "Dict[Optional[str], Dict[int, None]]" = {}  # tensor -> offsets of its data, as keys
     for field in data:
         if field.nbytes:
             starts.setdefault(field.tensor, Map())[field.offset] = None
     for region in sorted(reading.regions, key=lambda region: region.at):
-        rows = iter_spans(region)
-        if isinstance(region, Tables):  # its tables lie anywhere
-            rows = iter(sorted(rows, key=lambda row: (row[0], row[1] > row[0])))
-        for begin, end, trail, value, value_at, doc in rows:
+        for span in spans_in_order(region):
+            begin, end, trail, value, value_at, doc = span
             if end < at or begin < end == at or doc == BROKEN:
                 continue
-            target, lead = None, value_at - begin
+            target = None
+            lead = value_at - begin
             if not 0 <= lead < max(end - begin, 1):  # where an offset leads
-                target, lead = value_at, 0
+                target = value_at
+                lead = 0
             if begin < at:
-                begin, doc = at, doc + " (its beginning is shared)"
+                begin = at
+                doc += " (its beginning is shared)"
             text, owner = names.find(trail)
             field = Field(begin, end - begin, text or reading.root, value, doc,
                           "structure", depth_of(region, trail), owner, lead, target)
             if target is None:
-                field.target = target_of(field, starts.get(owner, ()))
+                field.target = target_of(field, starts.get(owner, {}))
             at = end
             yield field
+
+
+def spans_in_order(region: Any) -> Spans:
+    """Yield the spans of a region by offset, empty ones first."""
+    spans = iter_spans(region)
+    if isinstance(region, Tables):  # its tables lie anywhere
+        return iter(sorted(spans, key=lambda span: (span[0], span[1] > span[0])))
+    return spans
 
 
 class TrailNames:
@@ -9730,63 +9752,80 @@ def depth_of(region: Any, trail: Trail) -> int:
     return count - 1
 
 
-def target_of(field: Field, starts: Any) -> Any:
+def target_of(field: Field, starts: "Dict[int, None]") -> "Optional[int]":
     """Return where an offset leads: to its tensor's data, or a part of the file."""
-    last, value = field.name[field.name.rfind(".") + 1:], field.value
+    last = field.name[field.name.rfind(".") + 1:]
     if "offset" not in last and last != "blob":
         return None
+    value = field.value
     if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
         value = value[0] if value else None
-    if isinstance(value, int) and (not field.depth or value in starts or starts and last == "blob"):
-        return value
+    if isinstance(value, int):
+        is_direct = not field.depth or value in starts
+        if is_direct or starts and last == "blob":
+            return value
     return next(iter(starts), None)
 
 
-def data_fields(reading: Recorder) -> Any:
+def data_fields(reading: Recorder) -> "List[Field]":
     """Return the fields of the bytes of tensors, by offset."""
-    out = []
+    fields = []
     for item in reading.tensors.values():
+        if item.source is not reading.source:
+            continue
         name = truncate(item.name, TRAIL_WIDTH)
-        for start, nbytes, role in item.ranges() if item.source is reading.source else ():
-            label = f"data {name}.{role}" if role else "data " + name
+        for start, nbytes, role in item.ranges():
+            label = f"data {name}.{role}" if role else f"data {name}"
             value, doc = describe_data(item, role)
-            out.append(Field(start, nbytes, label, value, doc, "data", 0, item.name))
+            fields.append(Field(start, nbytes, label, value, doc, "data", 0, item.name))
     for item, _ in reading.missing.values():
         if item.start <= reading.end:
-            name = truncate(item.name, TRAIL_WIDTH)
-            out.append(Field(item.start, reading.end - item.start, "data " + name, None,
-                             "it is not whole", "data", 0, item.name))
-    return sorted(out, key=field_order)
+            label = "data " + truncate(item.name, TRAIL_WIDTH)
+            fields.append(Field(item.start, reading.end - item.start, label, None,
+                                "it is not whole", "data", 0, item.name))
+    return sorted(fields, key=field_order)
 
 
-def describe_data(item: Any, role: str) -> Any:
+def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
     """Return value and doc of a tensor's bytes: its type, the first elements."""
-    text, itemsize = f"{dtype_words(item)} {short_repr(item.shape)}", item.itemsize
+    text = f"{dtype_words(item)} {short_repr(item.shape)}"
     if item.is_sparse:
-        return role or "values", "of sparse " + text
+        return role or "values", f"of sparse {text}"
     if role:
         return role, f"of {text}: {item.unreadable}"
     if item.unreadable:
         return text, item.unreadable
     if item.encoding != "raw":
         return text, f"{safe_str(item.encoding)}, {item.nbytes} bytes decoded"
-    if itemsize is None:
+    if item.itemsize is None:
         return text, "stored bytes"
-    doc = "column-major: " if item._strides is not None else ""
-    doc += "big-endian: " if itemsize > 1 and item.byteorder == ">" else ""
+    return text, first_elements(item, item.itemsize)
+
+
+def first_elements(item: Tensor, itemsize: int) -> str:
+    """Return how the elements of a tensor are stored, and the first three."""
+    words = []
+    if item._strides is not None:
+        words.append("column-major:")
+    if itemsize > 1 and item.byteorder == ">":
+        words.append("big-endian:")
     head = item.source.view(item.start, min(item.stored_nbytes, 3 * itemsize))
-    values = unpack_values(item.dtype, head, item.byteorder)
-    doc += " ".join([repr(float("%.5g" % value) if isinstance(value, float) else value)
-                     for value in values])
-    return text, doc + (" ..." if item.size > 3 else "")
+    for value in unpack_values(str(item.dtype), head, item.byteorder):
+        if isinstance(value, float):
+            value = float("%.5g" % value)
+        words.append(repr(value))
+    if item.size > 3:
+        words.append("...")
+    return " ".join(words)
 
 
-def mark_fault(fields: Any, error: Any, nbytes: int) -> Any:
+def mark_fault(fields: "Iterator[Field]", error: FormatError, nbytes: int) -> "Iterator[Field]":
     """Yield the fields of a broken file, the offending one in its place."""
     offset = nbytes if error.offset is None else error.offset
-    fault: Any = Field(offset, min(16, max(nbytes - offset, 0)), error.field or "?", None,
-                       error.what, "fault")
-    for field in fields:  # which ends where the fault begins, or the file
+    room = min(16, max(nbytes - offset, 0))
+    fault: "Optional[Field]" = Field(offset, room, error.field or "?", None, error.what, "fault")
+    for field in fields:
+        # A field ends where the fault begins, or the file.
         stop = offset if field.offset < offset else nbytes
         field.nbytes = min(field.nbytes, stop - field.offset)
         if fault and field.offset > offset:
@@ -9796,53 +9835,66 @@ def mark_fault(fields: Any, error: Any, nbytes: int) -> Any:
         elif fault and field.offset == offset:
             if field.name != fault.name:
                 continue
-            field.kind, field.doc, fault = "fault", error.what, None
+            field.kind = "fault"
+            field.doc = error.what
+            fault = None
         yield field
     if fault:
         yield fault
 
 
-def fill_gaps(fields: Any, fmt: Format, source: "Buffer", attrs: Any) -> Any:
+def fill_gaps(fields: "Iterator[Field]", fmt: Format, source: "Buffer",
+              attrs: "Optional[Facts]") -> "Iterator[Field]":
     """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
     from itertools import chain
-    at, before = 0, Field(0, 0, "", None, "")
+    at = 0
+    before = Field(0, 0, "", None, "")
     for field in chain(fields, [Field(source.nbytes, 0, "", None, "", "end")]):
         while at < field.offset:
-            gap = Field(at, field.offset - at, "not reached", None, "was not read", "unreached")
-            if attrs is not None:
+            if attrs is None:
+                nbytes = field.offset - at
+                gap = Field(at, nbytes, "not reached", None, "was not read", "unreached")
+            else:
                 gap = name_gap(at, before, field, fmt, source, attrs)
             at += gap.nbytes
             yield gap
         if field.nbytes or field.kind == "fault":
             yield field
-        if field.offset + field.nbytes >= at:
-            at, before = field.offset + field.nbytes, field
+        end = field.offset + field.nbytes
+        if end >= at:
+            at = end
+            before = field
 
 
 def is_odd_padding(source: "Buffer", at: int, nbytes: int, byte: int) -> bool:
     """Return whether some of the bytes from `at` on are not this byte."""
-    blocks = [(i, min(BLOCK, at + nbytes - i)) for i in range(at, at + nbytes, BLOCK)]
-    return any(bytes(source.view(*block)).strip(bytes([byte])) for block in blocks)
+    end = at + nbytes
+    for start in range(at, end, BLOCK):
+        block = bytes(source.view(start, min(BLOCK, end - start)))
+        if block.strip(bytes([byte])):
+            return True
+    return False
 
 
 def name_gap(at: int, before: Field, after: Field, fmt: Format, source: "Buffer",
              attrs: Facts) -> Field:
     """Return the padding between two fields, from `at` on, or what is unused."""
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
-    odd = is_odd_padding(source, at, nbytes, byte)
-    if odd and nbytes >= fmt.ALIGN > 1:  # more than aligns what follows, and not empty
+    is_odd = is_odd_padding(source, at, nbytes, byte)
+    if is_odd and nbytes >= fmt.ALIGN > 1:  # more than aligns what follows, and not empty
         nbytes = -at % fmt.ALIGN
-        odd = is_odd_padding(source, at, nbytes, byte)
+        is_odd = is_odd_padding(source, at, nbytes, byte)
     if not nbytes:
         nbytes = after.offset - at
         source.view(after.offset - 1, 1)  # raises if a stream ends before
-        what = plural(nbytes, "byte") + " that no field names"
-        return Field(at, nbytes, "unused", None, what, "unused")
-    doc, depth = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}", 0
+        doc = plural(nbytes, "byte") + " that no field names"
+        return Field(at, nbytes, "unused", None, doc, "unused")
+    value = f"not all {byte:02x}" if is_odd else None
     if before.kind == after.kind == "structure":
-        doc, depth = "alignment", max(before.depth, after.depth)
-    value = f"not all {byte:02x}" if odd else None
-    return Field(at, nbytes, "padding", value, doc, "padding", depth)
+        depth = max(before.depth, after.depth)
+        return Field(at, nbytes, "padding", value, "alignment", "padding", depth)
+    doc = "spaces" if byte == 32 else f"to a multiple of {fmt.ALIGN}"
+    return Field(at, nbytes, "padding", value, doc, "padding")
 
 
 # -- [11b] verify ----------------------------------------------------------------------------------
@@ -11295,41 +11347,62 @@ class Explained:
     """What `explain` shows of a file: the rows that are asked for, and the bytes of each kind."""
 
     def __init__(self, source: "Buffer", tensor: "Optional[str]" = None, start: int = 0) -> None:
-        self.source, self.fmt = source, detect_format(source)
+        self.source = source
+        self.fmt = detect_format(source)
         found, _, self.error = read_fields(self.fmt, Recorder(source))
-        self.fields, self.sums, reach = list(found), Map.fromkeys(FIELD_KINDS, 0), 0
+        self.fields: "List[Field]" = list(found)
+        self.sums: "Dict[str, int]" = Map.fromkeys(FIELD_KINDS, 0)
+        reach = 0
+        shown = []
         for field in self.fields:
             end = field.offset + field.nbytes
             self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
             reach = max(reach, end)
-        self.rows = list(rows_of([field for field in self.fields if field.kind == "fault" or (
-            tensor in (None, field.tensor) and field.offset + field.nbytes > start)]))
+            is_asked = tensor in (None, field.tensor) and end > start
+            if is_asked or field.kind == "fault":
+                shown.append(field)
+        self.rows = list(rows_of(shown))
 
 
-def rows_of(fields: "List[Field]") -> Blocks:
+def rows_of(fields: "List[Field]") -> "Iterator[Tuple[Field, str, str, str]]":
     """Yield (field, name, value, meaning): texts, the name without that of the field around."""
-    around: Any = {}  # names by depth
+    around: "Dict[int, str]" = {}  # names by depth
     for field, after in zip(fields, fields[1:] + fields[-1:]):
-        before, name = around.get(field.depth - 1, ""), field.name
-        around[field.depth] = name[:-6] if name.endswith(".table") else name  # of FlatBuffers
-        if before and name.startswith(before) and name != before:
-            name = name[len(before):].lstrip(".")
-        elif len(name) == TRAIL_WIDTH:  # its middle was cut out
-            name = "..." + name[-40:]
-        elif field.depth:  # tensors[0].x -> [0].x
-            name = name[max(0, name.find("[")):]
-        value = "" if field.value is None else short_repr(field.value, 40)
-        if field.kind in ("padding", "unused", "unreached"):
-            value = plural(field.nbytes, "byte")
-        elif field.kind == "data":
-            value = safe_str(str(field.value))  # a role of a file is any text
+        name = name_within(field, around.get(field.depth - 1, ""))
+        around[field.depth] = field.name
+        if field.name.endswith(".table"):  # of FlatBuffers
+            around[field.depth] = field.name[:-6]
         meaning = field.doc
         if after.depth > field.depth and field.tensor is not None and field.value != 0:
             owner = truncate(field.tensor, TRAIL_WIDTH)
             if owner not in field.name:
                 meaning += ", of " + safe_str(owner)
-        meaning += "" if field.target is None else f" -> 0x{field.target:x}"
-        yield field, safe_str(name), value, meaning
+        if field.target is not None:
+            meaning += f" -> 0x{field.target:x}"
+        yield field, safe_str(name), value_text(field), meaning
+
+
+def name_within(field: Field, around: str) -> str:
+    """Return the name of a field, without that of the field around it."""
+    name = field.name
+    if around and name.startswith(around) and name != around:
+        return name[len(around):].lstrip(".")
+    if len(name) == TRAIL_WIDTH:  # its middle was cut out
+        return "..." + name[-40:]
+    if field.depth:  # tensors[0].x -> [0].x
+        return name[max(0, name.find("[")):]
+    return name
+
+
+def value_text(field: Field) -> str:
+    """Return the value of a field as it is shown."""
+    if field.kind in ("padding", "unused", "unreached"):
+        return plural(field.nbytes, "byte")
+    if field.kind == "data":
+        return safe_str(str(field.value))  # a role of a file is any text
+    if field.value is None:
+        return ""
+    return short_repr(field.value, 40)
 
 
 def doc_of(fmt: "Format") -> str:
@@ -11346,27 +11419,43 @@ def hex_of(data: bytes) -> str:
 def make_page(found: Explained) -> "Tuple[str, str]":
     """Return the page of a file, and how many fields it shows."""
     from string import Template
-    rows, total = found.rows, found.source.nbytes
+    rows = found.rows
     picked = rows[:PAGE_ROWS] + rows[PAGE_ROWS:][-PAGE_ROWS:]
     left = len(rows) - len(picked)
-    summary, facts = plural(len(picked), "field"), f"{found.fmt.TITLE}, {total:,} bytes"
+    summary = plural(len(picked), "field")
+    facts = f"{found.fmt.TITLE}, {found.source.nbytes:,} bytes"
     if left:
         summary += f", {left} left out"
         facts += (f"; {left} fields in the middle are left out: for a page of them, "
                   f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
-    key = "".join([f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
-                   f"{count:,} bytes ({100 * count / total:.1f} %)</span>"
-                   for kind, count in found.sums.items() if count])
-    data = [row[0] for row in rows if row[0].kind == "data"]
+    fields = [row[0] for row in rows]
+    data = [field for field in fields if field.kind == "data"]
     count = f"{plural(len(data), 'range')} of tensors"
-    count += f", {PAGE_ROWS} shown" * (len(data) > PAGE_ROWS)
+    if len(data) > PAGE_ROWS:
+        count += f", {PAGE_ROWS} shown"
     page = Template(PAGE).substitute(
         title=html_escape(safe_str(os.path.basename(found.source.path or "the data"))),
-        facts=html_escape(facts, MAX_LINE), key=key, format=found.fmt.TITLE,
+        facts=html_escape(facts, MAX_LINE),
+        key=page_key(found),
+        format=found.fmt.TITLE,
         banner=page_banner(found),
-        strip=page_strip([row[0] for row in rows]), layout=page_layout(found), count=count,
-        tensors=page_tensors(data[:PAGE_ROWS]), rows=page_rows(found.source, picked))
+        strip=page_strip(fields),
+        layout=page_layout(found),
+        count=count,
+        tensors=page_tensors(data[:PAGE_ROWS]),
+        rows=page_rows(found.source, picked))
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
+
+
+def page_key(found: Explained) -> str:
+    """Return what the colours mean, and how many bytes have each."""
+    text = ""
+    for kind, count in found.sums.items():
+        if count:
+            percent = 100 * count / found.source.nbytes
+            text += (f'<span class="{kind}"><i></i><b>{kind}</b>, {FIELD_KINDS[kind][0]}: '
+                     f"{count:,} bytes ({percent:.1f} %)</span>")
+    return text
 
 
 def link(offset: int) -> str:
@@ -11375,11 +11464,14 @@ def link(offset: int) -> str:
 
 def page_banner(found: Explained) -> str:
     """Return what is wrong with a broken file."""
-    return "".join([
-        f'<p class="banner fault"><b>This file is broken: {html_escape(field.doc, MAX_LINE)}.</b> '
-        f"The fault is at {link(field.offset)}, {html_escape(field.name)}; "
-        f"{found.sums['unreached']:,} bytes were not read.</p>"
-        for field in found.fields if field.kind == "fault"])
+    text = ""
+    for field in found.fields:
+        if field.kind == "fault":
+            text += (f'<p class="banner fault"><b>This file is broken: '
+                     f"{html_escape(field.doc, MAX_LINE)}.</b> "
+                     f"The fault is at {link(field.offset)}, {html_escape(field.name)}; "
+                     f"{found.sums['unreached']:,} bytes were not read.</p>")
+    return text
 
 
 def page_layout(found: Explained) -> str:
@@ -11388,29 +11480,35 @@ def page_layout(found: Explained) -> str:
     A row begins with an offset, `end-N`, or the name or the kind of a field.
     """
     import re
-    lines, nbytes = [], found.source.nbytes
-    places: Facts = {}
+    nbytes = found.source.nbytes
+    places: "Dict[str, int]" = {}
     for field in reversed(found.fields):  # the first one wins
         at = field.offset
-        leads = at
+        places[field.kind] = places[str(at)] = places[f"end-{nbytes - at}"] = at
+        places[field.name] = at
         if "offset" in field.name and isinstance(field.value, int):  # not where the file is cut
-            leads = field.value
-        places.update({field.kind: at, str(at): at, f"end-{nbytes - at}": at, field.name: leads})
+            places[field.name] = field.value
+    lines = []
     for line in doc_of(found.fmt).split("\n"):
-        label = (re.findall(r"^(\S.{0,11}?)(?:  +| +(?==))", line) or [""])[0]
-        at = places.get(label, -1)
-        place = link(at) + " " * (12 - len(f"0x{at:x}")) if 0 <= at < nbytes else " " * 12
+        label = re.match(r"(\S.{0,11}?)(?:  +| +(?==))", line)
+        at = places.get(label.group(1), -1) if label else -1
+        place = " " * 12
+        if 0 <= at < nbytes:
+            place = link(at) + " " * (12 - len(f"0x{at:x}"))
         lines.append(place + html_escape(line, MAX_LINE) if line else "")
     return "\n".join(lines)
 
 
 def page_tensors(data: "List[Field]") -> str:
     """Return a row for the data of each tensor."""
-    return "".join([
-        f'<tr class="data"><td>{html_escape(safe_str(field.name[5:]))}</td>'
-        f'<td>{html_escape(field.value)}</td><td class="n">{field.nbytes:,}</td>'
-        f'<td class="n">{link(field.offset)}</td>'
-        f"<td>{html_escape(field.doc)}</td></tr>\n" for field in data])
+    text = ""
+    for field in data:
+        name = field.name[len("data "):]
+        text += (f'<tr class="data"><td>{html_escape(safe_str(name))}</td>'
+                 f'<td>{html_escape(field.value)}</td><td class="n">{field.nbytes:,}</td>'
+                 f'<td class="n">{link(field.offset)}</td>'
+                 f"<td>{html_escape(field.doc)}</td></tr>\n")
+    return text
 
 
 def page_strip(fields: "List[Field]") -> str:
@@ -11418,41 +11516,58 @@ def page_strip(fields: "List[Field]") -> str:
     from itertools import groupby
     if not fields:
         return ""
-    strip, span = "", 1 + fields[-1].offset // PAGE_PARTS
-    parts = [list(group) for _, group in groupby(fields, lambda one: (
-        "structure" if one.doc == "alignment" else one if one.kind == "data" else one.kind))]
+    span = 1 + fields[-1].offset // PAGE_PARTS
+    parts = [list(group) for _, group in groupby(fields, neighbourhood)]
     if len(parts) > PAGE_PARTS:
-        parts = [list(group) for _, group in groupby(fields, lambda one: one.offset // span)]
+        parts = [list(group) for _, group in groupby(fields, lambda field: field.offset // span)]
+    strip = ""
     for part in parts:
-        largest, start = max(part, key=lambda field: field.nbytes), part[0].offset
+        largest = max(part, key=lambda field: field.nbytes)
+        start = part[0].offset
         size = part[-1].offset + part[-1].nbytes - start
-        name = largest.name[5:] if largest.kind == "data" else largest.kind
+        name = largest.kind
+        if name == "data":
+            name = largest.name[len("data "):]
         about = f"{html_escape(safe_str(name))}\n0x{start:x}, {plural(size, 'byte')}"
         label = about if len(parts) < 20 else ""
+        width = size ** .33  # about the cube root: all can be seen
         strip += (f'<a class="{largest.kind}" href="#0x{start:x}" title="{about}" '
-                  f'style="--w:{size ** .33:.4g}">{label}</a>\n')  # cube root: all can be seen
+                  f'style="--w:{width:.4g}">{label}</a>\n')
     return strip
 
 
-def page_rows(source: "Buffer", picked: Any) -> str:
+def neighbourhood(field: Field) -> Any:
+    """Return what neighbours in one part of the strip have in common: data are parts alone."""
+    if field.doc == "alignment":
+        return "structure"
+    return field if field.kind == "data" else field.kind
+
+
+def page_rows(source: "Buffer", picked: "List[Tuple[Field, str, str, str]]") -> str:
     """Return a row for each field, its bytes in the columns of their offsets."""
     import re
-    text, before = "", -1
+    text = ""
+    before = -1
     for field, name, value, meaning in picked:
-        at, lead, blanks = field.offset, 3 * field.lead, "   " * (field.offset % 16)
+        at = field.offset
         most = PAGE_BYTES.get(field.kind, 64) - at % 16
         data = bytes(source.read(at, min(field.nbytes, most)))
+        blanks = "   " * (at % 16)
         digits = re.sub("(.{47}) ", r"\1\n", blanks + hex_of(data))[len(blanks):]
-        left = field.nbytes - len(data)
-        tail = f"\n\u2026 {left:,} more bytes" if left else ""
+        lead = 3 * field.lead
+        tail = ""
+        if field.nbytes > len(data):
+            tail = f"\n\u2026 {field.nbytes - len(data):,} more bytes"
         doc = re.sub(r"-&gt; (0x[0-9a-f]+)$", r'<a href="#\1">&rarr;&nbsp;\1</a>',
                      html_escape(meaning, MAX_LINE))
-        place = f' id="0x{at:x}"' * (at > before)  # the first of this offset
+        place = ""
+        if at > before:  # the first of this offset
+            place = f' id="0x{at:x}"'
+            before = at
         text += f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
 blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}</td><td class="name"
 style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><td>{doc}</td>
 </tr>"""
-        before = at
     return text
 
 
