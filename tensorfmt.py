@@ -169,7 +169,7 @@ MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can be chosen to make a dict slow
 MAX_INDEX = 256 << 20  # bytes of an index that is read whole
 MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
-KEPT = 1 << 26  # decoded bytes of a compressed tensor that are kept
+KEPT = 1 << 26  # decoded bytes that are kept, of one tensor of a file
 MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # of single tensors that verify() notes
@@ -727,6 +727,7 @@ class Buffer:
     """Bytes in memory, or a mapped file. Views cost nothing and stay valid after close()."""
 
     mapping = True
+    kept: Any = (None, "", None)  # what keep() keeps: (mark of a tensor, what it is, the value)
 
     def __init__(self, data: Any, has_offsets: bool = False, path: "Optional[str]" = None,
                  file_id: Any = None) -> None:
@@ -752,6 +753,7 @@ class Buffer:
 
     def close(self) -> None:
         self._view = None  # never release() nor mmap.close(): views are in use
+        self.kept = Buffer.kept
 
     def read(self, offset: int, nbytes: int) -> bytes:
         return bytes(self.view(offset, nbytes))
@@ -881,6 +883,7 @@ class Stream(Buffer):
                 self._turn = None
         self._turn = None
         self._window = 0, b""
+        self.kept = Buffer.kept
         if self.file_id is not None:
             turn.stream.close()
 
@@ -3166,8 +3169,11 @@ def missing_message(file: "File", name: Any) -> str:
 
 
 def option(argument: str) -> str:
-    """Return an argument of functions, and the option of the command line for it."""
-    return f"{argument} (--{argument.split('=')[0]})"
+    """Return an argument of functions, or a limit, and the option of the command line for it."""
+    name, _, value = argument.lower().replace("_", "-").partition("=")
+    if not value.strip().isdigit():
+        value = ""
+    return f"{argument} (--{name.strip()}{value})"
 
 
 def did_you_mean(name: str, names: Any) -> str:
@@ -3207,9 +3213,9 @@ class Tensor:
     """
 
     # start: of element 0, or of the encoded bytes. _strides: in bytes; None: row-major.
-    # encoding: "raw", "zstd" ... unreadable: why values cannot be read. _kept: decoded values.
+    # encoding: "raw", "zstd" ... unreadable: why values cannot be read. _mark: see keep().
     __slots__ = ("name", "dtype", "shape", "source", "start", "stored_nbytes", "_strides",
-                 "byteorder", "encoding", "unreadable", "_attrs", "_custom", "format", "_kept")
+                 "byteorder", "encoding", "unreadable", "_attrs", "_custom", "format", "_mark")
     is_sparse = False
     components: Any = None  # Tensors by role, of a sparse one
     scheme: Any = None  # of a quantized one
@@ -3223,7 +3229,7 @@ class Tensor:
         self.source, self.start, self.stored_nbytes = source, start, stored_nbytes
         self._strides, self.byteorder, self.encoding = strides, byteorder, encoding
         self.unreadable, self._attrs, self._custom, self.format = unreadable, attrs, custom, format
-        self._kept: Any = None
+        self._mark: Any = None
 
     @property
     def attrs(self) -> Facts:
@@ -3437,9 +3443,24 @@ class Tensor:
         if self.encoding == "raw":
             return self
         self.source.view(self.start, 0)  # raises if closed
-        kept = self.contiguous() if self._kept is None else self._kept
-        self._kept = kept if kept.nbytes <= KEPT else None
-        return kept
+        found = self.find_kept("values")
+        if found is None:
+            check_work([(self.name, self)])
+            self.source.kept = Buffer.kept
+            found = self.contiguous()
+            self.keep("values", found, found.nbytes)
+        return found
+
+    def keep(self, what: str, value: Any, nbytes: int) -> None:
+        """Keep what was decoded: its source keeps that of one tensor."""
+        if nbytes <= KEPT:
+            self._mark = self._mark or object()  # no Tensor: that would be a cycle
+            self.source.kept = self._mark, what, value
+
+    def find_kept(self, what: str) -> Any:
+        """Return what is kept of this tensor, or None."""
+        mark, kind, value = getattr(self.source, "kept", Buffer.kept)  # of an older copy: none
+        return value if mark is not None and mark is self._mark and kind == what else None
 
     def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs.
@@ -3458,7 +3479,11 @@ class Tensor:
         """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
         itemsize = self.check_readable()
         if self.encoding != "raw":
-            return self.decoded()[key]
+            whole = self.decoded()
+            part = whole[key]
+            if isinstance(part, Tensor) and part.nbytes < whole.nbytes:  # all need not stay for it
+                part = part.contiguous()
+            return part
         keys = key if isinstance(key, tuple) else (key,)
         start, shape, strides = self.start, [], []
         for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
@@ -3498,7 +3523,10 @@ class Tensor:
         return self.shape[0]
 
     def __iter__(self) -> Blocks:
-        return (self[i] for i in range(len(self)))
+        whole = self
+        if self.encoding != "raw" and len(self):
+            whole = self.decoded()
+        return (whole[i] for i in range(len(whole)))
 
     def __bool__(self) -> bool:
         return bool(self.item())
@@ -3756,6 +3784,8 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
 
 def has_same_values(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors of one dtype and shape are known to have the same bytes."""
+    if a.encoding != "raw" or b.encoding != "raw":
+        check_work([(a.name, a), (b.name, b)])
     if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
         try:
             return has_same_bytes(a, b)
@@ -4851,20 +4881,29 @@ class Sparse(Tensor):
     @property
     def components(self) -> "Dict[str, Tensor]":
         """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        if self._components is None:
-            try:
-                parts = self.open_parts(True)
-                for part in parts.values():
-                    part.check_readable()
-                if parts["values"].size > self.size:
-                    raise FormatError(f"{parts['values'].size} values, but {self.size} elements")
-                why = find_bad_index(self.shape, parts, self.is_sorted)
-            except FormatError as error:
-                raise self.error(error.what, type(error), error.field or "data")
-            if why:
-                raise self.error(why)
-            self._components = parts
-        return Map(self._components.items())
+        parts = self._components or self.find_kept("parts")
+        if parts is None:
+            parts = self.check_parts()
+            if self.is_blob:  # they were decoded
+                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
+            else:
+                self._components = parts
+        return Map(parts.items())
+
+    def check_parts(self) -> TensorMap:
+        """Return the parts; raise what is wrong with them."""
+        try:
+            parts: Any = self.open_parts(True)
+            for part in parts.values():
+                part.check_readable()
+            if parts["values"].size > self.size:
+                raise FormatError(f"{parts['values'].size} values, but {self.size} elements")
+            why = find_bad_index(self.shape, parts, self.is_sorted)
+        except FormatError as error:
+            raise self.error(error.what, type(error), error.field or "data")
+        if why:
+            raise self.error(why)
+        return parts
 
     def stored_parts(self) -> TensorMap:
         parts: Any = Map()
@@ -4884,15 +4923,19 @@ class Sparse(Tensor):
         if unpack_values(str(self.dtype), bytes(size))[0]:
             raise self.error(f"{self.dtype} has no zero", Unsupported)
         values = parts["values"].tobytes()
-        places = sorted(zip(find_places(self.shape, parts), range(0, len(values), size)))
-        places.reverse()  # the next one is the last
+        places = find_places(self.shape, parts)
+        order: Any = range(len(places))
+        if not is_rising(places):
+            order = sorted(order, key=places.__getitem__)
+        done = 0  # of the order
         step = BLOCK // size
         for start in range(0, self.size, step):
             block = bytearray(min(step, self.size - start) * size)
-            while places and places[-1][0] < start + step:
-                place, i = places.pop()
-                at = (place - start) * size
-                block[at:at + size] = values[i:i + size]
+            while done < len(order) and places[order[done]] < start + step:
+                i = order[done]
+                at = (places[i] - start) * size
+                block[at:at + size] = values[i * size:i * size + size]
+                done += 1
             yield block
 
     def contiguous(self) -> Tensor:
@@ -4923,7 +4966,7 @@ class Sparse(Tensor):
         """Return the components; of csr, the columns of each row rise."""
         parts = self.components
         places = find_places(self.shape, parts) if "indices" in parts else []
-        for role in ("values", "indices") if places != sorted(places) else ():
+        for role in ("values", "indices") if not is_rising(places) else ():
             part = parts[role]
             elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
             data = b"".join([element for _, element in elements])
@@ -4998,6 +5041,7 @@ def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> Any:
 def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz = parts["values"].size
+    parts = decode_indices(parts)
     if "coords" in parts:
         axes = list(zip(split_axes(parts), shape))
     else:
@@ -5011,11 +5055,34 @@ def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> A
         if max(numbers) >= n:
             return f"an index is outside the shape: {max(numbers)} of {n}"
     places = find_places(shape, parts)
-    ordered = sorted(places)
-    if is_sorted and "indptr" in parts and places != ordered:
+    if is_rising(places):
+        return None
+    if is_sorted and "indptr" in parts:
         return "the columns do not rise in each row"
-    twice = [a for a, b in zip(ordered, ordered[1:]) if a == b]
-    return f"element {short_repr(twice[0])} occurs twice" if twice else None
+    places.sort()
+    for a, b in zip(places, places[1:]):
+        if a == b:
+            return f"element {short_repr(a)} occurs twice"
+    return None
+
+
+def decode_indices(parts: TensorMap) -> TensorMap:
+    """Return the components; indices that are encoded are decoded once, in memory."""
+    found = Map(parts.items())
+    for role, part in parts.items():
+        if role != "values" and part.encoding != "raw":
+            found[role] = part.contiguous()
+    return found
+
+
+def is_rising(places: Any) -> bool:
+    """Return whether each is larger than the one before."""
+    last: Any = None
+    for place in places:
+        if last is not None and place <= last:
+            return False
+        last = place
+    return True
 
 
 def split_axes(parts: TensorMap) -> Any:
@@ -5027,7 +5094,7 @@ def split_axes(parts: TensorMap) -> Any:
 def find_places(shape: Shape, parts: TensorMap) -> Any:
     """Return the row-major number of each stored element; if it is long, the coordinates."""
     if "coords" in parts:
-        axes = split_axes(parts)
+        axes = split_axes(decode_indices(parts))
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
             return list(zip(*axes))
         places = [0] * parts["values"].size
@@ -6027,14 +6094,18 @@ class ZTensor(Format):
             nnz = blob.stored_nbytes // blob.check_readable()
         elif "nnz" not in attrs and sparse_format == "csr":  # the last row ends there
             indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
-            if not decode:
+            if not decode:  # they are as many as there are elements, at most
                 indices = self.open_index(reading, "indices", attrs, end)
+                if indices.encoding != "raw":
+                    indices.shape = (count_elements(shape),)
                 return Map(values=blob, indptr=indptr, indices=indices)
             nnz = indptr.data[shape[0]]
         elif "nnz" not in attrs:
             raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         if not UINT64.fits(nnz):
             raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
+        if nnz > count_elements(shape):
+            raise FormatError(f"{nnz} values, but {count_elements(shape)} elements", field="nnz")
         for role, dims in component_shapes(sparse_format, shape, nnz).items():
             components[role] = self.open_component(reading, blob, role, dims, end)
         return components
@@ -9075,15 +9146,19 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 # -- [10a] work ------------------------------------------------------------------------------------
 
 MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
+INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
+CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
 
 
-def most_work(source: Any, works: Any) -> int:
-    """Return how many bytes may be decoded and written of the tensors of a source.
-
-    One of up to MAX_DENSE is free. `works`: of each tensor, how many bytes it is.
-    """
-    free = max([work for work in works if work <= MAX_DENSE], default=0)
+def most_work(source: Any, free: int) -> int:
+    """Return how many bytes may be decoded and written of the tensors of a source."""
     return MAX_COPIES * (source.nbytes + (1 << 20)) + free
+
+
+def more_copies(source: Any, work: int) -> str:
+    """Return what allows more work, besides that of the one tensor."""
+    count = -(-work // (source.nbytes + (1 << 20)))
+    return option(f"MAX_COPIES = {count}")
 
 
 def work_of_part(part: Tensor, factor: int = 1) -> int:
@@ -9091,44 +9166,63 @@ def work_of_part(part: Tensor, factor: int = 1) -> int:
     decoded = part.decoded_nbytes
     if not part.is_decodable() or decoded is None:
         return factor * part.stored_nbytes
-    # Three bytes can be a block of the codec of which nothing comes out.
-    return factor * decoded + 16 * part.stored_nbytes
+    return factor * decoded + CODEC_WORK * part.stored_nbytes
 
 
-def work_of(item: Tensor, dense: bool = True) -> int:
-    """Return how many bytes a tensor is when it is read, decoded and written.
-
-    `dense`: a sparse one with its zeros.
-    """
-    if item.is_sparse:  # its indices become numbers
-        work = sum([work_of_part(part, 4) for part in item.stored_parts().values()])
-        if dense and item.nbytes <= MAX_DENSE:
-            work += item.nbytes
-        return work
+def work_of_values(item: Tensor, dense: bool = True) -> int:
+    """Return how many bytes the values are that are read and written."""
+    if item.unreadable and not item.is_decodable():
+        return item.stored_nbytes
+    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
+        return 0  # its parts count; as a dense one it would be refused
     if item.dtype == "qfloat":
         return max(item.nbytes, 4 * item.size)
+    return item.decoded_nbytes or item.stored_nbytes
+
+
+def work_besides(item: Tensor) -> int:
+    """Return how many bytes are read and decoded besides the values."""
     if item.encoding == "raw":
-        return item.nbytes
-    return sum([work_of_part(part) for part in item.stored_parts().values()])
+        return 0
+    factor = 1
+    if item.is_sparse:
+        factor = INDEX_WORK
+    work = 0
+    for part in item.stored_parts().values():
+        if part is not item:
+            work += work_of_part(part, factor)
+        elif item.is_decodable():
+            work += CODEC_WORK * item.stored_nbytes
+    return work
 
 
-def check_work(items: Items, dense: bool = True) -> None:
+def check_work(items: Items, dense: bool = True, written: Any = None) -> None:
     """Raise ValueError where tensors are much more, decoded and written, than their file.
 
-    What is no file's counts for nothing. `dense`: see work_of().
+    What is no file's counts for nothing; a tensor that is there more than once counts once: that
+    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
+    of text are made of a tensor.
     """
-    files: Any = {}  # id of a source -> (source, work by name of a tensor)
+    files: Any = {}  # id of a source -> (source, (all work, that of the values) by name)
     for _, item in items:
-        item = getattr(item, "_base", item)
-        if item.source.has_offsets:
-            _, works = files.setdefault(id(item.source), (item.source, {}))
-            works[item.name] = work_of(item, dense)
+        base = getattr(item, "_base", item)
+        if not base.source.has_offsets:
+            continue
+        _, works = files.setdefault(id(base.source), (base.source, {}))
+        values = work_of_values(base, dense)
+        if item is not base and values:
+            values = max(values, item.nbytes)
+        if written is not None:
+            values = max(values, written(item))
+        work = values + work_besides(base), values
+        works[base.name] = max(work, works.get(base.name, work))
     for source, works in files.values():
-        work = sum(works.values())
-        if work > most_work(source, works.values()):
-            raise ValueError(f"the tensors are {work} bytes if all are decoded and written, the "
+        total = sum([work for work, _ in works.values()])
+        free = max([values for _, values in works.values() if values <= MAX_DENSE], default=0)
+        if total > most_work(source, free):
+            raise ValueError(f"the tensors are {total} bytes if all are decoded and written, the "
                              f"file has {source.nbytes}: over MAX_COPIES = {MAX_COPIES} times "
-                             "that and 1 MiB")
+                             f"that and 1 MiB; {more_copies(source, total - free)} allows it")
 
 
 class Meter:
@@ -10413,8 +10507,7 @@ def list_checks(file: File) -> "List[Check]":
         key, work = place_of(item) + (item.unreadable, item.size), 0
         if item.is_sparse:  # what its indices may be is said by its shape
             key = item.name
-            # Numbers take 9 times the memory of indices.
-            work = sum([work_of_part(part, 16) for part in item.stored_parts().values()])
+            work = work_besides(item)
         elif reads_bytes:
             work = work_of_part(item)
         elif item.encoding != "raw" and is_checkable(item):
@@ -10507,7 +10600,8 @@ def choose_checks(report: Report, checks: "List[Check]", deep: bool,
                   source: Any) -> "List[Check]":
     """Return the checks that the limits allow; add to the report which are left out."""
     works = [check.work for check in checks if check.part.encoding != "sparse"]
-    work_left, slow_left = most_work(source, works), MAX_SLOW_HASH
+    free = max([work for work in works if work <= MAX_DENSE], default=0)
+    work_left, slow_left = most_work(source, free), MAX_SLOW_HASH
     planned, heavy, slow = [], [], []
     for check in checks:
         if check.work > work_left:
@@ -10519,12 +10613,13 @@ def choose_checks(report: Report, checks: "List[Check]", deep: bool,
             work_left -= check.work
             if check.is_slow():
                 slow_left -= check.nbytes
-    for found, limit, remedy in (
-            (heavy, f"MAX_COPIES = {MAX_COPIES} times the file and 1 MiB", MORE_COPIES),
-            (slow, f"MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes in all", DEEP)):
+    more = more_copies(source, sum([check.work for check in checks]) - free)
+    for found, limit, way, remedy in (
+            (heavy, f"MAX_COPIES = {MAX_COPIES} times the file and 1 MiB", more, MORE_COPIES),
+            (slow, f"MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes in all", DEEP, DEEP)):
         for kind in "checksums", "contents":
             items = [item for check in found if check.kind == kind for item in check.items]
-            report.leave_out(kind, f"over {limit}: take {remedy}", items, remedy)
+            report.leave_out(kind, f"over {limit}: take {way}", items, remedy)
     return planned
 
 
@@ -10684,9 +10779,9 @@ def convert(source: "Union[Source, File]", target: Target, *,
     names = rename_all([name for name, _ in chosen], rename)
     if source.attrs.get("missing") and not chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    check_work(chosen, dense=not fmt.SPARSE)
-    # 2 how the target can hold it; all that it cannot hold is one error
     task = Conversion(source, fmt, names, cast, dense, drop)
+    check_work([(name, task.planned(item)) for name, item in chosen], dense=not fmt.SPARSE)
+    # 2 how the target can hold it; all that it cannot hold is one error
     items = [(names[name], task.fit_tensor(name, item)) for name, item in chosen]
     task.find_all_losses(watch)
     values = task.change_metadata(meta or {})
@@ -10779,6 +10874,11 @@ class Conversion:
                 why = why.partition("; ")[0]
             self.refuse("tensor", name, why, remedy)
         return item
+
+    def planned(self, item: Tensor) -> Tensor:
+        """Return a tensor with the dtype that it gets."""
+        new = self.wanted_dtype(item)
+        return item if new == item.dtype else Cast(item, new)
 
     def wanted_dtype(self, item: Tensor) -> "Optional[str]":
         """Return the dtype that a tensor gets."""
@@ -10924,33 +11024,45 @@ def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
 
 def match_names(names: Any, patterns: Any, option: str) -> Any:
     """Return the set of names that are among these names and shell patterns."""
-    from fnmatch import fnmatchcase
     if isinstance(patterns, str):
         patterns = [patterns]
     matched: Any = set()
     for pattern in patterns:
         found = [pattern]
-        if pattern not in names:
-            found = [name for name in names if fnmatchcase(name, pattern)]
+        if pattern not in names or is_pattern(pattern):
+            found = names_like(names, pattern)
         if not found:
             raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
         matched.update(found)
     return matched
 
 
+def is_pattern(text: str) -> bool:
+    """Return whether a text is a pattern also where it is a tensor's name: not layer[0]."""
+    return "*" in text or "?" in text
+
+
+def names_like(names: Any, pattern: str) -> "List[str]":
+    """Return the names that a shell pattern has, and that which is the same text."""
+    from fnmatch import fnmatchcase
+    return [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+
+
 def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
     """Return the new names by old ones; an exact name wins, then the first pattern.
 
-    ValueError where two get the same name.
+    ValueError where two get the same name. A tensor called "*.bias" hides no pattern.
     """
     rules = rename or {}
-    if callable(rename):
+    is_exact = callable(rename)
+    if is_exact:
         rules = {name: rename(name) for name in names}
     known, renamed = set(names), {}
     for old, new in sorted(rules.items(), key=lambda pair: pair[0] not in known):
         if not isinstance(new, str):
             raise TypeError(f"rename: a name is a str, not {short_repr(new)}")
-        if old in known:
+        is_pair = old in known and old.count("*") == new.count("*") == 1
+        if old in known and (is_exact or not is_pair):
             renamed[old] = new
             continue
         found = rename_pattern(names, str(old), new)
@@ -11207,7 +11319,9 @@ class ValueDiff:
         self.same_bytes = True
         self.other_bits: Any = None
         start = 0  # the number of the first value of a group
-        for part, other in zip(iter_groups(a, meter), iter_groups(b, Meter(None, "", 0))):
+        blocks = meter.over(a.iter_bytes())
+        for part, other in zip(regroup(blocks, PART * a.check_readable()),
+                               regroup(b.iter_bytes(), PART * b.check_readable())):
             if not self.same_dtype or part != other:
                 self.same_bytes = False
                 values = unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)
@@ -11280,11 +11394,6 @@ class ValueDiff:
         if self.is_bool:
             bits = f"bools of other bytes ({one[0]} -> {two[0]})"
         return f"same values, {bits}{self.place(number)}"
-
-
-def iter_groups(item: Tensor, meter: Meter) -> Blocks:
-    """Yield the row-major bytes of PART elements each, then those left."""
-    return regroup(meter.over(item.iter_bytes()), PART * item.check_readable())
 
 
 # -- [12a] page ------------------------------------------------------------------------------------
@@ -11923,6 +12032,10 @@ def plain_dtype_remedy(fmt: "Format", dtype: str) -> str:
     return '; of lists: tensor(x, "float32")'
 
 
+def plain_check_work(items: "Items", dense: bool = True, written: Any = None) -> None:
+    """Ask for nothing: what does not write has no limit."""
+
+
 def plain_view_of_array(data: Any, name: str, wanted: Any) -> Any:
     if name == "None":
         raise TypeError(f"cannot make a tensor of {type(data).__name__}")
@@ -12170,9 +12283,15 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
 
 def show_get(args: Any) -> None:
     with load(open_input(args.file), **args.options) as file:
-        items = pick(file, args.name, args.file)
-        one = [name for name, _ in items] == [args.name]
-        check_work(items)
+        names, key = pick(file, args.name, args.file)
+        items = [(name, file[name]) for name in names]
+        one = names == [args.name] or key is not None
+        if args.stats or args.raw:
+            check_work(items)
+        else:
+            check_work(items, written=count_json if args.json else count_preview)
+        if key is not None:
+            items = [(args.name, take_part(items[0][1], key, args.file))]
         if args.stats:
             with_progress(show_stats, items, one, args.json)
         elif args.name is None or args.raw and not one:
@@ -12184,9 +12303,7 @@ def show_get(args: Any) -> None:
                 blocks = item.iter_stored()
             with_progress(write_raw, blocks, item.decoded_nbytes or item.nbytes)
         elif args.json:
-            facts = [{"name": name, "dtype": item.dtype, "shape": item.shape,
-                      "values": item.tolist()} for name, item in items]
-            print(to_json(facts[0] if one else facts))
+            print_values(items, one)
         else:
             for name, item in items:
                 if not one:
@@ -12196,28 +12313,73 @@ def show_get(args: Any) -> None:
                     print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
 
 
+def count_json(item: Tensor) -> int:
+    """Return how many characters the values are in JSON, at most; 0 where there are none."""
+    itemsize = item.itemsize
+    if itemsize is None or item.unreadable or item.is_sparse and item.nbytes > MAX_DENSE:
+        return 0
+    number = 3 * itemsize + 4  # int64: -9223372036854775808 and a comma
+    if str(item.dtype)[:3] not in ("int", "uin", "boo"):
+        number = 26  # -2.2250738585072014e-308
+    lists = [count_elements(item.shape[:axis]) for axis in range(item.ndim)]
+    return number * item.size + 4 * sum(lists)
+
+
+def count_preview(item: Tensor) -> int:
+    """Return how many characters preview() makes of the values, at most."""
+    return min(count_json(item), 40000)
+
+
+def print_values(items: Items, one: bool) -> None:
+    """Print tensors as JSON, one by one; what is damaged ends the list."""
+    for _, item in items:
+        item.check_readable()
+    texts = (to_json({"name": name, "dtype": item.dtype, "shape": item.shape,
+                      "values": item.tolist()}) for name, item in items)
+    if one:
+        print(next(texts))
+        return
+    mark = "["
+    try:
+        for text in texts:
+            print(mark, text, sep="", end="")
+            mark = ", "
+    finally:
+        print("[]" if mark == "[" else "]")
+
+
 def write_raw(blocks: Blocks, nbytes: int, watch: Any) -> None:
     write_all(open_output("-")[0], Meter(watch, "writing", nbytes).over(map(memoryview, blocks)))
 
 
-def pick(file: File, name: "Optional[str]", path: str) -> Items:
-    """Return the tensors of NAME, of a pattern, or all; NAME[0:2] is the name of a part."""
-    from fnmatch import fnmatchcase
+def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[List[str], Any]":
+    """Return the names of NAME, of a pattern, or all; of NAME[0:2] also what the brackets say."""
     if name is None:
-        return list(file.items())
-    if name in file:
-        return [(name, file[name])]
+        return list(file), None
+    if name in file and not is_pattern(name):
+        return [name], None
     owner, _, keys = name.rpartition("[")
     if owner in file and keys.endswith("]"):
         try:
-            return [(name, file[owner][parse_index(keys[:-1])])]
-        except (ValueError, IndexError) as error:
+            return [owner], parse_index(keys[:-1])
+        except ValueError as error:
             raise ValueError(f"{safe_str(path)}: {error}")
-    found = [(one, file[one]) for one in file if fnmatchcase(one, name)]
+    found = names_like(file, name)
     if not found:
         whole = owner if keys.endswith("]") else name
         raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
-    return found
+    return found, None
+
+
+def take_part(item: Tensor, key: Any, path: str) -> Tensor:
+    """Return a part of a tensor."""
+    try:
+        part: Tensor = item[key]
+        return part
+    except FormatError:
+        raise
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{safe_str(path)}: {error}")
 
 
 def parse_index(text: str) -> Any:
@@ -12537,6 +12699,8 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "--quiet": "only what is bad",
     "--deep": "XXH3 of large files, too (slow)",
     "--partial": "the tensors that are whole in a file that was cut short",
+    "--max-copies N": {"type": parse_number, "help":
+                       f"decode and write at most N times the file and 1 MiB ({MAX_COPIES})"},
     "--no-mmap": {"dest": "mmap", "action": "store_false",
                   "help": "read files, do not map them: of network disks, or that may shrink"},
     "--rtol X": {"type": float, "default": 0.0, "help": "values are equal up to atol + rtol * |b|"},
@@ -12557,16 +12721,16 @@ COMMANDS = (  # what runs it, what it does, its arguments
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
     (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
-     "file name --stats --raw --partial --no-mmap --json"),
+     "file name --stats --raw --partial --no-mmap --max-copies --json"),
     (show_explain, "name every byte of a file; `..` before bytes is a key, after them more",
      "file --tensor --from --color --html --no-mmap --json"),
     (show_verify, "check structure, bounds, sizes and checksums",
-     "files --quiet --deep --no-mmap --json"),
+     "files --quiet --deep --no-mmap --max-copies --json"),
     (show_convert, "write the tensors in the format named by TO's suffix",
      "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
-     "--partial --set --no-mmap --json"),
+     "--partial --set --no-mmap --max-copies --json"),
     (show_diff, "compare two files tensor by tensor, whatever their formats",
-     "a b --rtol --atol --any-dtype --only --exclude --limit --no-mmap --json"),
+     "a b --rtol --atol --any-dtype --only --exclude --limit --no-mmap --max-copies --json"),
     (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
     (show_vendor, "write a copy of this file with only what is asked for",
@@ -12748,12 +12912,18 @@ def complain(text: str) -> None:
 
 def call_command(args: Any) -> int:
     """Run what was asked for; return its exit code."""
-    if hasattr(args, "files"):
-        code = each_file(args)
-    else:
-        code = int(args.call(args) or 0)
-    sys.stdout.flush()
-    return code
+    global MAX_COPIES
+    usual = MAX_COPIES
+    MAX_COPIES = getattr(args, "max_copies", None) or usual
+    try:
+        if hasattr(args, "files"):
+            code = each_file(args)
+        else:
+            code = int(args.call(args) or 0)
+        sys.stdout.flush()
+        return code
+    finally:
+        MAX_COPIES = usual
 
 
 def run_command(argv: "Optional[List[str]]") -> int:

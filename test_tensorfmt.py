@@ -47,6 +47,10 @@ skipped by name.
                            ReadmeTest
     [15] trust             what a file must not do to who looks at it
                            TrustTest
+    [15b] work             what is decoded and written of a file
+                           WorkTest
+    [15c] get              the same of what `get` prints
+                           GetTest
     [16] small work        work and names that grow with the file only
                            SmallWorkTest
     [16b] equality         what `==` and diff() say of values, types, other ways to store them
@@ -85,7 +89,7 @@ from errno import EISDIR
 from fractions import Fraction
 from functools import lru_cache, reduce
 from hashlib import sha256
-from operator import mul
+from operator import eq, getitem, mul
 from pathlib import Path
 from random import Random
 from shutil import rmtree
@@ -3615,7 +3619,7 @@ class SaveTest(TestCase):
             with Changed(tensorfmt, "KEPT", most):
                 self.assertEqual(coded[0], 0)
                 self.assertEqual(coded[1:3].size, 2)
-                self.assertEqual(coded._kept is not None, is_kept)
+                self.assertEqual(coded.find_kept("values") is not None, is_kept)
 
     def limits(self):
         """Return rows (owner, limit, the least that lets a call pass, call, its argument)."""
@@ -5366,6 +5370,32 @@ class ConvertTest(TestCase):
         self.refuses(["rename='OLD=NEW'"], converted, dumps({"": F32}, format="ztensor"), "mag")
 
     @about("mag")
+    def test_a_name_that_looks_like_a_pattern_does_not_hide_it(self):
+        """Of names with `*` or `?`; one with brackets is a name first: there are such in models."""
+        names = ["*.bias", "a.bias", "a?", "ab", "w[0]", "w0", "z"]
+        data = dumps({name: [1.0] for name in names}, format="burnpack")
+        for pattern, wanted in (("*.bias", ["*.bias", "a.bias"]), ("a?", ["a?", "ab"]),
+                                ("w[0]", ["w[0]"]), ("w[[]0]", ["w[0]"]),
+                                ("w[0", None), ("[a]*", ["a.bias", "a?", "ab"]), ("*", names)):
+            with self.subTest(pattern=pattern):
+                if wanted is None:
+                    self.refuses(["no tensor"], converted, data, "ztensor", only=pattern)
+                    continue
+                there, _ = converted(data, "ztensor", only=pattern)
+                self.assertEqual(sorted(there), sorted(wanted))
+                left, _ = converted(data, "ztensor", exclude=pattern)
+                self.assertEqual(sorted(left), sorted(set(names).difference(wanted)))
+                picked, _ = tensorfmt.pick(load(data), pattern, "")
+                self.assertEqual(sorted(picked), sorted(wanted))
+        for rename, wanted in (
+                ({"*.bias": "*.b"}, {"*.bias": "*.b", "a.bias": "a.b"}),
+                ({"*.bias": "x"}, {"*.bias": "x"}), ({"*.bias": "*x*"}, {"*.bias": "*x*"}),
+                ({"*.bias": "*.b", "a.bias": "q"}, {"*.bias": "*.b", "a.bias": "q"}),
+                ({"w[0]": "v"}, {"w[0]": "v"}),
+                (lambda name: name.replace("*.bias", "*.b"), {"*.bias": "*.b"})):
+            there, summary = converted(data, "ztensor", rename=rename)
+            self.assertEqual(dict(summary.renamed), wanted)
+
     def test_metadata_changes_only_if_asked(self):
         """In Python; commands.txt has what a command says of it."""
         data = dumps({}, format="mag", metadata={"a": -1, "b": 0.5, "c": NAN})
@@ -7196,7 +7226,7 @@ class VerifyTest(FolderCase):
                 if less:
                     self.assertTrue(str(report).endswith(
                         ", 1 checksum not checked: take a larger MAX_COPIES (--max-copies)"))
-                    self.assertIn("take a larger MAX_COPIES",
+                    self.assertIn("take MAX_COPIES = 1 (--max-copies 1)",
                                   error_of(Unsupported, load, data, verify=True).what)
                     self.assertIn("not looked at", str(report))
                 else:  # of b and c
@@ -7577,6 +7607,7 @@ class LayersTest(TestCase):
     def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
         self.assertEqual(self.uses(text_of("tensorfmt.py")), [
             "check_file in load",  # load(verify=True)
+            "check_work in Tensor", "check_work in has_same_values",  # what is decoded for it
             "read_again in read_file"])  # errors
         text = "A = 1\ndef f(b):\n    return A, b, c\n# -- [2] save -\nc = 1\ndef g():\n    e()\n"
         self.assertEqual(self.uses(text + "# -- [3] diff -\ndef e():\n    c, f\n"),
@@ -8187,6 +8218,302 @@ class TrustTest(FolderCase):
         self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
         self.assertGreater(number, 100)
         self.assertEqual(printed, [])
+
+
+# -- [15b] work ----------------------------------------------------------------------------------
+
+
+def spread(count, blob, part=None, **fields):
+    """Return a file of zTensor 0.1 of tensors that share nothing; each has a blob.
+
+    `part`: the indices that are this blob, of a tensor without values.
+    """
+    step = tensorfmt.round_up(len(blob), 64)
+    entries = []
+    for i in range(count):
+        place = {"offset": 64 + i * step, "size": len(blob)}
+        entry = dict({"name": "w%d" % i, "encoding": "raw"}, **place, **fields)
+        if part:
+            entry.update({part: dict(place, encoding="zstd"), "size": 0})
+        entries.append(entry)
+    return ztensor_of_index(tensorfmt.cbor_dumps(entries), None, blob.ljust(step, b"\0") * count)
+
+
+def zeros_by_zstd(nbytes):
+    return b"".join(tensorfmt.zstd_encode([bytes(nbytes)], nbytes, 3))
+
+
+def seekable_zeros(count, nbytes):
+    """Return a file of zTensor 2 of tensors in frames, which share nothing."""
+    frame = zeros_by_zstd(nbytes)
+    table = uint32s(0x184D2A5E, 17, len(frame), nbytes, 1) + b"\0" + uint32s(0x8F92EAB1)
+    objects = {}
+    for i in range(count):
+        part = part2("u8", i + 1, len(frame + table), encoding=tensorfmt.SEEKABLE,
+                     decoded_length=nbytes)
+        objects["w%02d" % i] = {"shape": [nbytes], "layout": "dense", "parts": {"data": part}}
+    return ztensor2_of_objects(objects, (frame + table,) * count)
+
+
+MEGA = 1 << 20
+
+
+@lru_cache(None)
+def work_files():
+    """Return {kind: file} of 12 tensors, each of a MiB when it is decoded or dense, or more."""
+    coo = {"layout": "sparse", "sparse_format": "coo", "dtype": "float32", "shape": [MEGA // 4]}
+    files = {
+        "coo": spread(12, bytes(4), nnz=1, coords=[5], **coo),
+        "shared": burnpack_of_spans([(0, MEGA)] * 12, bytes(MEGA)),
+        "equal": dumps({"w%d" % i: tensor(bytes(MEGA)) for i in range(12)}, format="ztensor",
+                       version="2")}
+    if ZSTD:
+        zeros = zeros_by_zstd(MEGA)
+        wide = {"dtype": "uint8", "encoding": "zstd"}
+        csr = {"layout": "sparse", "sparse_format": "csr"}
+        files.update({
+            "zstd": spread(12, zeros, shape=[MEGA], **wide),
+            "seekable": seekable_zeros(12, MEGA),
+            "csr of many rows": spread(12, zeros, "indptr", shape=[MEGA // 8 - 1, 0], nnz=0,
+                                       indices=[], dtype="uint8", **csr),
+            "csr without nnz": spread(12, zeros, shape=[1, MEGA], indptr=[0, MEGA], indices={
+                "encoding": "zstd", "offset": 64, "size": len(zeros)}, **wide, **csr),
+            "one blob": spread(12, zeros, shape=[MEGA, 1], layout="sparsecsr", **wide)})
+    return files
+
+
+@about("ztensor", "burnpack")
+class WorkTest(FolderCase):
+    """What a call decodes and writes of a file: at most MAX_COPIES times its bytes and 1 MiB."""
+
+    def asks_first(self, call, *args, **options):
+        """Assert that a call is refused before anything is decoded; return what allows it."""
+        decoders = "zstd_decode", "seekable_decode", "unpack_values", "cast_block"
+        with Changed(tensorfmt, "MAX_COPIES", 1):
+            for name in decoders:
+                with Changed(tensorfmt, name, side_effect=AssertionError(name + " was called")):
+                    text = self.refuses(["MAX_COPIES = 1 "], call, *args, **options)
+        found = re.search(r"MAX_COPIES = (\d+) \(--max-copies (\d+)\) allows it", text)
+        self.assertEqual(found.group(1), found.group(2))
+        return int(found.group(1))
+
+    def calls(self, file, data):
+        """Return {what it is: call} of all that decodes or writes many tensors of a file."""
+        def convert(**options):
+            return lambda: tensorfmt.convert(file, io.BytesIO(), dense=True, **options)
+
+        def save(tensors, name="burnpack"):
+            return lambda: dumps(tensors, format=name)
+        casts = {name: tensorfmt.Cast(item, "float64") for name, item in file.items()}
+        return {
+            "convert": convert(format="burnpack"), "cast": convert(format="mag", cast="int32"),
+            "save": save(file), "a dict": save(dict(file)), "a list": save(list(file.items())),
+            "casts": save(casts), "other names": save([("x" + name, item)
+                                                       for name, item in file.items()]),
+            "diff": lambda: tensorfmt.diff(file, file),
+            "sources": lambda: tensorfmt.diff(data, data)}
+
+    def test_it_is_asked_before_anything_is_decoded(self):
+        for kind, data in work_files().items():
+            file = load(data)
+            for what, call in self.calls(file, data).items():
+                with self.subTest(kind=kind, call=what):
+                    self.asks_first(call)
+
+    def test_what_an_error_names_is_enough(self):
+        for kind, data in work_files().items():
+            file = load(data)
+            if kind in ("csr without nnz", "one blob"):  # they are not what they say
+                continue
+            for what in "convert", "save", "diff":
+                call = self.calls(file, data)[what]
+                most = self.asks_first(call)
+                with self.subTest(kind=kind, call=what):
+                    with Changed(tensorfmt, "MAX_COPIES", most - 1):
+                        self.refuses(["MAX_COPIES"], call)
+                    with Changed(tensorfmt, "MAX_COPIES", most):
+                        try:
+                            call()
+                        except ValueError as error:  # of another reason
+                            self.assertIn("sparse; .todense()", str(error))
+
+    def test_verify_leaves_out_and_says_what_takes_all(self):
+        for kind, data in work_files().items():
+            if kind in ("coo", "shared", "equal", "csr without nnz"):  # nothing is decoded for it
+                continue
+            with self.subTest(kind=kind):
+                with Changed(tensorfmt, "MAX_COPIES", 1):
+                    report = tensorfmt.verify(data)
+                    self.assertGreater(report.not_checked["contents"], 5)
+                    error_of(Unsupported, load, data, verify=True)
+                remedy = re.search(r": take MAX_COPIES = (\d+) \(--max-copies \1\)", str(report))
+                self.assertTrue(str(report).endswith("take a larger MAX_COPIES (--max-copies)"))
+                with Changed(tensorfmt, "MAX_COPIES", int(remedy.group(1))):
+                    self.assertEqual(tensorfmt.verify(data).not_checked["contents"], 0)
+
+    @unittest.skipUnless(ZSTD, "no zstd here")
+    def test_two_tensors_and_parts_of_one(self):
+        """`==` and t[0] are asked, too; one of up to MAX_DENSE is free."""
+        wide = {"dtype": "uint8", "encoding": "zstd"}
+        rows = {"zstd": spread(2, zeros_by_zstd(4 * MEGA), shape=[4 * MEGA], **wide),
+                "csr": work_files()["csr of many rows"]}
+        for kind, data in rows.items():
+            a, b = [list(load(data).values())[0] for _ in range(2)]
+            with self.subTest(kind=kind):
+                if kind == "csr":  # indices are no values
+                    self.asks_first(eq, a, b)
+                    self.asks_first(getitem, a, slice(1))
+                self.assertTrue(a == b)
+                self.assertEqual(len(a[0:1]), 1)
+                with Changed(tensorfmt, "MAX_DENSE", MEGA):
+                    self.asks_first(eq, a, b)
+                    self.asks_first(getitem, a.copy(), slice(1))
+
+    @unittest.skipUnless(ZSTD and not PYPY, "no zstd, or no tracemalloc")
+    def test_one_tensor_of_a_file_is_kept(self):
+        data = spread(20, zeros_by_zstd(MEGA), dtype="uint8", shape=[16, MEGA // 16],
+                      encoding="zstd")
+        items = list(load(data).values())
+        peak = peak_of(lambda: [item[0] for item in items])
+        self.assertLess(peak, 6 * MEGA)
+        self.assertLess(peak_of(lambda: [item[0] for item in items[0]]), 4 * MEGA)
+
+        def look(which):
+            return [(items[i][0][0], items[i][:, 5].size) for i in which]
+        for which, count in ([1, 2, 1, 2], 4), ([2, 2], 0), ([0, 0, 0], 1), ([3], 1):
+            with self.subTest(tensors=which):
+                self.assertEqual(calls_of(tensorfmt, "zstd_decode", look, which), count)
+                self.assertEqual(look(which), [(0, 16)] * len(which))
+        both = tensor([[1, 2], [3, 4]]), tensor([[5, 6], [7, 8]])
+        file = load(dumps({"a": both[0], "b": both[1]}, format="ztensor", encoding="zstd"))
+        for name, i, wanted in [("a", 0, [1, 2]), ("b", 0, [5, 6]), ("a", 1, [3, 4])] * 2:
+            self.assertEqual(file[name][i].tolist(), wanted)
+        again = load(dumps({"a": both[0]}, format="ztensor", encoding="zstd"))["a"]
+        part = again[1]
+        again.source.close()
+        self.assertEqual(part.tolist(), [3, 4])  # of its own bytes
+        self.assertIn("closed", str(error_of(ValueError, lambda: again[1])))
+
+    @unittest.skipUnless(ZSTD and not PYPY, "no zstd, or no tracemalloc")
+    def test_equal_tensors_are_compared_in_constant_memory(self):
+        wide = {"dtype": "uint8", "shape": [1 << 24]}
+        packed = spread(1, zeros_by_zstd(1 << 24), encoding="zstd", **wide)
+        coo = spread(1, bytes(1), layout="sparse", sparse_format="coo", nnz=1, coords=[9], **wide)
+        raw = load(dumps({"w0": tensor(bytes(1 << 24))}, format="burnpack"))["w0"]
+        for kind, data in ("zstd", packed), ("coo", coo):
+            a, b = [load(data)["w0"] for _ in range(2)]
+            for others in (a, b), (a, raw), (raw, a):
+                with self.subTest(kind=kind):
+                    self.assertTrue(others[0] == others[1])
+                    self.assertLess(peak_of(eq, *others), 8 * MEGA)
+
+    @unittest.skipUnless(ZSTD, "no zstd here")
+    def test_repr_decodes_nothing_of_a_sparse_tensor(self):
+        """Nor is anything decoded where there are more values than elements."""
+        files = work_files()
+        many = {"encoding": "zstd", "offset": 64, "size": len(zeros_by_zstd(MEGA))}
+        entry = {"layout": "sparse", "dtype": "uint8", "encoding": "zstd", "shape": [10, 10]}
+        blob = zeros_by_zstd(MEGA)
+        bombs = [spread(1, blob, None, nnz=MEGA, sparse_format="coo", coords=many, **entry),
+                 spread(1, blob, None, nnz=MEGA, sparse_format="csr", indptr=[0] * 10 + [MEGA],
+                        indices=many, **entry)]
+        rows = [files[kind] for kind in files if kind[:3] == "csr" or kind == "one blob"] + bombs
+        for data in rows:
+            item = list(load(data).values())[0]
+            self.assertEqual(calls_of(tensorfmt, "zstd_decode", repr, item), 0)
+        for data in bombs:
+            item = load(data)["w0"]
+            with Changed(tensorfmt, "zstd_decode", side_effect=AssertionError):
+                for call, argument in ((getattr, "components"), (getitem, 0), (bytes, None)):
+                    arguments = [item] + [argument] * (argument is not None)
+                    self.assertIn("values, but 100 elements",
+                                  error_of(FormatError, call, *arguments).what)
+                self.refuses(["values, but 100 elements"], dumps, {"w": item}, format="ztensor")
+            self.assertFalse(tensorfmt.verify(data))
+
+    def test_what_save_wrote_is_taken_with_max_copies(self):
+        few = Changed(tensorfmt, "MAX_COPIES", 8)
+        few.start()
+        self.addCleanup(few.stop)
+        items = {"m%02d" % i: tensor(bytes(MEGA)) for i in range(20)}
+        write_file(self.path, dumps(items, format="ztensor", version="2"))
+        target = self.path + ".safetensors"
+        for words in (("convert", self.path, target), ("diff", self.path, self.path),
+                      ("get", self.path, "*"), ("get", self.path, "--stats")):
+            with self.subTest(words=words), parsers_kept():
+                code, _, error = run(*words)
+                self.assertNotEqual(code, 0)
+                most = re.search(r"\(--max-copies (\d+)\) allows it", error).group(1)
+                self.assertEqual(run(*(words + ("--max-copies", most)))[::2], (0, ""))
+                self.assertEqual(tensorfmt.MAX_COPIES, 8)
+        self.assertEqual(run("verify", self.path)[0], 0)
+
+
+# -- [15c] get -----------------------------------------------------------------------------------
+
+
+@about("ztensor", "burnpack")
+class GetTest(FolderCase):
+    """What `get` prints is bounded by the file, and asked for before anything is decoded."""
+
+    def shows(self, data, *words, most=64):
+        write_file(self.path, data)
+        with Changed(tensorfmt, "MAX_COPIES", most), parsers_kept():
+            return run("get", self.path, *words)
+
+    @unittest.skipUnless(ZSTD, "no zstd here")
+    def test_a_part_is_decoded_after_the_limit_is_asked(self):
+        data = spread(1, zeros_by_zstd(8 * MEGA), dtype="uint8", shape=[8 * MEGA], encoding="zstd")
+        self.assertEqual(self.shows(data, "w0[0:3]")[:2], (0, "[0, 0, 0]\n"))
+        unread = Changed(tensorfmt, "zstd_decode", side_effect=AssertionError)
+        with Changed(tensorfmt, "MAX_DENSE", MEGA), unread:
+            for words in ("w0[0:3]",), ("w0[5]", "--json"), ("w0[1:]", "--raw"), ("w?",):
+                code, out, error = self.shows(data, *words, most=1)
+                self.assertEqual((code, out, "--max-copies" in error), (1, "", True), error)
+
+    def test_json_is_printed_tensor_by_tensor(self):
+        items = {"w%d" % i: tensor([[i, 2], [3, 4]], "int8") for i in range(3)}
+        data = dumps(items, format="burnpack")
+        for pattern, count in ("w*", 3), ("w[12]", 2), ("w[0]*", 1):
+            rows = json.loads(self.shows(data, pattern, "--json")[1])
+            self.assertEqual(len(rows), count)
+            for row in rows:
+                self.assertEqual(row["values"], [[int(row["name"][1:]), 2], [3, 4]])
+        self.assertEqual(json.loads(self.shows(data, "w1", "--json")[1])["name"], "w1")
+        code, out, error = self.shows(golden("v021_tiny.bpk") + b"", "*", "--json")
+        self.assertEqual(code, 0, error)
+
+    @unittest.skipIf(PYPY, "PyPy has no tracemalloc")
+    def test_memory_of_json_is_that_of_one_tensor(self):
+        data = dumps({"w%d" % i: tensor(bytes(10000)) for i in range(12)}, format="burnpack")
+        write_file(self.path, data)
+
+        class Null(io.StringIO):
+            def write(self, text):
+                return len(text)
+        with Changed(sys, "stdout", Null()):
+            one = peak_of(tensorfmt.main, ["get", self.path, "w1", "--json"])
+            self.assertLess(peak_of(tensorfmt.main, ["get", self.path, "*", "--json"]), 1.5 * one)
+
+    def test_text_is_work_too(self):
+        """Of values that many share, of lists without any, of previews."""
+        none = {"dtype": "U8", "shape": [1 << 17, 0], "data_offsets": [0, 0]}
+        shared = dict(none, shape=[6, 6, 6, 6], data_offsets=[0, 1296])
+        rows = ((none, ("*", "--json")), (shared, ("*", "--json")), (shared, ("*",)))
+        for entry, words in rows:
+            top = {"tensors": {"t%d" % i: entry for i in range(1000)}}
+            code, out, error = self.shows(burnpack_file(top, bytes(1296)), *words, most=3)
+            with self.subTest(shape=entry["shape"], words=words):
+                self.assertEqual((code, out, "--max-copies" in error), (1, "", True))
+
+    def test_what_is_damaged_ends_the_list(self):
+        if not ZSTD:
+            self.skipTest("no zstd here")
+        data = bytearray(dumps({"a": tensor([1] * 50), "b": tensor([2] * 50)}, format="ztensor",
+                               encoding="zstd"))
+        data[load(bytes(data))["b"].offset] ^= 1
+        code, out, error = self.shows(bytes(data), "?", "--json")
+        self.assertEqual((code, [row["name"] for row in json.loads(out)]), (1, ["a"]), error)
 
 
 # -- [16] small work -----------------------------------------------------------------------------
