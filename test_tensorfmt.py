@@ -7028,6 +7028,22 @@ class VerifyTest(FolderCase):
                     self.assertIn(words, "\n".join([error.what for error in report.errors]))
             self.assertIn(words, str(tensorfmt.verify(Short(again(data, n)))))
 
+    def test_where_a_file_begins_is_found_across_blocks(self):
+        data = golden("custom_fields.zt")
+        for block in 20, 64, 100:
+            with Changed(tensorfmt, "BLOCK", block):
+                for stopped in 70, 100, 131:
+                    report = tensorfmt.verify(again(data, stopped))
+                    self.assertIn("stands again at 0x%x," % stopped, str(report))
+
+    def test_what_begins_again_is_a_whole_file(self):
+        """Which has no errors, ends where this one does, and begins as this one."""
+        data = dumps({"a": F32, "b": F32}, format="burnpack")
+        self.assertIn("stands again", str(tensorfmt.verify(again(data, 300))))
+        for odd in (again(data, 300) + b"x", again(data, 300)[:-1], data[:300] + data[:-8],
+                    data[:299] + b"x" + data, b"x" + data[1:300] + data):
+            self.assertNotIn("stands again", str(tensorfmt.verify(odd)))
+
     def test_a_file_inside_of_a_file(self):
         """Nothing began again in it."""
         inner = [(row.name, {}) for row in WRITES if "uint8" in row.dtypes]
