@@ -3623,7 +3623,8 @@ class Composite(Tensor):
 class File(TensorMap):
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
-    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`.
+    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`,
+    `.others`: what else it holds, by name (bytes of no tensor, in a record of Burn).
     Any number of threads may read it and its Tensors.
 
     >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
@@ -3638,6 +3639,7 @@ class File(TensorMap):
         self.path: "Optional[str]" = source.path
         self.nbytes: int = source.nbytes
         self.attrs, self.metadata, self._tensors = attrs, metadata, tensors
+        self.others: Facts = {}
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -3687,8 +3689,9 @@ class File(TensorMap):
         from copy import deepcopy
         made: File = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        for key in {"attrs", "metadata", "_tensors", "shards"}.intersection(made.__dict__):
-            made.__dict__[key] = deepcopy(made.__dict__[key], memo)
+        for key in "attrs", "metadata", "others", "_tensors", "shards":
+            if key in made.__dict__:
+                made.__dict__[key] = deepcopy(made.__dict__[key], memo)
         return made
 
     def __copy__(self) -> "File":
@@ -4083,6 +4086,7 @@ class Reading:
         self.tensors: "Dict[str, Tensor]" = Map()
         self.missing: Facts = Map()  # name -> (Tensor not whole in the file, its error)
         self.unnamed: "List[str]" = []  # what else a file lacks that is cut short
+        self.others: Facts = Map()  # what File.others will be
         self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
 
     def note(self, at: int, kind: str, *args: Any) -> None:
@@ -5161,7 +5165,9 @@ class Format:
 
     def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
         """Return the File of what was read."""
-        return File(self, reading.source, attrs, metadata, reading.tensors)
+        file = File(self, reading.source, attrs, metadata, reading.tensors)
+        file.others = reading.others
+        return file
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
         """Return the bytes of a file in blocks; ValueError, before, for what it cannot hold."""
@@ -8180,15 +8186,15 @@ class BurnRecord(Format):
     TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
 
     Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
-    those of Burnpack. Numbers, texts and bytes that are of no tensor are the scalars of File.attrs.
-    Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of numbers, of Burn
-    before 0.14; "item" first or without names; Burn's other recorders.
+    those of Burnpack. What is of no tensor: numbers and texts are scalars in File.attrs, bytes are
+    File.others. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
+    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
     """
 
     NAME = FAMILY = "burnrecord"
     TITLE = "Burn's record"
     SUFFIXES = (".mpk",)
-    HOLDS = "read only: convert it to .bpk; quantized bytes; scalars: numbers, texts, bytes"
+    HOLDS = "read only: convert it to .bpk; numbers, texts, bytes, param_id, quantized bytes"
     MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
     READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
     DTYPES = Burnpack.DTYPES
@@ -8232,9 +8238,9 @@ class BurnRecord(Format):
             with reading:
                 item = self.open_entry(reading, metadata, trail, *entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
-        for name, value in scalars.items():
+        for name, value in reading.others.items():
             if type(value) is range:
-                scalars[name] = reading.source.read(value.start, len(value))
+                reading.others[name] = reading.source.read(value.start, len(value))
                 codec.read_starts.add(value.start)
         if scalars:
             metadata["scalars"] = scalars
@@ -8247,8 +8253,13 @@ class BurnRecord(Format):
         return reading.error(what, *trail, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
-        """Yield (trail, (name, attrs, entry)) of each tensor; other values go to `scalars`."""
+        """Yield (trail, (name, attrs, entry)) of each tensor.
+
+        Numbers and texts go to `scalars`, bytes to the reading's `others`.
+        """
         around = [Module((), Map(item=item))]
+        # A member without a name is called as the item itself is, if nothing else is.
+        is_taken = type(item) is Map and "item" in item
         while around:
             module = around[-1]
             inner: "Optional[Module]" = None
@@ -8261,27 +8272,27 @@ class BurnRecord(Format):
                     attrs = self.id_attrs(value["id"])
                     entry = value.get("param")
                     where = here + ("param",)
-                if self.is_tensor(entry):
-                    name = module.name_of(key)
-                    reading.spend_name(name, *here)
-                    yield where, (name, attrs, entry)
-                    continue
-                if type(value) in (list, Map):
+                if type(value) in (list, Map) and not self.is_tensor(entry):
                     inner = Module(here, value)
                     break
-                self.keep_scalar(reading, scalars, module.name_of(key), value, here)
+                name = module.name_of(key)
+                if not name and not is_taken:
+                    name = "item"
+                reading.spend_name(name, *here)
+                if self.is_tensor(entry):
+                    yield where, (name, attrs, entry)
+                    continue
+                found = scalars
+                if type(value) in (range, tuple):
+                    found = reading.others
+                if name in found:
+                    what = f"two values have the name {short_repr(name)}"
+                    raise reading.error(what, *here)
+                found[name] = value
             if inner is None:
                 around.pop()
             else:
                 around.append(inner)
-
-    @staticmethod
-    def keep_scalar(reading: Reading, scalars: Facts, name: str, value: Any, trail: Trail) -> None:
-        """Keep a value that is of no tensor, under a name of its own."""
-        reading.spend_name(name, *trail)
-        if name in scalars:
-            raise reading.error(f"two values have the name {short_repr(name)}", *trail)
-        scalars[name] = value
 
     @staticmethod
     def is_parameter(value: Any) -> bool:
@@ -8309,6 +8320,11 @@ class BurnRecord(Format):
             raise reading.entry_error("dtype holds bytes", name, trail, "dtype")
         return Burnpack().make_tensor(name, code, entry["shape"], reading.source, data.start,
                                       len(data), self.NAME, attrs)
+
+    def notes(self, file: File) -> "Notes":
+        if file.others:
+            names = join_names([safe_repr(name) for name in file.others])
+            yield [(None, f"bytes that are of no tensor, which .bpk does not hold: {names}")]
 
     def id_attrs(self, text: str) -> Facts:
         """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
@@ -8423,6 +8439,7 @@ class ShardedFile(File):
     def __init__(self, source: "Buffer", attrs: Facts, partial: bool) -> None:
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
         self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
+        self.others = {}
         self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
         self.shards: Any = Map()  # that are open, by name
         self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
@@ -9752,6 +9769,7 @@ def read_fields(fmt: Format, reading: Recorder) -> Any:
     try:
         attrs, metadata = fmt.read(reading)
         file = File(fmt, source, attrs, metadata, reading.tensors)
+        file.others = reading.others
     except FormatError as caught:
         error = caught
         complete(reading, [error])
@@ -10993,6 +11011,8 @@ class Conversion:
     def leave_attrs(self, items: Items) -> None:
         """Note what attributes and names the target does not hold; content needs `drop`."""
         fmt, left = self.fmt, set(self.summary.left_behind)
+        for name in self.file.others:
+            self.lose("bytes", name, "there is no place for them")
         for key, value in self.file.attrs.items():
             if key in self.attrs or key == "missing":
                 continue
@@ -11236,10 +11256,11 @@ def type_and_shape(item: Tensor) -> str:
 
 
 def add_facts(found: Diff, a: File, b: File) -> None:
-    """Add what differs in metadata and scalars; the "pt" of safetensors may be missing."""
+    """Add what differs beside the tensors; the "pt" of safetensors may be missing."""
     add_changes(found, "metadata", known_metadata(a), known_metadata(b),
                 "safetensors" in (a.format, b.format) and a.fmt is not b.fmt)
     add_changes(found, "scalar", a.attrs.get("scalars") or {}, b.attrs.get("scalars") or {}, False)
+    add_changes(found, "bytes", a.others, b.others, False)
 
 
 def known_metadata(file: File) -> Facts:
@@ -12203,7 +12224,7 @@ def show_ls(args: Any, path: str) -> Facts:
             [item.stored_nbytes for _, item in items])  # other shards may be missing
         facts = {
             "file": path, "format": file.format, "version": file.attrs.get("version"),
-            "bytes": nbytes, "attrs": file.attrs,
+            "bytes": nbytes, "attrs": file.attrs, "others": file.others,
             "metadata": Map([(key, found[0]) for key, found in values.items() if not found[1:]]),
             "differ": [f"metadata {short_repr(key)}" for key, found in values.items() if found[1:]]}
         if args.tree is not None:
@@ -12248,7 +12269,8 @@ def print_file(facts: Facts, title: str) -> None:
            if key != "version" and isinstance(value, (str, int))]
     print(truncate(", ".join([f"{safe_str(facts['file'])}: {title}", plural(facts["bytes"], "byte")
                           + rounded(facts["bytes"])] + own), MAX_LINE))
-    for what, pairs in ("metadata", facts["metadata"]), ("scalar", attrs.get("scalars") or {}):
+    for what, pairs in (("metadata", facts["metadata"]), ("scalar", attrs.get("scalars") or {}),
+                        ("bytes", facts["others"])):
         for key, value in list(pairs.items())[:20]:
             print(f"{what} {safe_str(key)} = {short_repr(value)}")
         if len(pairs) > 20:

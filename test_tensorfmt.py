@@ -5247,37 +5247,48 @@ class RecordTest(TestCase):
         self.assertEqual(list(file), ["j"])
         self.assertSame(file.attrs["scalars"], {
             "a.value.0": 1, "a.value.1": True, "a.value.2": "", "b.value.0": 1, "c.shape.0": 1,
-            "c.b": True, "d": b"a", "e": (5, b"\1"), "f": 1.5, "h.1.1": False, "h.1.2": "",
-            "k.value.0": 0.0, "k.value.1": 1.0, "k.a": 1})
+            "c.b": True, "f": 1.5, "h.1.1": False, "h.1.2": "", "k.value.0": 0.0, "k.value.1": 1.0,
+            "k.a": 1})
+        self.assertSame(file.others, {"d": b"a", "e": (5, b"\1")})
         self.assertSame(load(record_file("07")).attrs["scalars"], {"item": 7})
 
     def test_bytes_of_no_tensor_are_listed(self):
-        for item, scalars in (  # an item of a record, its scalars
-                ({"w": RECORD_TENSOR, "table": b"\0\1\2"}, {"table": b"\0\1\2"}),
-                ({"w": RECORD_TENSOR, "list": [b"a", {"": b"b" * 70000}], "empty": b""},
-                 {"list.0": b"a", "list.1.": b"b" * 70000}),
-                ({"w": {"id": "x", "param": b"\3"}}, {"w.id": "x", "w.param": b"\3"}),
-                ({"w": {"bytes": b"\3", "dtype": "U8"}}, {"w.bytes": b"\3", "w.dtype": "U8"}),
-                (b"\3", {"item": b"\3"})):
+        one = RECORD_TENSOR
+        long = b"b" * 70000
+        for item, others, scalars in (  # an item of a record, what it has beside its tensors
+                ({"w": one, "table": b"\0\1\2"}, {"table": b"\0\1\2"}, {}),
+                ({"w": one, "list": [b"a", {"": long}], "none": b""},
+                 {"list.0": b"a", "list.1.": long}, {}),
+                ({"w": {"id": "x", "param": b"\3"}}, {"w.param": b"\3"}, {"w.id": "x"}),
+                ({"w": {"bytes": b"\3", "dtype": "U8"}}, {"w.bytes": b"\3"}, {"w.dtype": "U8"}),
+                (b"\3", {"item": b"\3"}, {})):
             data = record_file(item)
-            file, report = load(data), tensorfmt.verify(data)
-            self.assertSame(file.attrs["scalars"], scalars)
-            self.assertNotIn("no field names", str(report))
-            self.assertTiles(list(tensorfmt.explain(data)), len(data))
-            self.refuses(["'scalars'", "drop=True"], converted, data, "burnpack")
-            _, summary = converted(data, "burnpack", drop=True)
-            self.assertIn("scalars", str(summary.dropped))
-            other = record_file(dict(item, more=b"\5") if isinstance(item, dict) else b"\4")
-            self.assertTrue(tensorfmt.diff(data, other))
+            with self.subTest(names=list(others)):
+                file = load(data)
+                self.assertSame([file.others, file.attrs.get("scalars", {})], [others, scalars])
+                self.assertSame(deepcopy(file).others, others)
+                report = str(tensorfmt.verify(data))
+                self.assertNotIn("no field names", report)
+                self.assertIn("note  library", report)
+                self.assertTiles(list(tensorfmt.explain(data)), len(data))
+                _, summary = converted(data, "burnpack", drop=True)
+                for name in others:
+                    self.refuses([repr(name), "drop=True"], converted, data, "burnpack")
+                    self.assertIn("bytes %r" % name, str(summary.dropped))
+                other = record_file(dict(item, more=b"\5") if isinstance(item, dict) else b"\4")
+                self.assertTrue(tensorfmt.diff(data, other))
+                self.assertFalse(tensorfmt.diff(data, data))
+        twice = record_file({"a.b": b"1", "a": {"b": b"2"}})
+        self.assertIn("two values have the name 'a.b'", error_of(FormatError, load, twice).what)
 
     def test_a_member_without_a_name_has_one_of_its_own(self):
         one, two = RECORD_TENSOR, {"id": "x", "param": RECORD_TENSOR}
         for item, names in (
-                ({"": one}, [""]), ({"": one, "item": two}, ["", "item"]),
-                ({"item": one, "": two}, ["item", ""]), ({"": {"": one}}, ["."]),
+                ({"": one, "item": two}, ["", "item"]), ({"item": one, "": two}, ["item", ""]),
+                ({"": one, "item": {"w": two}}, ["", "item.w"]), ({"": {"": one}}, ["."]),
                 ({"": {"": one, "a": two}, "a": {"": two}}, [".", ".a", "a."]),
-                ({"": [one, two]}, [".0", ".1"]), (one, ["item"]), (two, ["item"]),
-                ([{"": one}], ["0."])):
+                ({"": [one, two]}, [".0", ".1"]), ([{"": one}, {"": one}], ["0.", "1."]),
+                ({"": one, "a": two}, ["item", "a"]), (one, ["item"]), (two, ["item"])):
             file = load(record_file(item))
             self.assertEqual(list(file), names)
             self.assertEqual(list(load(dumps(file, format="burnpack"))), sorted(names))
