@@ -373,46 +373,72 @@ def left_out(part: str) -> Any:
 
 # -- [3] dtypes ------------------------------------------------------------------------------------
 
-NUMBERS = [row.split(":") for row in (  # name:bytes:struct code; bfloat16 and float8 have none
-    "float64:8:d float32:4:f float16:2:e bfloat16:2: int64:8:q int32:4:i int16:2:h int8:1:b "
-    "uint64:8:Q uint32:4:I uint16:2:H uint8:1:B bool:1:? float8_e4m3fn:1: float8_e5m2:1: "
-    "float8_e4m3fnuz:1: float8_e5m2fnuz:1: float8_e8m0fnu:1:").split()]
+# name:bytes:code of struct. There is no code for bfloat16 and for 8-bit floats.
+NUMBERS = [row.split(":") for row in (
+    "float64:8:d float32:4:f float16:2:e bfloat16:2: "
+    "int64:8:q int32:4:i int16:2:h int8:1:b uint64:8:Q uint32:4:I uint16:2:H uint8:1:B "
+    "bool:1:? float8_e4m3fn:1: float8_e5m2:1: float8_e4m3fnuz:1: float8_e5m2fnuz:1: "
+    "float8_e8m0fnu:1:").split()]
 ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in NUMBERS])
-STRUCT_CODE: Facts = dict([(dtype, code) for dtype, _, code in NUMBERS if code])
-WIDTH = dict([(code, ITEMSIZE[dtype]) for dtype, code in STRUCT_CODE.items()])  # bytes of a code
-BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements moved as bits: NaN payloads survive
-INT_RANGE = dict([(f"int{n}", (-(1 << n - 1), (1 << n - 1) - 1)) for n in (64, 32, 16, 8)]
-                 + [(f"uint{n}", (0, (1 << n) - 1)) for n in (64, 32, 16, 8)])
+STRUCT_CODE = {dtype: code for dtype, _, code in NUMBERS if code}
+# Bytes of a code.
+WIDTH = {code: int(nbytes) for _, nbytes, code in NUMBERS if code}
+# Elements that are moved as bits keep the payload of a NaN.
+BITS_CODE = {1: "B", 2: "H", 4: "I", 8: "Q"}
 INFINITY = float("inf")
-FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103  # from here on float32 rounds to infinity
-FLOAT64_LIMIT = (1 << 1024) - (1 << 970)  # and float64
+# From here on a number is rounded to infinity.
+FLOAT16_LIMIT = 65520.0
+FLOAT32_LIMIT = 2.0 ** 128 - 2.0 ** 103
+FLOAT64_LIMIT = (1 << 1024) - (1 << 970)
 
 
-def count_elements(shape: Any) -> int:
+def int_range(dtype: str, bits: int) -> "Tuple[int, int]":
+    """Return the least and the largest integer of so many bits."""
+    if dtype[0] == "u":
+        return 0, (1 << bits) - 1
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+INT_RANGE = {dtype: int_range(dtype, 8 * int(nbytes))
+             for dtype, nbytes, _ in NUMBERS if "int" in dtype}
+
+
+def count_elements(shape: "Iterable[int]") -> int:
     """Return the product of the dimensions; beyond 2**64 only some larger number."""
     size = 1
     for n in shape:
-        if size <= 1 << 64 or n == 0:  # thousands of 2**64-1: the product would take minutes
+        # The product of thousands of dimensions of 2**64-1 would take minutes.
+        if size <= 1 << 64 or n == 0:
             size *= n
     return size
 
 
-def until_0(shape: Any) -> Any:
+def until_0(shape: "Iterable[int]") -> "List[int]":
     """Return the dimensions before the first 0, whose product some readers limit."""
-    return list(shape)[:(list(shape) + [0]).index(0)]
+    dims = []
+    for n in shape:
+        if n == 0:
+            break
+        dims.append(n)
+    return dims
 
 
 def as_index(key: Any) -> int:
     """Return an index (numpy integers have __index__) as an int."""
-    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "__index__")):
-        raise TypeError(f"an index is an int, a slice or Ellipsis, not {type(key).__name__}")
+    is_int = isinstance(key, int) or hasattr(key, "__index__")
+    if isinstance(key, bool) or not is_int:
+        kind = type(key).__name__
+        raise TypeError(f"an index is an int, a slice or Ellipsis, not {kind}")
     return int(key)
 
 
 def as_shape(shape: Any) -> Shape:
     """Return a shape, given as one dimension or several, as a tuple."""
-    one = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
-    return tuple([as_index(n) for n in ([shape] if one or isinstance(shape, int) else shape)])
+    # A numpy integer has __index__; so has an array, which has a length, too.
+    is_number = hasattr(shape, "__index__") and not hasattr(shape, "__len__")
+    if is_number or isinstance(shape, int):
+        return (as_index(shape),)
+    return tuple([as_index(n) for n in shape])
 
 
 def row_major(shape: Shape, itemsize: int) -> Shape:
@@ -420,20 +446,23 @@ def row_major(shape: Shape, itemsize: int) -> Shape:
     strides = []
     for n in reversed(shape):
         strides.append(itemsize)
-        if itemsize < 1 << 64:  # beyond, some dimension is 0: no stride is used
+        # Beyond 64 bits some dimension is 0, and no stride is used.
+        if itemsize < 1 << 64:
             itemsize *= n or 1
     return tuple(reversed(strides))
 
 
-def swap(data: Any, itemsize: int) -> Any:
+def swap(data: Any, itemsize: int) -> "Union[memoryview, bytearray]":
     """Return a copy of the bytes, those of each element reversed."""
     try:
-        from array import array  # 10 GB/s, but it drags in nine modules
+        # 10 GB/s, but its import drags in nine modules.
+        from array import array
         items = array(BITS_CODE[itemsize])
         items.frombytes(data)
         items.byteswap()
         return memoryview(items).cast("B")
-    except (ImportError, AttributeError):  # that of MicroPython cannot swap
+    except (ImportError, AttributeError):
+        # MicroPython's array cannot swap.
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
 
 
@@ -442,34 +471,46 @@ def unpack_values(dtype: str, data: Any, byteorder: str = "<") -> Any:
     if dtype == "bool":
         return [byte != 0 for byte in data]
     if dtype == "bfloat16":
-        return unpack_values("float32", widen_bfloat16(data, byteorder), byteorder)
+        wide = widen_bfloat16(data, byteorder)
+        return unpack_values("float32", wide, byteorder)
     if dtype not in STRUCT_CODE:
         return float8_of(dtype).unpack(data)
-    byteorder = "@" if byteorder == NATIVE else byteorder  # 1.6 times as fast
-    return unpack_from(f"{byteorder}{len(data) // ITEMSIZE[dtype]}{STRUCT_CODE[dtype]}", data, 0)
+    if byteorder == NATIVE:
+        # 1.6 times as fast as with the order named.
+        byteorder = "@"
+    count = len(data) // ITEMSIZE[dtype]
+    return unpack_from(f"{byteorder}{count}{STRUCT_CODE[dtype]}", data, 0)
 
 
 def widen_bfloat16(data: Any, byteorder: str) -> bytearray:
     """Return bfloat16 bytes as float32 bytes: two zero bytes at each low end."""
-    data, out = bytes(data), bytearray(2 * len(data))
-    low = 2 if byteorder == "<" else 0  # where the two stored bytes go
+    data = bytes(data)
+    out = bytearray(2 * len(data))
+    # Where the two stored bytes go.
+    low = 2 if byteorder == "<" else 0
     if not BOARD:
-        out[low::4], out[low + 1::4] = data[0::2], data[1::2]
+        out[low::4] = data[0::2]
+        out[low + 1::4] = data[1::2]
         return out
-    for i in range(0, len(data), 2):  # no slices with steps there
+    # MicroPython has no slices with steps.
+    for i in range(0, len(data), 2):
         out[2 * i + low:2 * i + low + 2] = data[i:i + 2]
     return out
 
 
 def pack_values(dtype: str, values: Any) -> bytes:
-    """Return numbers as little-endian bytes; floats round to nearest even, or to infinity."""
+    """Return numbers as little-endian bytes.
+
+    Floats are rounded to nearest even, or to infinity.
+    """
     if dtype == "bool":
-        return bytes([1 if value else 0 for value in values])
+        return bytes(map(bool, values))
     if dtype in INT_RANGE:
         values = [whole_number(value, dtype) for value in values]
-    elif dtype != "float64":
-        values = [value if type(value) is not int else to_odd(value) if abs(value) >> 53 else
-                  float(value) for value in values]
+    elif dtype != "float64" and int in map(type, values):
+        if [value for value in values if type(value) is int and abs(value) >> 53]:
+            values = [round_to_odd(value) for value in values]
+        values = [float(value) for value in values]
     if dtype == "bfloat16":
         return narrow_bfloat16(values)
     if dtype not in STRUCT_CODE:
@@ -478,34 +519,47 @@ def pack_values(dtype: str, values: Any) -> bytes:
     try:
         return pack(f"<{len(values)}{code}", *values)
     except OverflowError:
-        limit = {"e": 65520.0, "f": FLOAT32_LIMIT, "d": FLOAT64_LIMIT}[code]
+        limits = {"e": FLOAT16_LIMIT, "f": FLOAT32_LIMIT, "d": FLOAT64_LIMIT}
+        limit = limits[code]
         return b"".join([pack("<" + code, to_inf(value, limit)) for value in values])
 
 
 def whole_number(value: Any, dtype: str) -> int:
     """Return a number as an int; ValueError if the dtype cannot hold it."""
     low, high = INT_RANGE[dtype]
-    number = int(value) if abs(value) < INFINITY else high + 1  # of NaN, too
-    if number == value and low <= number <= high:
-        return number
+    # Infinities and NaN are no int.
+    if abs(value) < INFINITY:
+        number = int(value)
+        if number == value and low <= number <= high:
+            return number
     raise ValueError(f"{short_repr(value)} does not fit {dtype}")
 
 
 def to_inf(value: Any, limit: float) -> float:
     """Return the number as a float, or an infinity from the limit on."""
-    if value != value or -limit < value < limit:
-        return float(value)
-    return INFINITY if value >= limit else -INFINITY
+    if value >= limit:
+        return INFINITY
+    if value <= -limit:
+        return -INFINITY
+    return float(value)
 
 
-def to_odd(value: int) -> float:
-    """Return an integer as float64, rounded to odd, so that one more rounding is right."""
+def round_to_odd(value: Any) -> Any:
+    """Return an int of more than 53 bits as float64, rounded to odd.
+
+    So one more rounding gives the nearest number. Other values are left as they are.
+    """
+    if type(value) is not int or not abs(value) >> 53:
+        return value
     shift = value.bit_length() - 53
     rest = value & (1 << shift) - 1
-    return to_inf(value - rest | (1 << shift if rest else 0), FLOAT64_LIMIT)
+    value -= rest
+    if rest:
+        value |= 1 << shift
+    return to_inf(value, FLOAT64_LIMIT)
 
 
-def narrow_bfloat16(values: Any) -> bytes:
+def narrow_bfloat16(values: "List[float]") -> bytes:
     """Return numbers as little-endian bfloat16 bytes, rounded once, to nearest even."""
     words = []
     for value in values:
@@ -513,43 +567,62 @@ def narrow_bfloat16(values: Any) -> bytes:
         bits, = unpack_from("<I", pack("<f", number))
         rounded, = unpack_from("<f", pack("<I", bits))
         if number != number:
-            bits = bits & 1 << 31 | 0x7FC << 20  # one NaN of each sign
-        elif rounded != number:  # float32 is a step on the way: round it to odd
-            bits = (bits - 1 if abs(rounded) > abs(number) else bits) | 1
+            # One NaN of each sign.
+            bits = bits & 1 << 31 | 0x7FC << 20
+        elif rounded != number:
+            # float32 is a step on the way: it is rounded to odd.
+            if abs(rounded) > abs(number):
+                bits -= 1
+            bits |= 1
         words.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
-    return pack("<%dH" % len(words), *words)
+    return pack(f"<{len(words)}H", *words)
 
 
+# Codes of buffers by the kind of number. How many bytes a code has depends on the system.
 BUFFER_KINDS = {"float": "fde", "int": "bhilqn", "uint": "BHILQN", "bool": "?"}
-BUFFER_DTYPES = dict([((code, ITEMSIZE[dtype]), dtype) for dtype in STRUCT_CODE
-                      for code in BUFFER_KINDS[dtype.rstrip("0123456789")]])
+# (code, bytes) -> dtype
+BUFFER_DTYPES = {(code, ITEMSIZE[dtype]): dtype for dtype in STRUCT_CODE
+                 for code in BUFFER_KINDS[dtype.rstrip("0123456789")]}
 
 
 def typed_view(data: Any) -> Any:
     """Return (a memoryview of a buffer, its dtype), None for what there is not."""
     try:
         view = memoryview(data)
-        return view, BUFFER_DTYPES.get((view.format.lstrip("<>=@"), view.itemsize))
+        code = view.format.lstrip("<>=@")
+        return view, BUFFER_DTYPES.get((code, view.itemsize))
     except (TypeError, ValueError, BufferError):
         return None, None
 
 
+# How safetensors calls two dtypes without their ending.
+SHORT_FLOAT8 = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}
+SHORT_KINDS = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
+
+
 def as_dtype(dtype: Any) -> str:
-    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16" or "F32"."""
-    if dtype is float or dtype is int:
-        dtype = dtype.__name__ + "64"
-    name: Any = dtype
-    if not isinstance(dtype, str) or dtype not in ITEMSIZE:
-        name = str(getattr(dtype, "__name__", getattr(dtype, "name", dtype))).split(".")[-1]
-        name = name.lower().rstrip("_")
-        word = name.rstrip("0123456789")
-        if name != word + "8":  # "i8" has 64 bits in numpy, 8 in Rust
-            full = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}
-            name = full.get(word, word) + name[len(word):]
-        name = {"f8_e4m3": "f8_e4m3fn", "f8_e8m0": "f8_e8m0fnu"}.get(name, name)  # safetensors'
-        name = "float" + name[1:] if name[:3] == "f8_" else name
+    """Return our name of a dtype, also of numpy.float32, torch.float32, "bf16", "F32"."""
+    name = full_dtype(dtype)
     if name not in ITEMSIZE:
         raise ValueError(f"no dtype {short_repr(dtype)}; there are {', '.join(ITEMSIZE)}")
+    return name
+
+
+def full_dtype(dtype: Any) -> str:
+    """Return what as_dtype() looks for: a dtype without what others add to its name."""
+    if isinstance(dtype, str) and dtype in ITEMSIZE:
+        return dtype
+    if dtype is float or dtype is int:
+        return f"{dtype.__name__}64"
+    name = getattr(dtype, "__name__", getattr(dtype, "name", dtype))
+    name = str(name).split(".")[-1].lower().rstrip("_")
+    kind = name.rstrip("0123456789")
+    # "i8" has 64 bits in numpy, 8 in Rust.
+    if name != kind + "8":
+        name = SHORT_KINDS.get(kind, kind) + name[len(kind):]
+    name = SHORT_FLOAT8.get(name, name)
+    if name[:3] == "f8_":
+        name = "float" + name[1:]
     return name
 
 
@@ -557,61 +630,94 @@ def as_dtype(dtype: Any) -> str:
 #
 # Named and cast as by ml_dtypes and torch: by way of float32, to nearest even.
 
-MINIFLOATS: Any = {  # bits of exponent and mantissa, bias, code of infinity (0: none), of NaN
-    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)), "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
+# Bits of the exponent, of the mantissa, bias, code of infinity (0: none), codes of NaN.
+MINIFLOATS: Any = {
+    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)),
+    "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
     "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
-    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)), "E8M0": (8, 0, 127, 0, (0xFF,)), "E2M1": (2, 1, 1, 0, ())}
+    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)),
+    "E8M0": (8, 0, 127, 0, (0xFF,)),
+    "E2M1": (2, 1, 1, 0, ())}
 
 
 def minifloat(kind: str, code: int) -> float:
-    """Return the value of a float of 8 or 4 bits: sign (E8M0 has none), exponent, mantissa."""
-    width, digits, bias, infinity, nans = MINIFLOATS[kind]
-    low = code & (1 << width + digits) - 1
-    exponent, rest = low >> digits, low & (1 << digits) - 1
-    if exponent or not digits:
-        rest += 1 << digits
-    value = rest * 2.0 ** (max(exponent, digits and 1) - bias - digits)
+    """Return the value of a float of 8 or 4 bits: sign, exponent, mantissa.
+
+    E8M0 has no sign.
+    """
+    exponent_bits, digits, bias, infinity, nans = MINIFLOATS[kind]
+    size = code & (1 << exponent_bits + digits) - 1
     if code in nans:
         value = float("nan")
-    elif infinity and low == infinity:
+    elif infinity and size == infinity:
         value = INFINITY
-    return value if low == code else -value
+    else:
+        exponent = size >> digits
+        mantissa = size & (1 << digits) - 1
+        if digits == 0:
+            # E8M0 has powers of two alone.
+            mantissa = 1
+        elif exponent == 0:
+            # A subnormal number has no leading 1, and the exponent of the next ones.
+            exponent = 1
+        else:
+            mantissa += 1 << digits
+        value = mantissa * 2.0 ** (exponent - bias - digits)
+    if size != code:
+        value = -value
+    return value
 
 
 class Float8:
     """A dtype of 8-bit floats; tables of its values and codes are made when needed."""
 
     def __init__(self, kind: str) -> None:
-        self.kind, self.codes, self.values = kind, b"", []
+        self.kind = kind
+        self.codes = b""
+        self.values: "List[float]" = []
 
-    def unpack(self, data: Any) -> Any:
-        self.values = self.values or [minifloat(self.kind, code) for code in range(256)]
+    def unpack(self, data: Any) -> "List[float]":
+        if not self.values:
+            self.values = [minifloat(self.kind, code) for code in range(256)]
         return [self.values[byte] for byte in data]
 
     def narrow(self, data: Any) -> bytes:
-        """Return the codes of float32 bytes; many by their upper 16 bits, rounded to odd."""
-        if len(data) <= 4096:  # more than a board casts at a time
+        """Return the codes of float32 bytes."""
+        # A board casts fewer bytes at a time.
+        if len(data) <= 4096:
             return bytes([self.code_of(value) for value in unpack_values("float32", data)])
+        # Of many: by a table for the upper 16 bits, which are rounded to odd.
         if not self.codes:
             every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
             self.codes = bytes([self.code_of(value) for value in every])
         codes = self.codes
-        return bytes([codes[bits >> 16 | (bits & 0xFFFF > 0)]
-                      for bits in unpack_values("uint32", data)])
+        words = unpack_values("uint16", data)
+        out = bytearray()
+        for lower, upper in zip(words[0::2], words[1::2]):
+            if lower:
+                upper |= 1
+            out.append(codes[upper])
+        return bytes(out)
 
     def code_of(self, value: float) -> int:
-        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ have no -0.0."""
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ no -0.0."""
         from math import copysign, frexp
         _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
-        negative, size = copysign(1.0, value) < 0, abs(value)
+        size = abs(value)
         code: int = nans[0]
+        largest = infinity or code
         if size == INFINITY:
-            code = infinity or code
+            code = largest
         elif size == size and (digits or value > 0):
-            exponent = max(frexp(size or 1e-45)[1], 2 - bias)
+            _, exponent = frexp(size or 1e-45)
+            # Subnormal numbers have the exponent of the least normal ones.
+            exponent = max(exponent, 2 - bias)
             steps = round(size * 2.0 ** (digits + 1 - exponent))
-            code = min(steps + (exponent + bias - 2 << digits), infinity or code)
-        return code | 128 if negative and (code or 128 not in nans) else code
+            code = min(steps + (exponent + bias - 2 << digits), largest)
+        is_negative = copysign(1.0, value) < 0
+        if is_negative and (code or 128 not in nans):
+            code |= 128
+        return code
 
 
 FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
@@ -8775,52 +8881,77 @@ def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> 
 
 # -- [9a] casts ------------------------------------------------------------------------------------
 
-FLOAT_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4,
-                "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3,
-                "float8_e8m0fnu": 1}  # significant bits
-LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")  # 1 in each 32 bits
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32  # of a byte of a float16: its low 3 bits on top
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])  # the other 5 below
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2  # of an upper byte: whether the exponent is 0
-HALF_TOP = b"".join([bytes([sign | exponent >> 1]) * 4 for sign in (0, 128)  # that of a float32
-                     for exponent in [0] + list(range(113, 143)) + [255]])
+# Bits of the mantissa of a float, the leading 1 included.
+FLOAT_DIGITS = {
+    "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4,
+    "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3, "float8_e8m0fnu": 1}
+# An integer with a 1 in each of its lanes of 32 bits.
+LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")
+# Tables for the bytes of a float16: the low 3 bits on top, the other 5 below; for the
+# upper byte whether the exponent is 0, and the upper byte of the float32.
+HALF_SHIFT = bytes(range(0, 256, 32)) * 32
+HALF_UPPER = bytes([byte >> 3 for byte in range(256)])
+HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2
+HALF_EXPONENTS = [0] + list(range(113, 143)) + [255]
+HALF_TOP = b"".join([bytes([exponent >> 1]) * 4 for exponent in HALF_EXPONENTS])
+HALF_TOP += bytes([byte | 128 for byte in HALF_TOP])
 
 
 def narrow_float32(data: Any) -> bytearray:
-    """As narrow_bfloat16, of at most PART bytes, 100 times as fast: by one big integer."""
-    data, out = bytearray(data), bytearray(len(data) // 2)
-    tops, ones = data[3::4], LANES >> 8 * (PART - len(data))
-    if 127 in tops or 255 in tops:  # NaN may be there: the lane would overflow
+    """As narrow_bfloat16 of at most PART bytes, 100 times as fast: by one big integer."""
+    data = bytearray(data)
+    tops = data[3::4]
+    if 127 in tops or 255 in tops:
+        # A NaN may be there, whose lane would overflow: one of few bits takes its place.
         for i, number in enumerate(unpack_values("float32", data)):
             if number != number:
                 data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
+    # To each lane 0x7FFF is added, and 1 more if that makes the upper half even.
+    ones = LANES >> 8 * (PART - len(data))
     lanes = int.from_bytes(data, "little")
-    data = (lanes + (lanes >> 16 & ones) + ones * 0x7FFF).to_bytes(len(data), "little")  # to even
-    out[0::2], out[1::2] = data[2::4], data[3::4]
+    lanes += (lanes >> 16 & ones) + ones * 0x7FFF
+    data = lanes.to_bytes(len(data), "little")
+    out = bytearray(len(data) // 2)
+    out[0::2] = data[2::4]
+    out[1::2] = data[3::4]
     return out
 
 
-def widen_float16(data: Any) -> Any:
-    """Return float16 bytes as float32, 6 times as fast as by numbers; NaN keeps its bits."""
-    data, out = bytes(data), bytearray(2 * len(data))
-    low, high, count = data[0::2], data[1::2], len(data) // 2
-    first, second = [int.from_bytes(plane.translate(HALF_SHIFT), "little") for plane in (low, high)]
+def widen_float16(data: Any) -> "Union[bytes, bytearray]":
+    """Return float16 bytes as float32, 6 times as fast as by numbers.
+
+    A NaN keeps its bits.
+    """
+    data = bytes(data)
+    out = bytearray(2 * len(data))
+    low = data[0::2]
+    high = data[1::2]
+    count = len(low)
+    # The upper bytes of each float32; its lowest one stays 0.
+    first = int.from_bytes(low.translate(HALF_SHIFT), "little")
+    second = int.from_bytes(high.translate(HALF_SHIFT), "little")
     second |= int.from_bytes(low.translate(HALF_UPPER), "little")
-    out[1::4], out[2::4] = first.to_bytes(count, "little"), second.to_bytes(count, "little")
-    out[3::4] = tops = high.translate(HALF_TOP)
+    tops = high.translate(HALF_TOP)
+    out[1::4] = first.to_bytes(count, "little")
+    out[2::4] = second.to_bytes(count, "little")
+    out[3::4] = tops
     small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
-    if small:  # subnormal numbers: float32 has them with another exponent
-        flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-        if 16 * flags.count(1) > count and 127 not in tops and 255 not in tops:  # many, no NaN
-            return pack_values("float32", unpack_values("float16", data))
-        i = flags.find(1)
-        while i >= 0:
-            out[4 * i:4 * i + 4] = pack("<f", *unpack_from("<e", data, 2 * i))
-            i = flags.find(1, i + 1)
+    if not small:
+        return out
+    # Subnormal numbers: float32 has them with another exponent.
+    flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
+    has_nan = 127 in tops or 255 in tops
+    if 16 * flags.count(1) > count and not has_nan:
+        return pack_values("float32", unpack_values("float16", data))
+    i = flags.find(1)
+    while i >= 0:
+        number, = unpack_from("<e", data, 2 * i)
+        out[4 * i:4 * i + 4] = pack("<f", number)
+        i = flags.find(1, i + 1)
     return out
 
 
-def cast_block(data: Any, old: Any, new: Any) -> Any:
+def cast_block(data: Any, old: str, new: str) -> Any:
     """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
     if old == new:
         return data
@@ -8841,14 +8972,18 @@ def cast_is_exact(old: str, new: str) -> bool:
         return True
     if "bool" in (old, new):
         return old == "bool" and new != "float8_e8m0fnu"
-    if old in FLOAT_DIGITS and (new in FLOAT8 or new == "float16" and old in (
-            "bfloat16", "float8_e8m0fnu")):  # the exponents do not fit
-        return False
-    digits = FLOAT_DIGITS.get(new, 0)
     if old in FLOAT_DIGITS:
-        return FLOAT_DIGITS[old] <= digits
-    least, most = INT_RANGE.get(new) or (-INFINITY, 2 ** digits)
-    return least <= INT_RANGE[old][0] and INT_RANGE[old][1] <= most
+        # Some have no room for the exponents.
+        if new in FLOAT8:
+            return False
+        if new == "float16" and old in ("bfloat16", "float8_e8m0fnu"):
+            return False
+        return FLOAT_DIGITS[old] <= FLOAT_DIGITS.get(new, 0)
+    least, most = INT_RANGE[old]
+    if new in FLOAT_DIGITS:
+        return most <= 2 ** FLOAT_DIGITS[new]
+    new_least, new_most = INT_RANGE[new]
+    return new_least <= least and most <= new_most
 
 
 def dtype_remedy(fmt: Format, dtype: str) -> str:
@@ -8858,29 +8993,45 @@ def dtype_remedy(fmt: Format, dtype: str) -> str:
     new = dtype_for(fmt, dtype)
     if not new:
         return ""
-    sure = "" if dtype in FLOAT_DIGITS or cast_is_exact(dtype, new) else " if the values fit"
-    return (f'; tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}"){sure}; '
-            "or another format")
+    condition = ""
+    if dtype not in FLOAT_DIGITS and not cast_is_exact(dtype, new):
+        condition = " if the values fit"
+    ways = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
+    return f"; {ways}{condition}; or another format"
 
 
 def dtype_for(fmt: Format, dtype: str) -> str:
     """Return the dtype of a format that holds such values best, or ""."""
-    exact = [new for new in ITEMSIZE if dtype in ITEMSIZE and cast_is_exact(dtype, new)]
-    rounding = ["int32", "float32"] if dtype in FLOAT_DIGITS else ["float32", "int32"]
-    usable = [new for new in rounding + exact if exact and new in fmt.DTYPES]
-    return usable[-1] if usable else ""
+    if dtype not in ITEMSIZE:
+        return ""
+    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
+    rounding = ["float32", "int32"]
+    if dtype in FLOAT_DIGITS:
+        rounding = ["int32", "float32"]
+    # The best one comes last.
+    for new in reversed(rounding + exact):
+        if new in fmt.DTYPES:
+            return new
+    return ""
 
 
 class Cast(Tensor):
-    """A tensor as another dtype, without attrs of the old one, cast when its bytes are read."""
+    """A tensor as another dtype, without attrs of the old one.
+
+    It stores no bytes: those of its base are cast when they are read.
+    """
 
     __slots__ = ("_base",)
 
     def __init__(self, base: Tensor, dtype: Any) -> None:
-        gone = [key for fmt in FORMATS + GENERATIONS for key in fmt.DTYPE_ATTRS] + ["parts"]
-        attrs = {key: value for key, value in base.attrs.items() if key not in gone}
+        attrs = dict(base.attrs)
+        for fmt in FORMATS + GENERATIONS:
+            for key in fmt.DTYPE_ATTRS:
+                attrs.pop(key, None)
+        attrs.pop("parts", None)
         super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
-                         encoding="cast", attrs=attrs, custom=base._custom, format=base.format)
+                         encoding="cast", attrs=attrs, custom=base._custom,
+                         format=base.format)
         self._base = base
 
     def iter_bytes(self) -> Blocks:
@@ -8888,8 +9039,8 @@ class Cast(Tensor):
         if base.dtype == "qfloat":
             return base.iter_scaled(str(self.dtype))
         base.check_readable()
-        return (cast_block(part, base.dtype, self.dtype)
-                for part in iter_parts(base.iter_bytes(), PART))
+        parts = iter_parts(base.iter_bytes(), PART)
+        return (cast_block(part, base.dtype, str(self.dtype)) for part in parts)
 
     def contiguous(self) -> Tensor:
         data = self.tobytes()
@@ -8900,76 +9051,118 @@ class Cast(Tensor):
 # -- [9b] arrays -----------------------------------------------------------------------------------
 
 
-def view_of_array(data: Any, name: str, wanted: Any) -> Any:
-    """Return a memoryview and the dtype of any library's array; it calls the dtype `name`."""
-    if hasattr(data, "detach"):  # torch: from any device
+def view_of_array(data: Any, name: str,
+                  wanted: "Optional[str]") -> "Tuple[memoryview, str]":
+    """Return a memoryview and our dtype of any library's array, which calls it `name`."""
+    is_torch = hasattr(data, "detach")
+    if is_torch:
+        # From any device, and without what is only noted.
         data = data.detach().cpu().resolve_conj().resolve_neg()
-    dtype = dtype_of_bits(name, wanted) if name[:2] == "|V" else name
-    no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
-    if no_code and hasattr(data, "view"):  # it is no buffer
-        bits = f"int{8 * ITEMSIZE[dtype]}"
-        data = data.view(getattr(sys.modules["torch"], bits) if hasattr(data, "detach") else bits)
-    view, found = typed_view(data.__array__() if hasattr(data, "__array__") else data)
-    if view is None or not (no_code or found):
+    dtype = name
+    if name[:2] == "|V":
+        dtype = dtype_of_bits(name, wanted)
+    has_no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
+    if has_no_code and hasattr(data, "view"):
+        # It is no buffer, but its bits are one.
+        bits: Any = f"int{8 * ITEMSIZE[dtype]}"
+        if is_torch:
+            bits = getattr(sys.modules["torch"], bits)
+        data = data.view(bits)
+    buffer = data
+    if hasattr(data, "__array__"):
+        buffer = data.__array__()
+    view, found = typed_view(buffer)
+    if has_no_code:
+        found = dtype
+    if view is None or not found:
         raise TypeError(unfit_message(data, name))
-    return view, dtype if no_code else found
+    return view, found
 
 
 def unfit_message(data: Any, name: str) -> str:
     """Return why a value is no tensor, and what to do."""
     what = f"cannot make a tensor of {type(data).__name__}"
-    what += f" of {name}" if name != "None" else ""
+    if name != "None":
+        what += f" of {name}"
     if hasattr(data, "items"):
         names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
         return f"{what}; flatten it: {{{', '.join(names)}}}"
-    return what + "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
+    what += "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
+    return what
 
 
-def dtype_of_bits(code: str, wanted: Any) -> str:
-    """Return the dtype of bits, which numpy.asarray() of a tensor gives without ml_dtypes."""
-    known = [dtype for dtype in ITEMSIZE if code == f"|V{ITEMSIZE[dtype]}"
-             and dtype not in STRUCT_CODE]
-    if wanted in known or len(known) == 1:
-        return str(wanted if wanted in known else known[0])
-    raise TypeError(f"cannot make a tensor of {code}, bits of {' or '.join(known) or 'any type'}: "
-                    "tensor(x, DTYPE) says which")
+def dtype_of_bits(code: str, wanted: "Optional[str]") -> str:
+    """Return the dtype of bits, which numpy.asarray(tensor) gives without ml_dtypes."""
+    known = []
+    for dtype, nbytes in ITEMSIZE.items():
+        if code == f"|V{nbytes}" and dtype not in STRUCT_CODE:
+            known.append(dtype)
+    if wanted in known:
+        return str(wanted)
+    if len(known) == 1:
+        return str(known[0])
+    names = " or ".join(known) or "any type"
+    what = f"cannot make a tensor of {code}, bits of {names}"
+    raise TypeError(f"{what}: tensor(x, DTYPE) says which")
 
 
-def to_numpy(item: Any, dtype: Any, copy: Any) -> Any:
+def to_numpy(item: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
     """Return a tensor as a numpy array, for __array__()."""
     import numpy
-    known, size = sys.modules.get("ml_dtypes"), item.itemsize or 1
-    no_code = item.itemsize and item.dtype not in STRUCT_CODE  # numpy alone has no such dtype
-    other = no_code and dtype is not None and not (
-        known and numpy.dtype(dtype).name == item.dtype)
-    swapped = no_code and size > 1 and item.byteorder != NATIVE
-    if copy is False and (other or swapped or item.encoding != "raw"):
-        raise ValueError(f"copy=False: elements as {dtype or item.dtype} have to be made first")
-    array = item if item.encoding == "raw" else item.contiguous()
-    if other and not known:
-        array = array.astype("float32")
-    elif no_code:
-        bits = numpy.asarray(array.copy(dtype=f"uint{8 * size}"), f"u{size}")  # native
-        bits.flags.writeable = False
-        array = bits.view(getattr(known, item.dtype, f"V{size}"))
-    return numpy.array(array, dtype) if copy else numpy.asarray(array, dtype)
+    ml_dtypes = sys.modules.get("ml_dtypes")
+    # numpy alone has no such dtype.
+    has_no_code = item.itemsize is not None and item.dtype not in STRUCT_CODE
+    is_other = False
+    is_swapped = False
+    if has_no_code:
+        is_swapped = item.itemsize != 1 and item.byteorder != NATIVE
+        is_same = ml_dtypes is not None and numpy.dtype(dtype).name == item.dtype
+        is_other = dtype is not None and not is_same
+    if copy is False and (is_other or is_swapped or item.encoding != "raw"):
+        wanted = dtype or item.dtype
+        raise ValueError(f"copy=False: elements as {wanted} have to be made first")
+    source = item
+    if item.encoding != "raw":
+        source = item.contiguous()
+    array: Any = source
+    if is_other and ml_dtypes is None:
+        array = source.astype("float32")
+    elif has_no_code:
+        array = bits_in_numpy(source, ml_dtypes)
+    if copy:
+        return numpy.array(array, dtype)
+    return numpy.asarray(array, dtype)
 
 
-def to_dlpack(item: Any, options: Facts) -> Any:
+def bits_in_numpy(item: Tensor, ml_dtypes: Any) -> Any:
+    """Return a tensor as a numpy array of a dtype of ml_dtypes, or without it of bits."""
+    import numpy
+    nbytes = item.itemsize or 1
+    bits = numpy.asarray(item.copy(dtype=f"uint{8 * nbytes}"), f"u{nbytes}")
+    bits.flags.writeable = False
+    return bits.view(getattr(ml_dtypes, str(item.dtype), f"V{nbytes}"))
+
+
+def to_dlpack(item: Tensor, options: Facts) -> Any:
     """Return a capsule for __dlpack__()."""
     import numpy
-    if item.itemsize and item.dtype not in STRUCT_CODE:
+    if item.itemsize is not None and item.dtype not in STRUCT_CODE:
         torch: Any = sys.modules.get("torch")
         if torch is None:
-            raise BufferError(f"{item.dtype} needs torch (import it before) or jax.numpy.asarray")
+            what = f"{item.dtype} needs torch (import it before) or jax.numpy.asarray"
+            raise BufferError(what)
         bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
-        return bits.view(getattr(torch, item.dtype)).__dlpack__(**options)
-    array = numpy.asarray(item, item.dtype)  # native
-    copied = array.strides != tuple(map(abs, array.strides)) or not options.get("max_version")
-    if options.get("copy") is False and (copied or item.encoding != "raw" or (
-            item.byteorder != NATIVE and array.itemsize > 1)):
-        raise BufferError("copy=False: the elements have to be made or copied first")
-    if copied:  # torch takes no negative strides, old libraries nothing read-only
+        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
+    # Its elements are native.
+    array: Any = numpy.asarray(item, item.dtype)
+    # torch takes no negative strides, old libraries nothing that is read-only.
+    is_backward = min(array.strides, default=0) < 0
+    must_copy = is_backward or not options.get("max_version")
+    if options.get("copy") is False:
+        is_swapped = item.byteorder != NATIVE and array.itemsize > 1
+        if must_copy or is_swapped or item.encoding != "raw":
+            raise BufferError("copy=False: the elements have to be made or copied first")
+    if must_copy:
         array = array.copy()
     return array.__dlpack__(**options)
 
