@@ -885,7 +885,6 @@ class Turn:
     """A stream, and whose turn it is to move it: one for all Files, for it has one position."""
 
     known: Any = None  # by id of the stream, while a File reads it
-    locks: "Dict[int, Any]" = {}  # of `known`
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -897,10 +896,12 @@ def turn_of(stream: Any) -> Turn:
     """Return the Turn of a stream, which need not be hashable."""
     if BOARD:
         return Turn(stream)
-    with process_lock(Turn.locks):
+    # All copies of this module share them: Files of two copies may read one stream.
+    shared = vars(sys)
+    with process_lock(shared.setdefault("_tensorfmt_locks", {})):
         if Turn.known is None:
             from weakref import WeakValueDictionary
-            Turn.known = WeakValueDictionary()
+            Turn.known = shared.setdefault("_tensorfmt_turns", WeakValueDictionary())
         turn = Turn.known.get(id(stream))
         if turn is None:
             turn = Turn(stream)
@@ -3907,13 +3908,14 @@ def is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
     """Return whether files say the same of two tensors without values here, also in bytes."""
     if a.byteorder != b.byteorder or not is_same(type_facts(a), type_facts(b)):
         return False
-    if a.source is not b.source and (places_other_bytes(a) or places_other_bytes(b)):
+    in_one_file = are_one_file(a.source, b.source)
+    if not in_one_file and (places_other_bytes(a) or places_other_bytes(b)):
         return False
     parts, others = a.stored_parts(), b.stored_parts()
     if set(parts) != set(others):
         return False
     if "shard" in [part.encoding for part in parts.values()]:  # they lie in other files
-        return a.source is b.source and a.name == b.name and is_same(a.attrs, b.attrs)
+        return in_one_file and a.name == b.name and is_same(a.attrs, b.attrs)
     for role, part in parts.items():
         if role:
             same = is_equal(part, others[role])
@@ -3922,6 +3924,13 @@ def is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
         if not same:
             return False
     return True
+
+
+def are_one_file(a: "Buffer", b: "Buffer") -> bool:
+    """Return whether two sources are one, or were opened from one path, unchanged."""
+    if a is b:
+        return True
+    return a.file_id is not None and b.file_id is not None and a.file_id[::2] == b.file_id[::2]
 
 
 def type_facts(item: "Tensor") -> Facts:
@@ -9235,15 +9244,12 @@ def own_file(value: Any) -> "Optional[File]":
         return value
     if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
         return None
-    facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
-    file_class: Any = File
+    fmt = own_format(value.fmt.NAME)
     if getattr(value, "shards", None) is None:
-        facts["_tensors"] = own_tensors(value)
-    else:
-        file_class = ShardedFile
-        facts["shards"] = Map([(name, own_file(file)) for name, file in value.shards.items()])
-    made: File = object.__new__(file_class)
-    made.__dict__.update(facts)
+        return File(fmt, value.source, value.attrs, value.metadata, own_tensors(value))
+    shards = Map([(name, own_file(file)) for name, file in value.shards.items()])
+    made = ShardedFile(value.source, Map(weight_map=Map()), False)
+    made.__dict__.update(vars(value), fmt=fmt, shards=shards)
     return made
 
 
@@ -9622,9 +9628,9 @@ def is_read_from(source: Any, stream: Any, about: Any) -> bool:
     if source.file_id is None:
         other = stream_about(own)
     else:
-        path, _, (_, inode) = source.file_id
+        path, _, change = source.file_id  # of 0.4.0 only the time
         other = stat_or_none(path)
-        if inode != about.st_ino:  # another file has its place now
+        if isinstance(change, tuple) and change[1] != about.st_ino:  # another has its place now
             return False
     return other is not None and os.path.samestat(other, about)
 
