@@ -4693,6 +4693,7 @@ class ZTensor2Test(TestCase):
         error_of(FormatError, load(torn)["a"].tobytes)
         self.assertEqual(bytes(load(torn)["a"].raw)[5:], frame[5:])
 
+    @unittest.skipUnless(ZSTD, "no module for zstd")
     def test_seek_tables_agree_with_their_frames(self):
         sums = {n: ZSTD_SUMS[n] for n in (8, 3)}
         good, frames = [(13 + 8, 8, sums[8]), (13 + 3, 3, sums[3])], [8, 3]
@@ -4748,9 +4749,7 @@ class ZTensor2Test(TestCase):
                 "u8", 1, len(data), nbytes, encoding="zt.zstd-seekable/1", decoded_length=nbytes,
                 **more)}, (data,))
             item, report = load(file)["w"], tensorfmt.verify(file)
-            if not ZSTD:
-                error_of(FormatError, item.tobytes)
-            elif fault:
+            if fault:
                 self.assertIn(fault, error_of(FormatError, item.tobytes).what)
                 self.assertIn(fault, report.errors[0].what)
                 self.assertEqual(report.errors[0].check, "contents")
@@ -8127,7 +8126,8 @@ class TrustTest(FolderCase):
                     for call in len, iter, list, reversed, star, zip, sum, sorted:
                         error = error_of(Unsupported, call, item)
                         self.assertIn("dimension 0 of %d is more than len()" % n, error.what)
-                    error_of(Unsupported, lambda item: 1 in item, item)
+                    if sys.version_info >= (3, 8):  # before, `in` made a TypeError of any error
+                        error_of(Unsupported, lambda item: 1 in item, item)
                     self.assertEqual((item.size, item.nbytes, list(item.flat)), (0, 0, []))
                     parts = item[2:], item[::n], item[n - 1], item[-n]
                     self.assertEqual([part.shape for part in parts],
