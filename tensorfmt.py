@@ -3739,6 +3739,7 @@ class File(TensorMap):
     """
 
     shards: Any = None  # of a model in several files: Files by name, as far as they are open
+    rest: "Optional[int]" = None  # where bytes behind the end begin, if its format knows the end
 
     def __init__(self, fmt: "Format", source: "Buffer", attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
@@ -4193,6 +4194,7 @@ class Reading:
     root = "item"  # the field around all others, for errors without a trail
     reader: "Optional[MessagePack]" = None  # with its window
     repeated = 0  # characters of names that repeat others
+    rest: "Optional[int]" = None  # where bytes behind the end begin
 
     def __init__(self, source: Buffer, partial: bool = False) -> None:
         self.source = source
@@ -4213,6 +4215,8 @@ class Reading:
 
     def note_rest(self, at: int) -> None:
         """Note that the bytes from here on are of no use."""
+        if at < self.end:
+            self.rest = at
 
     def check_magic(self, fmt: "Format", magic: bytes) -> None:
         """Raise unless the file begins with the bytes of its format, as far as it goes."""
@@ -4858,6 +4862,7 @@ class Recorder(Reading):
         self.trails.update(pairs)
 
     def note_rest(self, at: int) -> None:
+        super().note_rest(at)
         if self.errors is not None and at < self.end:
             what = f"{plural(self.end - at, 'byte')} after the last value"
             self.errors.append(self.error(what, offset=at))
@@ -5260,6 +5265,7 @@ class Format:
     PAD_END: Any = ()  # what padding may follow at the end: "structure", "data"
     TEXT_METADATA = False  # its metadata are any text to text
     INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
+    STRICT_END = False  # bytes behind the end are an error of verify()
     SPARSE = False  # it holds sparse tensors
     SORTED = False  # the index is: a File is then saved in the order of its data
     READ_ONLY = ""  # why it is never written
@@ -5282,6 +5288,7 @@ class Format:
         """Return the File of what was read."""
         file = File(self, reading.source, attrs, metadata, reading.tensors)
         file.others = reading.others
+        file.rest = reading.rest
         return file
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
@@ -6994,6 +7001,7 @@ class Primitiv(Format):
     SUFFIXES = (".primitiv", ".model", ".optimizer")
     HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
+    STRICT_END = True
     INDEX_FIRST = True  # each tensor is described in front of its data
     DTYPES = ("float32",)
     OPTIONS = {
@@ -8344,7 +8352,9 @@ class BurnRecord(Format):
         if metadata["version"].split(".")[:2] in self.OLD:
             raise self.too_old(reading, metadata, "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
-        top, _ = codec.parse()
+        top, end = codec.parse()
+        if end < reading.end:  # for convert(); verify() notes it only
+            reading.rest = end
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
         # 3 the tensors in it, and what else it holds
@@ -11004,6 +11014,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
     values = task.change_metadata(meta or {})
     fitting = task.fit_metadata(values, options, metadata == "text")
     task.leave_attrs(chosen)
+    task.leave_rest()
     task.raise_reasons()
     # 3 the bytes
     meter = Meter(watch, "writing", sum([item.nbytes for _, item in items]))
@@ -11225,6 +11236,30 @@ class Conversion:
             if why is not None:
                 self.refuse("tensor", name, why, "rename='OLD=NEW'")
         self.summary.left_behind = sorted(left)
+
+    def leave_rest(self) -> None:
+        """Note what lies behind the end of the file, if it is another file."""
+        at = find_rest(self.file)
+        if at is not None:
+            count = plural(self.file.nbytes - at, "byte")
+            self.lose("the bytes from", at, f"{count} behind the end, perhaps another file")
+
+
+def find_rest(file: File) -> "Optional[int]":
+    """Return where another file begins behind the end of one, or None."""
+    at = file.rest
+    if file.fmt.STRICT_END or file.shards is not None:
+        return at
+    if at is None:
+        if not file.fmt.INDEX_FIRST:
+            return None
+        at = max([item.start + item.stored_nbytes for item in file.values()], default=0)
+    behind = file.source.read(at, 1 << 16)
+    places = [behind.find(magic) for fmt in FORMATS + GENERATIONS for magic in fmt.MAGICS]
+    found = min([place for place in places if place >= 0], default=None)
+    if not at or found is None:
+        return None
+    return at + found
 
 
 def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":

@@ -5380,6 +5380,24 @@ class ConvertTest(TestCase):
         self.refuses(["rename='OLD=NEW'"], converted, dumps({"": F32}, format="ztensor"), "mag")
 
     @about("mag")
+    def test_a_file_behind_the_first_one_is_not_dropped_in_silence(self):
+        """Of primitiv also what is no file: verify() fails there, too; elsewhere that is a note."""
+        rows = [(title, data) for format, title, data, _ in FILES if load(data) and (
+            format in ("primitiv", "mag", "burnpack", "burnrecord") and title != "v019_basic.bpk")]
+        for title, data in rows + [("optimizer", dumps({}, format="primitiv", kind="optimizer",
+                                                       metadata={"a": 1}))]:
+            kind = load(data).format
+            for behind, is_file in ((data, True), (golden("v021_tiny.bpk"), True), (b"x", False)):
+                with self.subTest(file=title, behind=behind[:9]):
+                    _, summary = converted(data + behind, "burnpack", drop=True)
+                    words = "the bytes from %d (%s behind the end, perhaps another file)" % (
+                        len(data), tensorfmt.plural(len(behind), "byte"))
+                    is_told = is_file or kind == "primitiv"
+                    self.assertEqual(words in summary.dropped, is_told)
+                    if is_told:
+                        self.refuses(["behind the end, perhaps another file: drop=True"],
+                                     converted, data + behind, "burnpack")
+
     def test_a_name_that_looks_like_a_pattern_does_not_hide_it(self):
         """Of names with `*` or `?`; one with brackets is a name first: there are such in models."""
         names = ["*.bias", "a.bias", "a?", "ab", "w[0]", "w0", "z"]
