@@ -9254,12 +9254,14 @@ def own_file(value: Any) -> "Optional[File]":
         return value
     if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
         return None
-    fmt = own_format(value.fmt.NAME)
+    facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
     if getattr(value, "shards", None) is None:
-        return File(fmt, value.source, value.attrs, value.metadata, own_tensors(value))
-    shards = Map([(name, own_file(file)) for name, file in value.shards.items()])
-    made = ShardedFile(value.source, Map(weight_map=Map()), False)
-    made.__dict__.update(vars(value), fmt=fmt, shards=shards)
+        made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
+        facts["_tensors"] = own_tensors(value)
+    else:
+        made = ShardedFile(value.source, Map(weight_map=Map()), False)
+        facts["shards"] = Map([(name, own_file(file)) for name, file in value.shards.items()])
+    made.__dict__.update(facts)  # of another version, perhaps without some that are ours
     return made
 
 
