@@ -10702,19 +10702,23 @@ def add_shard(report: Report, shard: str, left: Any, found: Report) -> None:
 class Check:
     """A check of a checksum or of values that the tensors `items` have in common.
 
-    `digest`: of the checksum, or "": the values are checked; `label`: which part it is of.
+    `digest`: the checksum, also an empty text; None: the values are checked; `label`: of which
+    part.
     """
 
-    def __init__(self, part: Tensor, work: int, digest: str = "", label: str = "") -> None:
+    def __init__(self, part: Tensor, work: int, digest: "Optional[str]" = None,
+                 label: str = "") -> None:
         self.part, self.digest, self.label = part, digest, label
         self.work = work  # bytes to be read and decoded
         self.nbytes: int = part.decoded_nbytes or part.stored_nbytes  # to be hashed
         self.items: "List[Tensor]" = []
-        self.kind = "checksums" if digest else "contents"
+        self.kind = "contents" if digest is None else "checksums"
 
     def is_slow(self) -> bool:
         """Return whether the checksum takes half a minute for a GB."""
-        return self.digest[:3] == "xxh" and not fast_xxh3()
+        if self.digest is None or self.digest[:3] != "xxh":
+            return False
+        return not fast_xxh3()
 
 
 def list_checks(file: File) -> "List[Check]":
@@ -10762,7 +10766,7 @@ class DataCheck:
         self.report, self.fmt = report, file.fmt
         self.checks = list_checks(file)
         self.planned = choose_checks(report, self.checks, deep, file.source)
-        sizes = [check.nbytes for check in self.planned if check.digest]
+        sizes = [check.nbytes for check in self.planned if check.kind == "checksums"]
         self.meter = Meter(watch, "checking", sum(sizes))
         self.digests: "Dict[str, str]" = {}
         self.decoded: Any = set()  # places in the file
@@ -10785,8 +10789,8 @@ class DataCheck:
         """Do the checks that are planned, and add to the report what they find."""
         for check in self.planned:
             try:
-                if check.digest:
-                    self.compare(check)
+                if check.digest is not None:
+                    self.compare(check, check.digest)
                 else:
                     check_values(self.fmt, check.part, self.meter, self.decoded)
             except Unsupported as error:
@@ -10795,7 +10799,7 @@ class DataCheck:
                 self.fail(check, error.what, error.offset, "contents")
         for (kind, why), items in self.left.items():
             self.report.leave_out(kind, why, items)
-        count = sum([len(check.items) for check in self.checks if check.digest])
+        count = sum([len(check.items) for check in self.checks if check.kind == "checksums"])
         status, text = "-", "no tensor has one"
         if count:
             text = f"{self.agreed} of {count} agree"
@@ -10806,11 +10810,11 @@ class DataCheck:
             text = f"{plural(len(self.decoded), 'zstd blob')} decoded in full"
             self.report.add("ok", "contents", text)
 
-    def compare(self, check: Check) -> None:
+    def compare(self, check: Check, digest: str) -> None:
         """Compare a checksum with that of the bytes."""
         part = check.part
         blocks = self.meter.over(self.fmt.hashed_blocks(part))
-        status, text = compare_digest(blocks, check.digest, self.fmt.DIGESTS)
+        status, text = compare_digest(blocks, digest, self.fmt.DIGESTS)
         if status == "-":
             self.leave_out(check.kind, check.label + text, check.items)
             return

@@ -7327,6 +7327,21 @@ class VerifyTest(FolderCase):
                     error_of(FormatError, load, data, verify=True)
 
     @about("ztensor")
+    def test_checksums_of_no_algorithm_are_counted(self):
+        """Also that of an empty text, which says nothing."""
+        for text in ("", ":", "0", "md5:00", "CRC32C:0", "xxh3:" + "0" * 16):
+            for also in "", "crc32c:0", "sha256:0":
+                one = {"name": "a", "offset": 64, "size": 16, "dtype": "float32", "shape": [4],
+                       "encoding": "raw", "checksum": text}
+                two = dict(one, name="b", checksum=also)
+                report = tensorfmt.verify(ztensor_file(one, *[two] * bool(also)))
+                self.assertEqual((bool(report), report.not_checked["checksums"]), (not also, 1))
+                self.assertIn(", 1 checksum not checked", str(report))
+                self.assertIn("of an unknown algorithm", str(report))
+        one["checksum"] = None  # as if there were none
+        self.assertTrue(str(tensorfmt.verify(ztensor_file(one))).endswith("valid zTensor 0.1"))
+
+    @about("ztensor")
     def test_parts_of_an_unknown_layout(self):
         """They are named and compared; what would lose them is refused."""
         data = self.sparse_file(layout="deep")
