@@ -4393,17 +4393,20 @@ def size_message(item: Tensor, need: int) -> str:
 
 # -- [7c2] places ----------------------------------------------------------------------------------
 #
-# Regions are kept for explain() and verify(), and when load() reads again after an error. spans()
-# of a region yields (begin, end, trail, value, where that begins, doc) of each field. A walk finds
-# the fields in what a codec reads: it asks the codec for each head and each value.
+# Regions are kept for explain() and verify(), and when load() reads again after an error.
+# spans() of a region yields (begin, end, trail, value, where that begins, doc) of each
+# field. A walk finds the fields in what a codec reads: it asks the codec for each head
+# and value.
 
-BROKEN = "broken here"  # the doc of the last span of a region
+# The doc of the last span of a region that is broken.
+BROKEN = "broken here"
 
 
 class Record:
     """A region: fields by a RecordType."""
 
-    def __init__(self, source: Buffer, at: int, record_type: RecordType, trail: Trail) -> None:
+    def __init__(self, source: Buffer, at: int, record_type: RecordType,
+                 trail: Trail) -> None:
         self.source = source
         self.at = at
         self.record_type = record_type
@@ -4417,22 +4420,26 @@ class Record:
 
     def spans(self) -> Spans:
         for (name, code, doc), (begin, end, values) in self.iter_rows():
-            if values is None:  # the file ends in it
-                yield begin, begin, self.trail + (name,), None, begin, doc
+            trail = self.trail + (name,)
+            if values is None:
+                # The file ends in it.
+                yield begin, begin, trail, None, begin, doc
                 return
-            value = values[0] if len(values) == 1 else list(values)
+            value: Any = list(values)
+            if len(values) == 1:
+                value = values[0]
             if code == "text":
                 text = decode_text(value)
                 if text is not None:
                     value = text
-            yield begin, end, self.trail + (name,), value, begin, doc
+            yield begin, end, trail, value, begin, doc
 
 
 class Level:
-    """An array or a map that a walk is in; `depth`: of its items.
+    """An array or a map that a walk is in. `depth`: that of its items.
 
-    `count`: of its items, or -1: a break ends them; `found`: those so far. `keys`: those so far of
-    a map of JSON.
+    `count`: of its items, or -1 if a break ends them; `found`: of those so far. `keys`:
+    those of an object of JSON so far.
     """
 
     def __init__(self, is_map: bool, count: int, schema: "Optional[Schema]", trail: Trail,
@@ -4456,20 +4463,21 @@ class Level:
 
 
 class ItemWalk:
-    """A walk through one item of CBOR or MessagePack. `trail`: of the field that is read now.
+    """A walk through one item of CBOR or MessagePack; `trail`: of the field read now.
 
-    A key and its value are one field, as is a list of scalars. Of other arrays and maps, and of
-    bytes that stay in the file, the head is one. It does not call itself: a field costs the same
-    at any depth.
+    A key and its value are one field, as is a list of scalars. Of other arrays and maps,
+    and of bytes that stay in the file, the head is one. It does not call itself: a field
+    costs the same at any depth.
     """
 
-    # (at, depth) -> ("array", "map" or "", number of items or -1, where these begin, their depth)
+    # (at, depth) -> ("array", "map" or "", items or -1, where these begin, their depth)
     open_item: Any
 
     def __init__(self, codec: Codec, trail: Trail) -> None:
         self.codec = codec
         self.trail = trail
-        # parse() has counted arrays, maps and keys, and raises for what is not deterministic.
+        # parse() has counted arrays, maps and keys, and raises for what is not
+        # deterministic.
         codec.items_left = INFINITY
         codec.other_keys_left = INFINITY
         codec.strict = False
@@ -4477,8 +4485,10 @@ class ItemWalk:
     def walk(self, schema: "Optional[Schema]") -> Any:
         """Yield the fields of the item, which `schema` explains."""
         codec = self.codec
-        trail, doc = self.trail, schema.doc if schema is not None else ""
-        around: "List[Level]" = []  # the innermost last
+        trail = self.trail
+        doc = "" if schema is None else schema.doc
+        # The arrays and maps around the item, the innermost last.
+        around: "List[Level]" = []
         at = begin = depth = 0
         while True:
             # 1 the item at `at`; its first field begins with its key
@@ -4522,7 +4532,7 @@ class ItemWalk:
 
     @staticmethod
     def shown_count(kind: str, count: int) -> Any:
-        """Return what is shown of an array or a map: how many items, or that it is empty."""
+        """Return what is shown of an array or a map: its count, or that it is empty."""
         if count < 0:
             return None
         if count:
@@ -4535,7 +4545,8 @@ class ItemWalk:
             return self.codec.data[at:at + 1] == b"\xff"
         return found == count
 
-    def plain_list(self, count: int, at: int, depth: int) -> "Optional[Tuple[List[Any], int]]":
+    def plain_list(self, count: int, at: int,
+                   depth: int) -> "Optional[Tuple[List[Any], int]]":
         """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
         values: "List[Any]" = []
         try:
@@ -4545,14 +4556,15 @@ class ItemWalk:
                 value, at = self.codec.parse(at, depth)
                 values.append(value)
         except FormatError:
-            return None  # the walk into it finds its broken item
+            # The walk into it finds its broken item.
+            return None
         if count < 0:
             at += 1
         return values, at
 
 
 class CborWalk(ItemWalk):
-    """A walk through an item of CBOR; tags belong to the item that they are put before."""
+    """A walk through an item of CBOR; a tag belongs to the item that it is put before."""
 
     codec: Cbor
 
@@ -4590,12 +4602,17 @@ class MessagePackWalk(ItemWalk):
 
 JSON_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 JSON_TOKEN = rb"[ \t\r\n]*(%s|[][{}:,]|[^][{}:,\" \t\r\n]+)" % JSON_TEXT
-JSON_PLAIN_LIST = rb'\[[^][{}"]*(?:%s[^][{}"]*)*\]' % JSON_TEXT  # without lists and maps in it
-JSON_AFTER = rb"[ \t\r\n,:\]}]*"  # what may stand between a value and the next token
+# A list without lists and maps in it.
+JSON_PLAIN_LIST = rb'\[[^][{}"]*(?:%s[^][{}"]*)*\]' % JSON_TEXT
+# What may stand between a value and the next token that opens something.
+JSON_AFTER = rb"[ \t\r\n,:\]}]*"
 
 
 class JsonWalk:
-    """A walk through JSON, as ItemWalk. A field ends where a token begins that closes nothing."""
+    """A walk through JSON, as ItemWalk.
+
+    A field ends where a token begins that closes nothing.
+    """
 
     def __init__(self, codec: Json, trail: Trail) -> None:
         import re
@@ -4625,8 +4642,10 @@ class JsonWalk:
 
     def walk(self, schema: "Optional[Schema]") -> Any:
         """Yield the fields of the text, which `schema` explains."""
-        trail, doc = self.trail, schema.doc if schema is not None else ""
-        around: "List[Level]" = []  # the innermost last
+        trail = self.trail
+        doc = "" if schema is None else schema.doc
+        # The arrays and objects around the value, the innermost last.
+        around: "List[Level]" = []
         begin, end = self.token(0)
         at = begin
         while True:
@@ -4660,10 +4679,11 @@ class JsonWalk:
                 at, end = self.token(end)
             schema, trail, doc = level.enter(key)
 
-    def read_value(self, at: int, end: int, schema: "Optional[Schema]") -> "Tuple[bool, Any, int]":
+    def read_value(self, at: int, end: int,
+                   schema: "Optional[Schema]") -> "Tuple[bool, Any, int]":
         """Return (is it open, value, end) of what begins with the token from `at` to `end`.
 
-        Of an array or an object that is one field the value; others are open behind their bracket.
+        An array or an object that is not one field is open behind its bracket.
         """
         mark = self.data[at:end]
         if mark not in (b"[", b"{"):
@@ -4686,7 +4706,8 @@ class JsonWalk:
         try:
             return self.parse(found.group(), at), found.end()
         except FormatError:
-            return None  # the walk into it finds its broken item
+            # The walk into it finds its broken item.
+            return None
 
 
 class Tree:
@@ -4713,7 +4734,8 @@ class Tree:
         if codec.read_end is not None and codec.data[codec.read_end:].strip(b" \t\r\n"):
             begin = base + codec.read_end
             end = base + len(codec.data)
-            yield begin, end, self.trail + ("trailing",), None, begin, "bytes after the index"
+            trail = self.trail + ("trailing",)
+            yield begin, end, trail, None, begin, "bytes after the index"
 
 
 class TableWalk:
@@ -4801,7 +4823,8 @@ class Tables:
         try:
             root = codec.root()
             yield base, base + 4, ("root",), root, base + root, "root table"
-            for begin, end, trail, value, value_at, doc in walk.walk_table(codec.rows, root, ()):
+            found = walk.walk_table(codec.rows, root, ())
+            for begin, end, trail, value, value_at, doc in found:
                 yield base + begin, base + end, trail, value, base + value_at, doc
         except FormatError as error:
             error.trail = walk.trail
@@ -4811,48 +4834,66 @@ class Tables:
 class Values:
     """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
 
-    def __init__(self, source: "Buffer", at: int, rows: Any, trail: Trail) -> None:
-        self.source, self.at, self.rows, self.trail = source, at, rows, trail
+    def __init__(self, source: Buffer, at: int, rows: Any, trail: Trail) -> None:
+        self.source = source
+        self.at = at
+        self.rows = rows
+        self.trail = trail
 
     def spans(self) -> Spans:
-        """Yield its fields."""
-        reader, trail = MessagePack(self.source), self.trail
+        reader = MessagePack(self.source)
         reader.at = self.at
+        trail = self.trail
         try:
             for name, kind, doc, *items in self.rows:
-                begin, trail = reader.at, self.trail + (name,)
-                value: Any = reader.take(kind)
-                if kind == "bin":  # its head is the field, and says how many bytes follow
+                trail = self.trail + (name,)
+                begin = reader.at
+                value = reader.take(kind)
+                if kind == "bin":
+                    # Its head is the field, and says how many bytes follow.
                     yield begin, value.start, trail, len(value), begin, doc
                     continue
-                value = str_of_bytes(value) if kind == "str" else value
-                yield begin, reader.at, trail, value, begin, doc
-                if items and value > items[1]:
-                    return  # read() refuses it
-                for i in range(value if items else 0):
-                    begin, trail = reader.at, self.trail + (name, i)
-                    value = reader.take(kind[1:])
-                    value = str_of_bytes(value) if kind == "[str" else value
-                    yield begin, reader.at, trail, value, begin, items[0]
+                yield begin, reader.at, trail, self.shown(value), begin, doc
+                if not items:
+                    continue
+                item_doc, most = items
+                if value > most:
+                    # read_rows() refuses it.
+                    return
+                for i in range(value):
+                    trail = self.trail + (name, i)
+                    begin = reader.at
+                    item = reader.take(kind[1:])
+                    yield begin, reader.at, trail, self.shown(item), begin, item_doc
         except FormatError as error:
             error.trail = trail
             raise
+
+    @staticmethod
+    def shown(value: Any) -> Any:
+        """Return a value as it is shown: the bytes of a text as text."""
+        if isinstance(value, bytes):
+            return str_of_bytes(value)
+        return value
 
 
 class Recorder(Reading):
     """A Reading that keeps the regions, and says which field is cut short.
 
-    `errors`: a list that takes errors of single tensors, and reading goes on; None: they raise.
+    `errors`: a list that takes errors of single tensors, and reading goes on; None: they
+    raise.
     """
 
-    REGIONS: Facts = {"record": Record, "tree": Tree, "values": Values, "flatbuffer": Tables}
+    REGIONS: Facts = {"record": Record, "tree": Tree, "values": Values,
+                      "flatbuffer": Tables}
 
     def __init__(self, source: Buffer, errors: "Optional[List[FormatError]]" = None,
                  partial: bool = False) -> None:
         super().__init__(source, partial)
         self.errors = errors
         self.regions = []
-        self.trails: "Dict[Trail, str]" = {}  # of an entry -> the name of its tensor
+        # The trail of an entry -> the name of its tensor.
+        self.trails: "Dict[Trail, str]" = {}
 
     def note(self, at: int, kind: str, *args: Any) -> None:
         super().note(at, kind)
@@ -4873,7 +4914,8 @@ class Recorder(Reading):
         self.errors.append(error)
         return True
 
-    def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
+    def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int,
+                   field_of: Facts) -> None:
         if trail:
             self.trails[trail] = item.name
         super().add_tensor(item, trail, low, high, field_of)
@@ -4911,19 +4953,22 @@ def iter_spans(region: Any) -> Spans:
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
     """Give each error what it lacks: the offset of its trail, or the trail of its offset."""
     for error in errors:
-        if error.trail is None:  # of a codec, which knows no trails
+        if error.trail is None:
+            # It is of a codec, which knows no trails.
             find_trail(reading, error)
     find_offsets(reading, [error for error in errors if error.offset is None])
     for error in errors:
-        error.args = (error.what, error.offset, error.field, error.tensor, error.path, error.check)
+        error.args = (error.what, error.offset, error.field, error.tensor, error.path,
+                      error.check)
 
 
 def find_trail(reading: Reading, error: FormatError) -> None:
-    """Set the trail of an error that a codec raised: it lies in the region that was read last."""
+    """Set the trail of an error of a codec: it lies in the region that was read last."""
     error.trail = ()
     if reading.regions:
         region = reading.regions[-1]
-        if error.field == "":  # of JSON
+        if error.field == "":
+            # JSON says so of a text that is broken.
             find_break(region, error, reading.at)
         else:
             error.trail = trail_at(region, error.offset)
@@ -4932,7 +4977,7 @@ def find_trail(reading: Reading, error: FormatError) -> None:
 
 
 def find_break(region: Any, error: FormatError, text_at: int) -> None:
-    """Set the place of an error of JSON that knows only where the text begins: the walk breaks."""
+    """Set the place of an error of JSON; one at the text's begin is where the walk breaks."""
     error.trail = region.trail
     if error.offset == text_at:
         for begin, _, _, _, _, doc in iter_spans(region):
@@ -4941,7 +4986,7 @@ def find_break(region: Any, error: FormatError, text_at: int) -> None:
 
 
 def trail_at(region: Any, offset: Any) -> Trail:
-    """Return the trail of the field that begins at an offset, else that of the region."""
+    """Return the trail of the field at an offset, else where the walk breaks."""
     found: "Optional[Trail]" = None
     broken: Trail = region.trail
     for begin, end, trail, value, value_at, doc in iter_spans(region):
@@ -4957,10 +5002,11 @@ def trail_at(region: Any, offset: Any) -> Trail:
 
 
 def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
-    """Set the offsets of errors: those of their fields, else of the innermost around them."""
+    """Set the offsets of errors: of their fields, else of the innermost around them."""
     if not errors:
         return
-    offsets: Any = {}  # of the trails of errors, and of those around them
+    # Those of the trails of errors, and of the trails around them.
+    offsets: Any = {}
     for error in errors:
         for n in range(len(error.trail) + 1):
             offsets[error.trail[:n]] = None
