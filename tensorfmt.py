@@ -3484,6 +3484,8 @@ class Tensor:
 
     def iter_stored(self) -> Blocks:
         """Yield the stored bytes: in blocks, or if mapped in one view."""
+        if not self.stored_nbytes and self.encoding == "shard":  # they lie in another file
+            self.check_readable()
         size = self.stored_nbytes if self.source.mapping else BLOCK
         for start in range(0, self.stored_nbytes, size or 1) or [0]:
             yield self.source.view(self.start + start, min(size, self.stored_nbytes - start))

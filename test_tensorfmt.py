@@ -4657,6 +4657,20 @@ class ZTensor2Test(TestCase):
             self.assertEqual((bool(report), report.not_checked), (
                 True, {"checksums": 2, "contents": 1}))  # that of the shard, too
 
+    def test_bytes_of_another_file_are_not_none(self):
+        shards = {"x": {"size": 1 << 20, "digest": "xxh3:" + "5" * 16}}
+        packed = {"encoding": "zt.zstd-seekable/1", "decoded_length": 8}
+        for dtype, count, more in (
+                ("u8", 8, {}), ("u8", 8, {"type": "ex.q"}), ("f32", 1, {"type": "complex64"}),
+                ("u8", 16, {"type": "f4_e2m1"}), ("u8", 8, {"type": "bool"}), ("u8", 8, packed)):
+            entry = dense2(dtype, 1, 8, count, shard="x", **more)
+            item = load(ztensor2_of_objects({"t": entry}, shards=shards))["t"]
+            for call in bytes, tensorfmt.Tensor.contiguous:
+                self.assertIn("in the shard 'x'", error_of(Unsupported, call, item).what)
+        odd = ztensor_file(dtype="new", encoding="shard", layout="dense")
+        again = load(dumps(load(odd), format="ztensor"))["a"]
+        self.assertEqual(again.tobytes(), load(odd)["a"].tobytes())
+
     def test_odd_halves_of_4_bits_are_found(self):
         for shape, data, fault in (
                 ((1,), b"\xec", 0), ((1,), b"\x0c", None), ((2,), b"\xec", None), ((), b"\x10", 0),
