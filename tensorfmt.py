@@ -33,53 +33,60 @@
 
 Contents (the banners of the sections below; search for a number)
 
+    I  the five formats, read and written
     [1] platform               what this Python offers; limits of all formats
     [2] errors, text           FormatError, Unsupported; what messages are made of
     [3] dtypes                 element types, values <-> bytes, byte order
-    [3b] float8                8-bit floats and their codes
-    [4] other files            what a file of no known format looks like
-    [5] sources                where bytes come from: a buffer, a mapped file, a stream
-    [6a] CBOR                  RFC 8949
-    [6b] MessagePack           what primitiv and burnrecord are made of
-    [6c] FlatBuffers           tables, vectors and texts; a builder
-    [6d] JSON                  RFC 8259, by the standard library
-    [6e] checksums             CRC-32, CRC-32C, SHA-256
-    [6f] XXH3                  XXH3-64, also by numpy
-    [6g] zstd                  through whichever module is there
-    [6h] strided blocks        elements with gaps between them, large ones quickly
-    [6i] repr and previews     repr(), the notebook's table, did you mean
-    [7a] Tensor, File          strided views, values, the mapping of names to tensors
-    [7a2] equality             the same values, of the same types
-    [7b] Schema                what a map of an index holds
-    [7c] Reading               RecordType, Reading: what a format asks for
-    [7c2] places               regions of a file; where the fields of errors are
-    [7d] sparse                stored elements and where they are
-    [7e] Format                what every format says
-    [8a] mag                   two layouts, header + records + data
-    [8a2] mag300               snapshot 300: header + JSON + data
-    [8b] ztensor               data + CBOR index + its size
-    [8b2] ztensor2             the same, deterministic, with digests
-    [8c] primitiv              a run of MessagePack values, column-major
-    [8d] burnpack, quantized   header + CBOR + data; few bits for each value
-    [8e] tensorbuffers         data + one FlatBuffer + its size
-    [8f] safetensors           the bridge: JSON header + data
-    [8g] burnrecord            one MessagePack map, read only
-    [8h] shards                a model in several safetensors files, read only
-    [9] load                   load(), detect(): from a path to a File
-    [9a] casts                 other dtypes
-    [9b] arrays                what numpy, torch and jax ask for
-    [9b2] other copies         Tensors and Files of another copy of this module
-    [9c] values: tensor()      lists, numbers, buffers
-    [10a] work                 how much a file may make us do
-    [10b] save                 what writes files
-    [11a] explain              every byte of a file, named
-    [11b] verify               checksums, padding, canonical form
-    [11c] convert              what changes is told; what would be lost is refused
-    [11d] diff                 values, custom attributes, metadata
-    [12a] page                 what explain shows; the page of `explain --html`
-    [12b] vendor               copies of this file with some formats and parts
-    [12c] stand-ins            what copies have for functions that they lack
-    [13] command line          python3 tensorfmt.py COMMAND ...
+    [4] sources                where bytes come from: a buffer, a mapped file, a stream
+    [5a] CBOR                  RFC 8949
+    [5b] MessagePack           what primitiv and burnrecord are made of
+    [5c] FlatBuffers           tables, vectors and texts; a builder
+    [5d] checksums             CRC-32, CRC-32C, SHA-256
+    [5e] zstd                  through whichever module is there
+    [6a] Tensor, File          strided views, values, the mapping of names to tensors
+    [6b] equality              the same values, of the same types
+    [6c] Schema                what a map of an index holds
+    [6d] Reading               RecordType, Reading: what a format asks for
+    [6e] Format                what every format says
+    [6f] sparse                stored elements and where they are
+    [7a] mag                   two layouts, header + records + data
+    [7b] ztensor               data + CBOR index + its size
+    [7c] primitiv              a run of MessagePack values, column-major
+    [7d] burnpack              header + CBOR + data
+    [7e] tensorbuffers         data + one FlatBuffer + its size
+    [8a] load                  load(), detect(): from a path to a File
+    [8b] values: tensor()      lists, numbers, buffers
+    [8c] work                  how much a file may make us do
+    [8d] save                  what writes files
+
+    II  more formats and numbers
+    [9a] float8                8-bit floats and their codes
+    [9b] casts                 other dtypes
+    [9c] arrays                what numpy, torch and jax ask for
+    [9d] other copies          Tensors and Files of another copy of this module
+    [9e] pickles               a reference to a file, by path, size and time
+    [9f] strided blocks        elements with gaps between them, large ones quickly
+    [9g] JSON                  RFC 8259, by the standard library
+    [9h] XXH3                  XXH3-64, also by numpy
+    [10a] mag300               snapshot 300: header + JSON + data
+    [10b] ztensor2             the same, deterministic, with digests
+    [10c] quantized            values of few bits, and their scales
+    [10d] safetensors          the bridge: JSON header + data
+    [10e] burnrecord           one MessagePack map, read only
+    [10f] shards               a model in several safetensors files, read only
+
+    III  tools
+    [12a] other files          what a file of no known format looks like
+    [12b] repr and previews    repr(), the notebook's table, did you mean
+    [13a] places               regions of a file; where the fields of errors are
+    [13b] explain              every byte of a file, named
+    [13c] verify               checksums, padding, canonical form
+    [13d] convert              what changes is told; what would be lost is refused
+    [13e] diff                 values, custom attributes, metadata
+    [14a] page                 what explain shows; the page of `explain --html`
+    [14b] vendor               copies of this file with some formats and parts
+    [14c] stand-ins            what copies have for functions that they lack
+    [15] command line          python3 tensorfmt.py COMMAND ...
 
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
 shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
@@ -96,8 +103,9 @@ How load("model.bpk") runs, from function to function:
                    reading.add_tensor                checks its name, size and place
          <- File                 a mapping of names to Tensors; no byte of them was read
 
-Sections stand in the order of need: what load() needs first, then optional parts, what saves, and
-the tools. A section names a later one only where it needs an optional part of it.
+Part I is the text book: whoever wants to know the five formats may stop reading after it. A part
+knows a later one by its stand-ins only: what a copy without that has in its place, see [14c].
+Inside of a part, sections stand in the order of need.
 
 Sources: the specifications of the five formats, MessagePack and FlatBuffers; RFC 8949 (CBOR), RFC
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4 and
@@ -110,6 +118,9 @@ __all__ = [
     "cbor_loads", "cbor_dumps", "msgpack_loads", "msgpack_dumps", "flat_loads", "FlatBuilder",
     "crc32c",
 ]
+
+
+# == I the five formats, read and written ==========================================================
 
 
 # -- [1] platform ----------------------------------------------------------------------------------
@@ -626,197 +637,7 @@ def full_dtype(dtype: Any) -> str:
     return name
 
 
-# -- [3b] float8 -----------------------------------------------------------------------------------
-#
-# Named and cast as by ml_dtypes and torch: by way of float32, to nearest even.
-
-# Bits of the exponent, of the mantissa, bias, code of infinity (0: none), codes of NaN.
-MINIFLOATS: Any = {
-    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)),
-    "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
-    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
-    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)),
-    "E8M0": (8, 0, 127, 0, (0xFF,)),
-    "E2M1": (2, 1, 1, 0, ())}
-
-
-def minifloat(kind: str, code: int) -> float:
-    """Return the value of a float of 8 or 4 bits: sign, exponent, mantissa.
-
-    E8M0 has no sign.
-    """
-    exponent_bits, digits, bias, infinity, nans = MINIFLOATS[kind]
-    size = code & (1 << exponent_bits + digits) - 1
-    if code in nans:
-        value = float("nan")
-    elif infinity and size == infinity:
-        value = INFINITY
-    else:
-        exponent = size >> digits
-        mantissa = size & (1 << digits) - 1
-        if digits == 0:
-            # E8M0 has powers of two alone.
-            mantissa = 1
-        elif exponent == 0:
-            # A subnormal number has no leading 1, and the exponent of the next ones.
-            exponent = 1
-        else:
-            mantissa += 1 << digits
-        value = mantissa * 2.0 ** (exponent - bias - digits)
-    if size != code:
-        value = -value
-    return value
-
-
-class Float8:
-    """A dtype of 8-bit floats; tables of its values and codes are made when needed."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.codes = b""
-        self.values: "List[float]" = []
-
-    def unpack(self, data: Any) -> "List[float]":
-        if not self.values:
-            self.values = [minifloat(self.kind, code) for code in range(256)]
-        return [self.values[byte] for byte in data]
-
-    def narrow(self, data: Any) -> bytes:
-        """Return the codes of float32 bytes."""
-        # A board casts fewer bytes at a time.
-        if len(data) <= 4096:
-            return bytes([self.code_of(value) for value in unpack_values("float32", data)])
-        # Of many: by a table for the upper 16 bits, which are rounded to odd.
-        if not self.codes:
-            every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
-            self.codes = bytes([self.code_of(value) for value in every])
-        codes = self.codes
-        words = unpack_values("uint16", data)
-        out = bytearray()
-        for lower, upper in zip(words[0::2], words[1::2]):
-            if lower:
-                upper |= 1
-            out.append(codes[upper])
-        return bytes(out)
-
-    def code_of(self, value: float) -> int:
-        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ no -0.0."""
-        from math import copysign, frexp
-        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
-        size = abs(value)
-        code: int = nans[0]
-        largest = infinity or code
-        if size == INFINITY:
-            code = largest
-        elif size == size and (digits or value > 0):
-            _, exponent = frexp(size or 1e-45)
-            # Subnormal numbers have the exponent of the least normal ones.
-            exponent = max(exponent, 2 - bias)
-            steps = round(size * 2.0 ** (digits + 1 - exponent))
-            code = min(steps + (exponent + bias - 2 << digits), largest)
-        is_negative = copysign(1.0, value) < 0
-        if is_negative and (code or 128 not in nans):
-            code |= 128
-        return code
-
-
-FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
-          "float8_e4m3fnuz": Float8("E4M3FNUZ"), "float8_e5m2fnuz": Float8("E5M2FNUZ"),
-          "float8_e8m0fnu": Float8("E8M0")}
-
-
-def float8_of(dtype: str) -> Float8:
-    return FLOAT8[dtype]
-
-
-# -- [4] other files -------------------------------------------------------------------------------
-
-NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
-    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
-    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
-    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
-    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
-    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
-    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
-    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
-    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
-    (b"\x1f\x8b", b"", "a gzip file: gunzip it, or load(gzip.open(path).read())"),
-    (b"\xfd7zXZ\0", b"", "an xz file: unxz it, or load(lzma.open(path).read())"),
-    (b"BZh", b"1ay&sy", "a bzip2 file: bunzip2 it, or load(bz2.open(path).read())"),
-    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
-    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
-    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
-    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
-    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
-
-
-def unknown_file(head: bytes) -> FormatError:
-    """Return the error of a file that is of no format here."""
-    if not head:
-        return FormatError("the file is empty", 0, "magic", check="magic")
-    looks = looks_like(head)
-    error_class = FormatError
-    if ".open(path)" in looks:  # it may be right inside
-        error_class = Unsupported
-    if not looks:
-        looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
-    return error_class(f"not a tensor file known here; {looks}", 0, "magic", check="magic")
-
-
-UTF_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
-             b"\xfe\xff": "UTF-16"}
-
-
-def wide_encoding(head: bytes) -> str:
-    """Return the encoding of a text whose letters take several bytes, or ""."""
-    for mark, encoding in UTF_MARKS.items():
-        if head.startswith(mark):
-            return encoding
-    # Without a mark every other byte of plain text is 0.
-    halves = head[:16:2], head[1:16:2]
-    for zeros, letters, encoding in (halves[1], halves[0], "UTF-16-LE"), (*halves, "UTF-16-BE"):
-        if zeros and not zeros.strip(b"\0") and 0 < min(letters) <= max(letters) < 128:
-            return encoding
-    return ""
-
-
-def looks_like(head: bytes) -> str:
-    """Return what a file that begins so seems to be and what to do, or ""."""
-    encoding = wide_encoding(head)
-    if encoding:
-        head = head.decode(encoding, "replace").encode()
-    elif head.startswith(UTF8_MARK):
-        head = head[3:]
-    looks = [text for start, word, text in NOT_OURS
-             if head.lstrip().startswith(start) and word in head.lower()]
-    if looks:
-        return "it looks like " + looks[0]
-    if head and not head.strip(b"\0"):
-        return "it begins with zeros: a download that stopped?"
-    text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())  # a letter was cut
-    if not text or "\ufffd" in text or not text.isprintable():
-        return ""
-    noun = "JSON" if text[0] in "{[" else "the text"
-    text = f"it is {noun} {safe_repr(truncate(text, 100))}"
-    if encoding:
-        text += " in " + encoding[:6]
-        if noun == "JSON":
-            text += ": write it as UTF-8 (PowerShell 5: Out-File -Encoding utf8)"
-    return text
-
-
-def dangling_link(path: str) -> str:
-    """Return what is wrong with a symbolic link without target; "" of other paths."""
-    if not os.path.islink(path) or os.path.exists(path):
-        return ""
-    target = os.readlink(path)
-    what = "which is not there"
-    if os.path.islink(os.path.join(os.path.dirname(path), target)):
-        what = "a link that leads to no file"
-    return f"a symbolic link to {safe_str(target)}, {what}"
-
-
-# -- [5] sources -----------------------------------------------------------------------------------
+# -- [4] sources -----------------------------------------------------------------------------------
 #
 # A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
 # tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
@@ -826,7 +647,6 @@ def dangling_link(path: str) -> str:
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
 ELSEWHERE = "another process opened this stream: open and load it again in this one"
-
 
 
 class Buffer:
@@ -1038,46 +858,6 @@ class OpenedFile(Stream):
             file.close()
 
 
-class PickledFile(Buffer):
-    """The file that a pickle names: opened when first used, unless it has changed."""
-
-    has_offsets = True
-    shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
-
-    def __init__(self, path: str, mmap: bool, state: Any, nbytes: int) -> None:
-        self.path = path
-        self.nbytes = nbytes
-        self.file_id = path, mmap, state
-        self._locks: "Dict[int, Any]" = {}
-        self._source: Any = None  # not opened yet
-
-    def open(self) -> Buffer:
-        """Return its source, opened once."""
-        with process_lock(self._locks):
-            if self._source is None:
-                path, mmap, state = self.file_id
-                source = open_path(path, mmap)
-                check_state(source, state, self.nbytes)
-                self._source = source
-            return self._source
-
-    @property
-    def mapping(self) -> bool:  # type: ignore[override]
-        return self.open().mapping
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        return self.open().view(offset, nbytes)
-
-
-def open_pickled(*args: Any) -> PickledFile:
-    """Return the source of a pickle, one for all tensors of a file."""
-    from weakref import WeakValueDictionary
-    if PickledFile.shared is None:
-        PickledFile.shared = WeakValueDictionary()
-    shared = PickledFile.shared
-    return shared.get(args) or shared.setdefault(args, PickledFile(*args))
-
-
 def check_state(source: Buffer, state: Any, nbytes: int) -> None:
     """Close a source and raise ValueError if its file is not the one that was opened before."""
     path, _, now = source.file_id
@@ -1171,7 +951,7 @@ def map_file(file: Any) -> Any:
     return None
 
 
-# -- [6a] CBOR -------------------------------------------------------------------------------------
+# -- [5a] CBOR -------------------------------------------------------------------------------------
 
 
 class Codec:
@@ -1654,7 +1434,7 @@ def length_first(pair: "Tuple[bytes, Any]") -> "Tuple[int, bytes]":
     return len(pair[0]), pair[0]
 
 
-# -- [6b] MessagePack ------------------------------------------------------------------------------
+# -- [5b] MessagePack ------------------------------------------------------------------------------
 #
 # A head is one byte. It holds a small value or length, or a big-endian number follows it.
 
@@ -2057,7 +1837,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     return head + b"".join(parts)
 
 
-# -- [6c] FlatBuffers ------------------------------------------------------------------------------
+# -- [5c] FlatBuffers ------------------------------------------------------------------------------
 #
 # Positions count from the first byte. A table begins with an i32 s; at table - s lies its
 # vtable: u16 lengths of the vtable and of the table, then for each slot a u16, which is
@@ -2408,169 +2188,7 @@ class FlatBuilder:
         return b"".join(reversed(self.parts))
 
 
-# -- [6d] JSON -------------------------------------------------------------------------------------
-
-
-class Json:
-    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value.
-
-    Only blanks may follow. A key twice is an error; so are NaN and numbers beyond
-    float64, unless `nan`: then numbers are as for Python. Errors count from `base`.
-    """
-
-    # Where the value ends that a Reading parsed.
-    read_end: "Optional[int]" = None
-
-    def __init__(self, data: bytes, base: int = 0, nan: bool = False,
-                 depth: int = MAX_DEPTH) -> None:
-        self.data = data
-        self.base = base
-        self.nan = nan
-        self.depth = depth
-        self.end = len(data.rstrip(b" \t\r\n"))
-
-    def error(self, what: str, at: int = 0,
-              error_class: "Type[FormatError]" = FormatError) -> FormatError:
-        # Where the text is broken there is no field.
-        return error_class("JSON: " + what, self.base + at, "")
-
-    def parse(self) -> "Tuple[Any, int]":
-        """Return (value, end)."""
-        try:
-            text = self.data.decode()
-        except UnicodeError as error:
-            raise self.error("text is not UTF-8", getattr(error, "start", 0))
-        if text.count("{") + text.count("[") > MAX_ITEMS:
-            what = f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}"
-            raise self.error(what, 0, Unsupported)
-        value = self.value_of(text)
-        self.check_depth(value)
-        self.check_letters(value, text)
-        return value, self.end
-
-    def value_of(self, text: str) -> Any:
-        """Return the value of a text by the module json."""
-        import json
-        parse_int = None
-        if self.has_special_ints(text):
-            parse_int = self.make_int
-        try:
-            return json.loads(text, object_pairs_hook=self.make_map, parse_int=parse_int,
-                              parse_float=self.make_float, parse_constant=self.make_float)
-        except FormatError:
-            raise
-        except ValueError as error:
-            # A JSONDecodeError, or of an integer of thousands of digits.
-            what = getattr(error, "msg", "not a number")
-            at = getattr(error, "pos", 0)
-            if what.startswith("Invalid"):
-                # It is inside of a text: the place is that of the whole text.
-                at = text.rfind('"', 0, at)
-            raise self.error(what, len(text[:at].encode()))
-        except RuntimeError:
-            # A RecursionError.
-            raise self.error("nested deeper than this Python can read")
-
-    def has_special_ints(self, text: str) -> bool:
-        """Return whether integers may be among the numbers that make_int() looks for."""
-        if "-0" in text:
-            return True
-        # Where Python does not limit digits, millions of them take minutes.
-        limit = getattr(sys, "get_int_max_str_digits", None)
-        if limit is None or limit() == 0:
-            return True
-        if self.nan or self.end < 309:
-            return False
-        # An integer beyond float64 has at least 309 digits.
-        zeros = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
-        return b"0" * 309 in zeros
-
-    def check_depth(self, value: Any) -> None:
-        """Raise for arrays and objects nested deeper than `depth`."""
-        level = [value]
-        for _ in range(self.depth + 1):
-            boxes = [item for item in level if type(item) in (list, Map)]
-            if not boxes:
-                return
-            level = []
-            for box in boxes:
-                if type(box) is Map:
-                    box = box.values()
-                level.extend(box)
-        raise self.error(f"nested deeper than {self.depth}")
-
-    def check_letters(self, value: Any, text: str) -> None:
-        """Raise for an escape that is half a letter, a lone surrogate."""
-        if "\\u" in text and not self.nan:
-            import json
-            if not is_text(json.dumps(value, ensure_ascii=False)):
-                raise self.error("a lone surrogate is not Unicode text")
-
-    def make_map(self, pairs: "List[Tuple[str, Any]]") -> Facts:
-        """Return the map of pairs, whose keys must differ."""
-        values = Map(pairs)
-        if len(values) < len(pairs):
-            for key, _ in pairs:
-                if key not in values:
-                    raise self.error(f"key {short_repr(key)} twice")
-                del values[key]
-        return values
-
-    def make_int(self, text: str) -> "Union[int, float]":
-        """Return an integer; as in serde_json, one beyond float64 is an error."""
-        if text == "-0" and not self.nan:
-            # That is a float in serde_json, too.
-            return -0.0
-        digits = 308
-        if self.nan:
-            # Python's own limit.
-            digits = 4300
-        if len(text) > digits and not -INFINITY < float(text) < INFINITY:
-            raise self.error("NaN, or a number beyond float64")
-        return int(text)
-
-    def make_float(self, text: str) -> float:
-        """Return a number with a fraction or an exponent, NaN or Infinity."""
-        value = float(text)
-        if not self.nan and not -INFINITY < value < INFINITY:
-            raise self.error("NaN, or a number beyond float64")
-        return value
-
-
-def json_dumps(value: Any) -> bytes:
-    """Return a value as JSON without blanks, in the order of its dicts."""
-    import json
-    return encode_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-def json_problem(value: Any, depth: int) -> "Optional[str]":
-    """Return why JSON cannot hold a value and give it back, or None.
-
-    `depth`: so many arrays and objects may be one in another.
-    """
-    if depth < 0 and isinstance(value, (dict, list, tuple)):
-        return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
-    if isinstance(value, int) and value.bit_length() > 14000:
-        return "an integer of more digits than Python writes"
-    if isinstance(value, dict):
-        for key in value:
-            if not is_text(key):
-                return f"the key {short_repr(key)} is not text"
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            problem = json_problem(item, depth - 1)
-            if problem:
-                return problem
-        return None
-    if isinstance(value, str) and not is_text(value):
-        return "a lone surrogate is not Unicode text"
-    if value is None or isinstance(value, (int, float, str)):
-        return None
-    return f"JSON cannot hold {type(value).__name__}"
-
-
-# -- [6e] checksums --------------------------------------------------------------------------------
+# -- [5d] checksums --------------------------------------------------------------------------------
 
 
 def crc32(data: "ReadableBuffer", crc: int = 0) -> int:
@@ -2686,252 +2304,7 @@ class Digest:
         return "sha256:" + self._sha.digest().hex()
 
 
-# -- [6f] XXH3 -------------------------------------------------------------------------------------
-#
-# XXH3-64 and XXH64 of Cyan4973/xxHash with the seed 0; constants are called as there.
-# XXH3: a stripe is 64 bytes, a block 16 stripes; from 241 bytes on they are added to 8
-# lanes.
-
-XXH3_SECRET = bytes.fromhex(
-    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578"
-    "825ad07dccff7221b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea3"
-    "71644897a20df94e3819ef46a9deacd8a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931"
-    "c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
-    "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
-XXH_PRIME32_1 = 0x9E3779B1
-XXH_PRIME32_2 = 0x85EBCA77
-XXH_PRIME32_3 = 0xC2B2AE3D
-XXH_PRIME64_1 = 0x9E3779B185EBCA87
-XXH_PRIME64_2 = 0xC2B2AE3D27D4EB4F
-XXH_PRIME64_3 = 0x165667B19E3779F9
-XXH_PRIME64_4 = 0x85EBCA77C2B2AE63
-XXH_PRIME64_5 = 0x27D4EB2F165667C5
-XXH_PRIME_MX1 = 0x165667919E3779F9
-XXH_PRIME_MX2 = 0x9FB21C651E98DF25
-XXH3_START = (XXH_PRIME32_3, XXH_PRIME64_1, XXH_PRIME64_2, XXH_PRIME64_3,
-              XXH_PRIME64_4, XXH_PRIME32_2, XXH_PRIME64_5, XXH_PRIME32_1)
-# Eight keys for each stripe of a block, those that scramble the lanes, those of the end.
-XXH3_KEYS = [key for i in range(16) for key in unpack_from("<8Q", XXH3_SECRET, 8 * i)]
-XXH3_SCRAMBLE = unpack_from("<8Q", XXH3_SECRET, 128)
-XXH3_LAST_STRIPE = unpack_from("<8Q", XXH3_SECRET, 121)
-XXH3_MERGE = unpack_from("<8Q", XXH3_SECRET, 11)
-MASK64 = (1 << 64) - 1
-# The class of the module xxhash, once it was looked for: an import that fails is slow.
-FAST_XXH3: Any = []
-
-
-def fast_xxh3() -> Any:
-    """Return the class xxh3_64 of the module xxhash, or None without it."""
-    if not FAST_XXH3:
-        try:
-            FAST_XXH3.append(__import__("xxhash").xxh3_64)
-        except (ImportError, AttributeError):
-            # There is no module, or one before xxhash 2.0.
-            FAST_XXH3.append(None)
-    return FAST_XXH3[0]
-
-
-def xxh3_64(blocks: "Iterable[Any]") -> int:
-    """Return the XXH3-64 (seed 0) of bytes in blocks.
-
-    40 MB/s, or 250 if numpy was imported; with xxhash as fast as memory.
-    """
-    fast = fast_xxh3()
-    if fast is not None:
-        state = fast()
-        for block in blocks:
-            state.update(block)
-        return int(state.intdigest())
-    lanes = list(XXH3_START)
-    nbytes = 0
-    # What is not in the lanes yet, behind the last stripe that is.
-    data = bytes(64)
-    for part in iter_parts(blocks, PART):
-        nbytes += len(part)
-        data += bytes(part)
-        # At least one byte stays for the end.
-        whole = (len(data) - 65) & -1024
-        if whole > 0:
-            add_blocks(lanes, data[64:64 + whole])
-            data = data[whole:]
-    if nbytes <= 240:
-        return xxh3_short(data[64:])
-    first = stripe_sums(data[64:(len(data) - 1) & -64])
-    second = stripe_sums(data[-64:], XXH3_LAST_STRIPE)
-    for i, key in enumerate(XXH3_MERGE):
-        lanes[i] = lanes[i] + first[i] + second[i] & MASK64 ^ key
-    h = nbytes * XXH_PRIME64_1
-    for i in (0, 2, 4, 6):
-        h += fold_product(lanes[i], lanes[i + 1])
-    return xxh3_avalanche(h)
-
-
-def add_blocks(lanes: "List[int]", data: bytes) -> None:
-    """Add whole blocks to the lanes; each block scrambles them."""
-    for sums in block_sums(data):
-        for i, key in enumerate(XXH3_SCRAMBLE):
-            lane = lanes[i] + sums[i] & MASK64
-            lanes[i] = (lane ^ lane >> 47 ^ key) * XXH_PRIME32_1 & MASK64
-
-
-def block_sums(data: bytes) -> "List[List[int]]":
-    """Return stripe_sums() of each block."""
-    numpy: Any = sys.modules.get("numpy")
-    if not hasattr(numpy, "frombuffer"):
-        return [stripe_sums(data[at:at + 1024]) for at in range(0, len(data), 1024)]
-    words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
-    mixed = words ^ numpy.array(XXH3_KEYS, "u8").reshape(16, 8)
-    products = (mixed & 0xFFFFFFFF) * (mixed >> 32)
-    swapped = words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]
-    sums: "List[List[int]]" = (products.sum(1) + swapped).tolist()
-    return sums
-
-
-def stripe_sums(data: bytes, keys: Any = XXH3_KEYS) -> "List[int]":
-    """Return what up to 16 stripes add to the lanes."""
-    sums = [0] * 8
-    for i, word in enumerate(unpack_from(f"<{len(data) // 8}Q", data, 0)):
-        mixed = word ^ keys[i]
-        sums[i & 7] += (mixed & 0xFFFFFFFF) * (mixed >> 32)
-        # The word itself is added to the lane beside.
-        sums[i & 7 ^ 1] += word
-    return sums
-
-
-def fold_product(a: int, b: int) -> int:
-    """Return the halves of a product of 128 bits, xored."""
-    product = a * b
-    return product & MASK64 ^ product >> 64
-
-
-def xxh3_avalanche(h: int) -> int:
-    """Return a hash each of whose bits depends on all of them."""
-    h &= MASK64
-    h = (h ^ h >> 37) * XXH_PRIME_MX1 & MASK64
-    return h ^ h >> 32
-
-
-def xxh64_avalanche(h: int) -> int:
-    """Return the same for XXH64, and for less than 4 bytes."""
-    h &= MASK64
-    h = (h ^ h >> 33) * XXH_PRIME64_2 & MASK64
-    h = (h ^ h >> 29) * XXH_PRIME64_3 & MASK64
-    return h ^ h >> 32
-
-
-def word_at(data: bytes, at: int, nbytes: int = 8) -> int:
-    """Return so many bytes of data as a little-endian number."""
-    return int.from_bytes(data[at:at + nbytes], "little")
-
-
-def secret_key(at: int, nbytes: int = 8) -> int:
-    """Return two words of the secret that lie side by side, xored."""
-    return word_at(XXH3_SECRET, at, nbytes) ^ word_at(XXH3_SECRET, at + nbytes, nbytes)
-
-
-def mix_16(data: bytes, at: int, secret_at: int) -> int:
-    """Return what 16 bytes of data and of the secret add to a hash."""
-    a, b = unpack_from("<2Q", data, at)
-    c, d = unpack_from("<2Q", XXH3_SECRET, secret_at)
-    return fold_product(a ^ c, b ^ d)
-
-
-def rotate(number: int, bits: int) -> int:
-    """Return the 64 bits of a number turned to the left."""
-    number &= MASK64
-    return (number << bits | number >> 64 - bits) & MASK64
-
-
-def xxh3_short(data: bytes) -> int:
-    """Return the XXH3-64 of at most 240 bytes."""
-    n = len(data)
-    if n == 0:
-        return xxh64_avalanche(secret_key(56))
-    if n < 4:
-        h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8
-        return xxh64_avalanche(h ^ secret_key(0, 4))
-    if n < 9:
-        h = word_at(data, 0, 4) << 32 | word_at(data, n - 4, 4)
-        h ^= secret_key(8)
-        h ^= rotate(h, 49) ^ rotate(h, 24)
-        h = h * XXH_PRIME_MX2 & MASK64
-        h = (h ^ (h >> 35) + n) * XXH_PRIME_MX2 & MASK64
-        return h ^ h >> 28
-    if n < 17:
-        low = word_at(data, 0) ^ secret_key(24)
-        high = word_at(data, n - 8) ^ secret_key(40)
-        swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
-        return xxh3_avalanche(n + swapped + high + fold_product(low, high))
-    h = n * XXH_PRIME64_1
-    if n < 129:
-        # From both ends to the middle.
-        for i in range((n + 31) // 32):
-            h += mix_16(data, 16 * i, 32 * i)
-            h += mix_16(data, n - 16 * i - 16, 32 * i + 16)
-        return xxh3_avalanche(h)
-    for at in range(0, 128, 16):
-        h += mix_16(data, at, at)
-    h = xxh3_avalanche(h)
-    for at in range(128, n - 15, 16):
-        h += mix_16(data, at, at - 125)
-    return xxh3_avalanche(h + mix_16(data, n - 16, 119))
-
-
-def xxh64_round(lane: int, word: int) -> int:
-    return rotate(lane + word * XXH_PRIME64_2, 31) * XXH_PRIME64_1
-
-
-def xxh64(blocks: "Iterable[Any]") -> int:
-    """Return the XXH64 (seed 0) of bytes in blocks: 18 MB/s, with xxhash as memory."""
-    if fast_xxh3() is not None:
-        state = __import__("xxhash").xxh64()
-        for block in blocks:
-            state.update(block)
-        return int(state.intdigest())
-    # Of each 32 bytes, 8 are added to each of four lanes.
-    lanes = [XXH_PRIME64_1 + XXH_PRIME64_2, XXH_PRIME64_2, 0, -XXH_PRIME64_1]
-    nbytes = 0
-    rest = b""
-    for part in iter_parts(blocks, PART):
-        nbytes += len(part)
-        rest += bytes(part)
-        words = unpack_from(f"<{len(rest) // 32 * 4}Q", rest, 0)
-        rest = rest[8 * len(words):]
-        for i in range(0, len(words), 4):
-            pairs = zip(lanes, words[i:i + 4])
-            lanes = [xxh64_round(lane, word) for lane, word in pairs]
-    h = XXH_PRIME64_5
-    if nbytes >= 32:
-        h = xxh64_merge(lanes)
-    return xxh64_end(h + nbytes, rest)
-
-
-def xxh64_merge(lanes: "List[int]") -> int:
-    """Return the hash of four lanes."""
-    h = 0
-    for lane, bits in zip(lanes, (1, 7, 12, 18)):
-        h += rotate(lane, bits)
-    for lane in lanes:
-        h = (h ^ xxh64_round(0, lane)) * XXH_PRIME64_1 + XXH_PRIME64_4
-    return h
-
-
-def xxh64_end(h: int, rest: bytes) -> int:
-    """Return a hash to which the last bytes, at most 31, were added."""
-    while len(rest) >= 8:
-        h ^= xxh64_round(0, word_at(rest, 0))
-        h = rotate(h, 27) * XXH_PRIME64_1 + XXH_PRIME64_4
-        rest = rest[8:]
-    if len(rest) >= 4:
-        h ^= word_at(rest, 0, 4) * XXH_PRIME64_1
-        h = rotate(h, 23) * XXH_PRIME64_2 + XXH_PRIME64_3
-        rest = rest[4:]
-    for byte in rest:
-        h = rotate(h ^ byte * XXH_PRIME64_5, 11) * XXH_PRIME64_1
-    return xxh64_avalanche(h)
-
-
-# -- [6g] zstd -------------------------------------------------------------------------------------
+# -- [5e] zstd -------------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 # Decoded bytes for each stored byte, at most: 128 KiB of a block of 4 bytes.
@@ -3071,241 +2444,7 @@ def zstd_encode(blocks: Blocks, nbytes: int, level: int) -> Blocks:
     yield compressor.flush()
 
 
-# -- [6h] strided blocks ---------------------------------------------------------------------------
-
-
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
-    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
-    dims, steps = merge_axes(shape, strides)
-    if [step for step in steps if step % itemsize]:
-        # Elements lie at odd places: they are rows of bytes.
-        dims.append(itemsize)
-        steps.append(1)
-        itemsize = 1
-    nbytes = itemsize * count_elements(dims)
-    if nbytes == 0 or steps in ([], [itemsize]):
-        # There is nothing, or all lies in one run.
-        yield from iter_parts([view[first:first + nbytes]], BLOCK)
-        return
-    n = dims[0]
-    rows = max(1, BLOCK * n // nbytes)
-    if steps[0] == itemsize and n > 4 * rows:
-        # So many elements lie side by side: longer runs of them, in larger blocks.
-        rows = max(rows, min(4 * rows, 512 // itemsize))
-    for start in range(0, n, rows):
-        at = first + start * steps[0]
-        part = [min(rows, n - start)] + dims[1:]
-        if nbytes > n * BLOCK:
-            # A row alone is larger than a block.
-            yield from gather(view, at, part, steps, itemsize)
-        else:
-            yield gather_block(view, at, part, steps, itemsize)
-
-
-def merge_axes(shape: Any, strides: Any) -> "Tuple[List[int], List[int]]":
-    """Return the dimensions and strides of the same elements by as few axes as can be."""
-    dims: "List[int]" = []
-    steps: "List[int]" = []
-    for n, stride in zip(shape, strides):
-        if dims and steps[-1] == n * stride:
-            # There is no gap between rows: the two axes are one.
-            dims[-1] *= n
-            steps[-1] = stride
-        elif n != 1:
-            dims.append(n)
-            steps.append(stride)
-    return dims, steps
-
-
-def run_starts(first: int, dims: "List[int]", steps: "List[int]") -> "List[int]":
-    """Return where the elements of an array lie, from the place of the first one on."""
-    starts = [first]
-    for count, step in zip(dims, steps):
-        starts = [at + i * step for at in starts for i in range(count)]
-    return starts
-
-
-def gather_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
-                 itemsize: int) -> "Union[bytes, bytearray]":
-    """Return a block of gather() by slices along its longest axis."""
-    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
-        return turn_block(view, first, dims, steps, itemsize)
-    out = bytearray(itemsize * count_elements(dims))
-    places = list(row_major(tuple(dims), itemsize))
-    longest = dims.index(max(dims))
-    n = dims[longest]
-    place = places.pop(longest) // itemsize
-    step = steps[longest] // itemsize
-    other_dims = dims[:longest] + dims[longest + 1:]
-    other_steps = steps[:longest] + steps[longest + 1:]
-    to_starts = run_starts(0, other_dims, places)
-    at_starts = run_starts(first, other_dims, other_steps)
-    code: Any = BITS_CODE[itemsize]
-    target = memoryview(out).cast(code)
-    source = memoryview(view).cast(code)
-    # Of far steps only a few at a time, so that pages stay in the cache.
-    tile = n
-    if abs(step) >= 128:
-        tile = 512
-    for i in range(0, n, tile):
-        count = min(tile, n - i)
-        for to, at in zip(to_starts, at_starts):
-            to = to // itemsize + i * place
-            at = at // itemsize + i * step
-            stop: Any = at + count * step
-            if stop < 0:
-                # It would count from the end.
-                stop = None
-            target[to:to + count * place:place] = source[at:stop:step]
-    return out
-
-
-def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
-               itemsize: int) -> bytes:
-    """As gather_block, 1.6 times as fast where the first axis lies in runs."""
-    from array import array
-    n = dims[0]
-    starts = run_starts(first, dims[1:], steps[1:])
-    data = b"".join([view[at:at + n * itemsize] for at in starts])
-    items: Any = data
-    if itemsize > 1:
-        items = array(BITS_CODE[itemsize], data)
-    return b"".join([items[i::n] for i in range(n)])
-
-
-# -- [6i] repr and previews ------------------------------------------------------------------------
-
-SHOWN = 200  # values that repr() and `get` show whole
-DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # attrs that name an unknown dtype
-
-
-def preview(item: "Tensor", edge: int = SHOWN) -> str:
-    """Return the values as numpy shows them; of more than SHOWN those at the edges."""
-    if item.ndim > 64:
-        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
-    if not 0 < item.size <= SHOWN:
-        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
-    base = item.decoded() if item.shape else item.item()
-    widths = [0]
-    preview_part(base, item.ndim, edge, widths)
-    return preview_part(base, item.ndim, edge, widths)
-
-
-def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
-    """Return a part of a tensor of `rank` dimensions as text; widths[0]: of the widest value."""
-    if not hasattr(part, "shape"):  # a number
-        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
-        widths[0] = max(widths[0], len(text))
-        return " " * (widths[0] - len(text)) + text
-    n = part.shape[0]
-    rows = [*range(min(n, edge)), *range(max(n - edge, edge), n)]
-    texts = [preview_part(part[i], rank, edge, widths) for i in rows]
-    if len(rows) < n:
-        texts.insert(edge, "...")
-    if part.ndim == 1:  # in lines of 78 columns
-        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
-        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-    return "[" + (",\n" + " " * (rank - part.ndim + 1)).join(texts) + "]"
-
-
-def json_ready(value: Any) -> Any:
-    """Return a value that JSON holds: bytes as hex digits, maps of odd keys as pairs."""
-    if isinstance(value, dict):
-        if all(isinstance(key, str) for key in value):
-            return {key: json_ready(item) for key, item in value.items()}
-        return [[json_ready(key), json_ready(item)] for key, item in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [json_ready(item) for item in value]
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).hex()
-    if isinstance(value, int) and abs(value) >> 128:
-        return short_repr(value)
-    finite = isinstance(value, float) and abs(value) < INFINITY
-    return value if finite or value is None or isinstance(value, (str, int)) else repr(value)
-
-
-def to_json(value: Any) -> str:
-    """Return any value as one line of JSON."""
-    from json import dumps
-    return dumps(json_ready(value))
-
-
-class Result:
-    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
-
-    def facts(self) -> Facts:
-        return vars(self)
-
-    def to_json(self) -> str:
-        """Return it as one line of JSON, as `--json` prints it."""
-        return to_json(self.facts())
-
-
-def describe_tensor(item: "Tensor") -> str:
-    """Return repr() of a tensor: its facts, and values if there is room."""
-    text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
-    text += f" of {item.format}" if item.format else ""
-    encodings = [part.encoding for part in item.stored_parts().values()]
-    if item.encoding == "raw" or item.size <= SHOWN and not (
-            item.is_sparse and encodings != ["raw"] * len(encodings)):
-        try:
-            for edge in (SHOWN, 3, 1, 0):
-                whole = f"{text}:\n{preview(item, edge)}>"
-                if len(whole) <= MAX_LINE:
-                    return whole
-        except (ValueError, OSError):  # damaged, closed, no values
-            pass
-    return text + ">"
-
-
-def dtype_words(item: "Tensor") -> str:
-    """Return the dtype; an unknown one as the file calls it, quoted."""
-    for word in map(item.attrs.get, () if item.dtype else DTYPE_KEYS):
-        if word is not None:
-            return short_repr(word)
-    return item.dtype or "?"
-
-
-def missing_message(file: "File", name: Any) -> str:
-    """Return that a File lacks a tensor, and which name is most like its name."""
-    if name in file.attrs.get("missing", ()):
-        return f"{safe_repr(name)} is missing or cut short"
-    near = isinstance(name, str) and len(file) <= 20000
-    text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
-    return text + (did_you_mean(name, file) if near else "")
-
-
-def option(argument: str) -> str:
-    """Return an argument of functions, or a limit, and the option of the command line for it."""
-    name, _, value = argument.lower().replace("_", "-").partition("=")
-    if not value.strip().isdigit():
-        value = ""
-    return f"{argument} (--{name.strip()}{value})"
-
-
-def did_you_mean(name: str, names: Any) -> str:
-    """Return the end of a message: the name that is like a wrong one, if any."""
-    def likeness(other: str) -> float:
-        """Return which part of both, 0 to 1, is a common beginning and end."""
-        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
-        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
-    near = max(names, key=likeness, default="")
-    return f"; did you mean {safe_repr(near)}?" if near and likeness(near) >= 0.5 else ""
-
-
-def html_table(file: "File") -> str:
-    """Return the first SHOWN tensors of a File, and the sum of all, in HTML."""
-    rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
-            for name, item in list(file.items())[:SHOWN]]
-    total = sum([item.nbytes for item in file.values()])
-    more = f", {len(file) - SHOWN:,} more than are shown" if len(file) > SHOWN else ""
-    text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-    for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
-        text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
-    return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
-
-
-# -- [7a] Tensor, File -----------------------------------------------------------------------------
+# -- [6a] Tensor, File -----------------------------------------------------------------------------
 
 
 class Tensor:
@@ -3834,7 +2973,7 @@ if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
 
 
-# -- [7a2] equality --------------------------------------------------------------------------------
+# -- [6b] equality ---------------------------------------------------------------------------------
 #
 # Tensors and facts are the same where values and types are; `==` and diff() ask the same functions.
 
@@ -3998,7 +3137,7 @@ def regroup(blocks: Blocks, nbytes: int) -> Blocks:
     yield bytes(rest)
 
 
-# -- [7b] Schema -----------------------------------------------------------------------------------
+# -- [6c] Schema -----------------------------------------------------------------------------------
 
 
 class Typed:
@@ -4136,7 +3275,7 @@ class Schema:
         return None, doc
 
 
-# -- [7c] Reading ----------------------------------------------------------------------------------
+# -- [6d] Reading ----------------------------------------------------------------------------------
 #
 # What a format's read() asks for is a region of the file: a record, a run of values, a tree of maps
 # and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field, the outermost
@@ -4255,7 +3394,10 @@ class Reading:
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *trail: Any, whole: bool = False,
              **rules: Any) -> Any:
-        """As json(), of one item of CBOR; `whole`: bytes after it are an error."""
+        """Return one item of CBOR that fits a Schema; `whole`: bytes after it are an error.
+
+        `rules`: those of Cbor.
+        """
         codec = Cbor(self.source.read(at, nbytes), at, **rules)
         return self.tree(codec, schema, trail, whole)
 
@@ -4264,11 +3406,6 @@ class Reading:
         codec = Flat(self.source.read(at, nbytes), rows, at)
         self.note(at, "flatbuffer", codec)
         return codec.read()
-
-    def json(self, at: int, nbytes: int, schema: Schema, *trail: Any, **rules: Any) -> Any:
-        """Return a value of JSON that fits a Schema; `rules`: those of Json."""
-        codec = Json(self.source.read(at, nbytes), at, **rules)
-        return self.tree(codec, schema, trail, False)
 
     def tree(self, codec: Any, schema: Schema, trail: Trail, whole: bool) -> Any:
         """Return what a codec reads, if it fits a Schema."""
@@ -4393,7 +3530,5823 @@ def size_message(item: Tensor, need: int) -> str:
     return f"{item.stored_nbytes} bytes stored, {text}"
 
 
-# -- [7c2] places ----------------------------------------------------------------------------------
+# -- [6e] Format -----------------------------------------------------------------------------------
+
+
+# Each format adds itself at the end of its section. Generations are later ones of a family.
+FORMATS: "Tuple[Format, ...]" = ()
+GENERATIONS: "Tuple[Format, ...]" = ()
+
+
+class Format:
+    """What every format says; its docstring draws the layout. FORMATS has one object of each.
+
+    >>> FORMATS[0], FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
+    (<Format mag>, ('.mag',), False)
+    """
+
+    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
+    TITLE = ""  # as a person calls it
+    SUFFIXES: "Tuple[str, ...]" = ()
+    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
+    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
+    DTYPES: Any = ()  # that it can hold
+    HOLDS = ""  # what besides tensors
+    OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
+    FILE_ATTRS: Any = ()  # File.attrs that save takes
+    TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
+    DTYPE_ATTRS: Any = ()  # those that describe values which cannot be read here
+    DIGESTS: "Dict[str, int]" = {}  # algorithms of its checksums -> hexadecimal digits
+    HASHES_DECODED = False  # its checksums are of decoded bytes; write() hashes, then yields
+    VERSION = ""  # the option version= of save for this generation
+    MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
+    DIM_BITS = 64  # of a dimension
+    ALIGN = 1  # tensors begin at multiples of it, with padding between
+    PAD_END: Any = ()  # what padding may follow at the end: "structure", "data"
+    TEXT_METADATA = False  # its metadata are any text to text
+    INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
+    STRICT_END = False  # bytes behind the end are an error of verify()
+    SPARSE = False  # it holds sparse tensors
+    SORTED = False  # the index is: a File is then saved in the order of its data
+    READ_ONLY = ""  # why it is never written
+
+    def __repr__(self) -> str:
+        return f"<Format {self.NAME}>"
+
+    def detect(self, head: bytes) -> bool:
+        """Return whether a file that begins so is of this format, of any generation."""
+        for magic in self.MAGICS + tuple(self.REFUSED):
+            if head.startswith(magic):
+                return True
+        return False
+
+    def read(self, reading: Reading) -> Any:
+        """Return (attrs, metadata) of a file, and add its tensors without reading them."""
+        raise NotImplementedError
+
+    def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
+        """Return the File of what was read."""
+        file = File(self, reading.source, attrs, metadata, reading.tensors)
+        file.others = reading.others
+        file.rest = reading.rest
+        return file
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        """Return the bytes of a file in blocks; ValueError, before, for what it cannot hold."""
+        raise NotImplementedError
+
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+        """Return (nbytes, byte) of the padding that a gap begins with.
+
+        `before`, `after`: what is around it, "structure", "data" or "end" (of the file).
+        """
+        is_padded_end = after == "end" and before in self.PAD_END
+        if after == "data" or is_padded_end:
+            return min(stop - start, -start % self.ALIGN), 0
+        return 0, 0
+
+    def checksums(self, item: Tensor) -> Any:
+        """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
+        return iter(())
+
+    def inner_checksums(self, part: Tensor) -> Any:
+        """Yield, as checksums(), those among the stored bytes of a tensor or a component."""
+        return iter(())
+
+    def hashed_blocks(self, part: Tensor) -> Blocks:
+        """Return the bytes of a Tensor of checksums() that its digest is of."""
+        return part.iter_stored()
+
+    def has_odd_bytes(self, item: Tensor) -> bool:
+        """Return whether odd_byte() has to read the tensor."""
+        return False
+
+    def odd_byte(self, item: Tensor) -> Any:
+        """Return (position, why) of a byte that no value has, or None."""
+        return None
+
+    def notes(self, file: File) -> "Notes":
+        """Yield lists of (tensor or None, what): what a reader of the format may stumble over.
+
+        Each is of one kind, such as what the real library refuses, though it is saved here.
+        """
+        return iter(())
+
+    def other_checksums(self, attrs: Facts) -> Any:
+        """Yield of which other files a file has checksums: nobody looks at them."""
+        return iter(())
+
+    def native_attrs(self, item: Tensor) -> Facts:
+        """Return the attrs that count here: those of this format, or what a user gave."""
+        if item.format == self.NAME and item._attrs:
+            return item.attrs
+        if item.format is None and item._custom:
+            return item.custom
+        return {}
+
+    def type_facts(self, item: Tensor) -> Facts:
+        """Return what describes the values of a tensor that cannot be read here."""
+        return {key: item.attrs.get(key) for key in self.DTYPE_ATTRS}
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        """Return whether a tensor of an unknown dtype can be written as it is stored."""
+        if item.dtype not in (None, "qfloat"):
+            return False
+        return not set(self.native_attrs(item)).isdisjoint(self.DTYPE_ATTRS)
+
+    def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
+        """Return an option of save, else the attr, else the default."""
+        for given in options, attrs:
+            if given.get(key) is not None:
+                return given[key]
+        return default
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        """Return why the metadata cannot hold this, or None."""
+        if not self.TEXT_METADATA:
+            return "there is no place for metadata"
+        if not is_text(key) or not is_text(value):
+            return f"{self.TITLE} holds text to text"
+        return None
+
+    def no_metadata(self, options: Facts) -> "Optional[str]":
+        """Return why a file of these options and attrs has no place for metadata, or None."""
+        return None
+
+    def stored_number(self, value: Any) -> Any:
+        """Return a value of the metadata as it is read again."""
+        return value
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        """Return why a tensor cannot have this name, or None."""
+        return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
+
+    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+        """Return why an attribute that a user gave a tensor has no place here, or None."""
+        if self.TENSOR_ATTRS is None:
+            return None
+        if item.format is None and key in self.TENSOR_ATTRS:
+            return None
+        return "there is no place for it"
+
+    def custom_problems(self, item: Tensor) -> "Dict[Any, str]":
+        """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
+        problems = {}
+        for key in item._custom or ():
+            why = self.custom_problem(item, key)
+            if why:
+                problems[key] = f"attribute {short_repr(key)}: {why}"
+        return problems
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        """Yield why a tensor cannot be written, but for its name and attrs."""
+        if item.is_sparse and not self.SPARSE:
+            yield "sparse; .todense() or convert(dense=True)"
+        is_held = item.dtype in self.DTYPES and not item.unreadable
+        if not is_held and not self.can_copy_opaque(item):
+            what = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
+            yield item.unreadable or what + dtype_remedy(self, str(item.dtype))
+        if item.ndim > self.MAX_RANK:
+            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
+        if max(item.shape, default=0) >> self.DIM_BITS:
+            yield f"a dimension over 2**{self.DIM_BITS}-1"
+
+    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[Optional[str], str]]":
+        """Return (name, why) of tensors that cannot be written; the name of metadata is None."""
+        found: "List[Tuple[Optional[str], str]]" = []
+        texts = []
+        for key, value in metadata.items():
+            why = self.metadata_problem(key, value)
+            if why:
+                texts.append(f"{short_repr(key)} = {short_repr(value)} ({why})")
+        if texts:
+            found.append((None, ", ".join(texts) + "; metadata={} leaves it out"))
+        for name, item in items:
+            found += [(name, why) for why in self.tensor_problems(item)]
+            if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
+                found += [(name, why) for why in self.custom_problems(item).values()]
+            name_why = self.name_problem(name)
+            if name_why:
+                found.append((name, name_why))
+        return found
+
+    def raise_problems(self, problems: Any) -> None:
+        """Raise ValueError if there are problems: a line for each."""
+        if not problems:
+            return
+        lines = []
+        if len(problems) > 1:
+            lines.append(f"{len(problems)} things:")
+        for name, text in problems:
+            owner = "metadata " if name is None else f"tensor {safe_repr(name)}: "
+            lines.append(owner + text)
+        raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
+
+    @staticmethod
+    def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
+        """Yield a file: the head, each tensor at its start, zeros between, the tail."""
+        for _, item in items:
+            if item.encoding == "zstd" and not item.unreadable:
+                zstd_module()  # raises without one, before the first byte
+                break
+        yield head
+        at = len(head)
+        for (_, item), start in zip(items, starts):
+            if start > at:
+                yield bytes(start - at)
+            if item.unreadable:
+                yield from item.iter_stored()
+            else:
+                yield from item.iter_bytes()
+            at = start + item.nbytes
+        yield bytes(end - at) + tail
+
+
+# -- [6f] sparse -----------------------------------------------------------------------------------
+
+INDEX_TYPES = ("uint64", "uint32")
+
+
+class Sparse(Tensor):
+    """A tensor that stores some of its elements, csr or coo; read as its dense form.
+
+    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
+    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
+    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
+    """
+
+    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
+    is_sparse = True
+
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
+                 is_blob: bool = False, is_sorted: bool = False, attrs: Any = None,
+                 custom: Any = None, format: Any = None) -> None:
+        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
+                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
+        self.stored, self.open_parts, self.is_blob = stored, open_parts, is_blob
+        self.is_sorted = is_sorted
+        self._components: Any = None  # those checked
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts: values, and indptr and indices (csr) or coords (coo)."""
+        parts = self._components or self.find_kept("parts")
+        if parts is None:
+            parts = self.check_parts()
+            if self.is_blob:  # they were decoded
+                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
+            else:
+                self._components = parts
+        return Map(parts.items())
+
+    def check_parts(self) -> TensorMap:
+        """Return the parts; raise what is wrong with them."""
+        try:
+            parts: Any = self.open_parts(True)
+            for part in parts.values():
+                part.check_readable()
+            if parts["values"].size > self.size:
+                raise FormatError(f"{parts['values'].size} values, but {self.size} elements")
+            why = find_bad_index(self.shape, parts, self.is_sorted)
+        except FormatError as error:
+            raise self.error(error.what, type(error), error.field or "data")
+        if why:
+            raise self.error(why)
+        return parts
+
+    def stored_parts(self) -> TensorMap:
+        parts: Any = Map()
+        try:
+            parts.update({} if self.is_blob else self._components or self.open_parts(False))
+        except FormatError:  # .components raises it again
+            pass
+        parts[""] = parts.pop("values", self.stored)
+        return parts
+
+    def iter_bytes(self) -> Blocks:
+        """Yield the dense form: zeros, and the values in their places."""
+        parts, size = self.components, self.check_readable()
+        if self.nbytes > MAX_DENSE:
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise self.error(what, Unsupported)
+        if unpack_values(str(self.dtype), bytes(size))[0]:
+            raise self.error(f"{self.dtype} has no zero", Unsupported)
+        values = parts["values"].tobytes()
+        places = find_places(self.shape, parts)
+        order: Any = range(len(places))
+        if not is_rising(places):
+            order = sorted(order, key=places.__getitem__)
+        done = 0  # of the order
+        step = BLOCK // size
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while done < len(order) and places[order[done]] < start + step:
+                i = order[done]
+                at = (places[i] - start) * size
+                block[at:at + size] = values[i * size:i * size + size]
+                done += 1
+            yield block
+
+    def contiguous(self) -> Tensor:
+        """Return it dense, in memory."""
+        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
+        return item.copy(custom=Map(self.custom.items()))
+
+    todense = contiguous
+
+    def copy(self, **changes: Any) -> "Sparse":
+        """Return it with another name, attrs or custom ones."""
+        keys = Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format")
+        made = Sparse(**dict({key: getattr(self, key) for key in keys}, **changes))
+        made._components = self._components
+        return made
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return it with values of another dtype, in memory."""
+        parts = self.components
+        parts["values"] = parts["values"].astype(dtype)
+        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
+
+    def __reduce__(self) -> Any:
+        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
+                             self.format)
+
+    def sort_rows(self) -> Facts:
+        """Return the components; of csr, the columns of each row rise."""
+        parts = self.components
+        places = find_places(self.shape, parts) if "indices" in parts else []
+        for role in ("values", "indices") if not is_rising(places) else ():
+            part = parts[role]
+            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
+            data = b"".join([element for _, element in elements])
+            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
+        return parts
+
+
+def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> Any:
+    """Return the shapes of the components of `nnz` elements, by role."""
+    if sparse_format == "csr":
+        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
+    return {"values": (nnz,), "coords": (len(shape), nnz)}
+
+
+def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = None,
+                custom: Any = None, format: Any = None) -> Sparse:
+    """Return the sparse tensor of these components."""
+    return Sparse(parts["values"], name, tuple(shape), lambda decode: parts, attrs=attrs,
+                  custom=custom, format=format)
+
+
+def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
+    """Return the sparse tensor of components that a user gives to tensor()."""
+    roles = sorted(parts)
+    sparse_format = "coo" if roles == ["coords", "values"] else "csr"
+    if shape is None or sparse_format == "csr" and (
+            len(shape) != 2 or roles != ["indices", "indptr", "values"]):
+        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
+                         "shape of rank 2 and {values, indptr, indices}")
+    made, nnz = {}, parts["values"].size
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        part = parts[role]
+        if role != "values" and part.dtype not in INDEX_TYPES:
+            part = part.astype("uint64")
+        if part.size != count_elements(dims):
+            raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
+                             f"{short_repr(shape)} need {count_elements(dims)}")
+        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
+    why = find_bad_index(shape, made)
+    if why:
+        raise ValueError(why)
+    return join_sparse(made, shape, custom=custom)
+
+
+def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> Any:
+    """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
+
+    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    coo: of each element the coordinates uint64 [rank] | value
+    """
+    size, rank = blob.check_readable(), len(shape)
+    if blob.encoding == "raw" and blob.stored_nbytes % size:
+        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
+    data = b"".join(blob.iter_bytes())
+    step, head = (8 + size, 8 * shape[0] + 8) if sparse_format == "csr" else (8 * rank + size, 0)
+    nnz, rest = divmod(len(data) - head, step)
+    if nnz < 0 or rest:
+        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
+    found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
+             "values": data[head + 8 * nnz:]}
+    if sparse_format == "coo":
+        rows = [data[i:i + step] for i in range(0, len(data), step)]
+        found["values"] = b"".join([row[8 * rank:] for row in rows])
+        found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
+    components = {}
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        dtype = blob.dtype if role == "values" else "uint64"
+        components[role] = new_tensor(dtype, dims, found[role], "<", role)
+    return components
+
+
+def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
+    """Return what is wrong with the indices, or None. O(stored elements)."""
+    nnz = parts["values"].size
+    parts = decode_indices(parts)
+    if "coords" in parts:
+        axes = list(zip(split_axes(parts), shape))
+    else:
+        indptr, axes = parts["indptr"].data, [(parts["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[shape[0]] != nnz:
+            return "indptr does not go from 0 to the number of values"
+        for i in range(shape[0]):
+            if indptr[i] > indptr[i + 1]:
+                return f"indptr falls in row {i}"
+    for numbers, n in axes if nnz else ():
+        if max(numbers) >= n:
+            return f"an index is outside the shape: {max(numbers)} of {n}"
+    places = find_places(shape, parts)
+    if is_rising(places):
+        return None
+    if is_sorted and "indptr" in parts:
+        return "the columns do not rise in each row"
+    places.sort()
+    for a, b in zip(places, places[1:]):
+        if a == b:
+            return f"element {short_repr(a)} occurs twice"
+    return None
+
+
+def decode_indices(parts: TensorMap) -> TensorMap:
+    """Return the components; indices that are encoded are decoded once, in memory."""
+    found = Map(parts.items())
+    for role, part in parts.items():
+        if role != "values" and part.encoding != "raw":
+            found[role] = part.contiguous()
+    return found
+
+
+def is_rising(places: Any) -> bool:
+    """Return whether each is larger than the one before."""
+    last: Any = None
+    for place in places:
+        if last is not None and place <= last:
+            return False
+        last = place
+    return True
+
+
+def split_axes(parts: TensorMap) -> Any:
+    """Return the coordinates of coo: of each axis those of all elements."""
+    data, (rank, nnz) = parts["coords"].data, parts["coords"].shape
+    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
+
+
+def find_places(shape: Shape, parts: TensorMap) -> Any:
+    """Return the row-major number of each stored element; if it is long, the coordinates."""
+    if "coords" in parts:
+        axes = split_axes(decode_indices(parts))
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return list(zip(*axes))
+        places = [0] * parts["values"].size
+        for numbers, n in zip(axes, shape):
+            places = [place * n + i for place, i in zip(places, numbers)]
+        return places
+    indptr, indices = parts["indptr"].data, parts["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
+
+
+# -- [7a] mag --------------------------------------------------------------------------------------
+
+
+class Mag(Format):
+    """.mag, the file of magnetron, storage version 1 (its specification text; release 0.1.2).
+
+    0      magic "MAG!" 4 | version, checksum, num_tensors, num_meta_kv, aux: u32 each
+    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 | key
+           num_tensors x, in the layout of the specification text:
+             key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 | data_offset u64 |
+             aux u32
+           or in that of the real library 0.1.2:
+             dtype u8, rank u8, 0, 0 | numel u64 | data_offset u64 | shape u64[rank] |
+             key_length u32 | key
+    data   of each tensor, at a multiple of 64, with zeros before it and up to the next one
+
+    Only the checksum over all before the zeros tells the layouts apart. The specification's is
+    written, with CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with
+    metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not read.
+    """
+
+    NAME = FAMILY = TITLE = "mag"
+    VERSION = "1"
+    SUFFIXES = (".mag",)
+    HOLDS = "metadata: numbers; up to 6 dimensions"
+    MAGICS = (b"MAG!",)
+    REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
+    DTYPES = ("float32", "float16", "bool", "int32")  # by number, from 0
+    OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
+    FILE_ATTRS = ("version", "layout")
+    TENSOR_ATTRS = ("aux",)
+    MAX_RANK = 6
+    DIM_BITS = 63
+    ALIGN = 64
+    PAD_END = ("data",)
+    INDEX_FIRST = True
+    HEADER = RecordType(
+        ("magic", "4s", "mag"),
+        ("version", "I", "storage version"),
+        ("checksum", "I", "CRC-32 of the index"),
+        ("num_tensors", "I", "tensor records"),
+        ("num_meta_kv", "I", "metadata records"),
+        ("aux", "I", "reserved"))
+    META = RecordType(
+        ("type", "I", "0 u64, 1 i64, 2 float64"),
+        ("payload", "8s", "the value's bits"),
+        ("key_length", "I", "bytes of the key"),
+        ("key", "text", "name of the number"))
+    SPEC = RecordType(
+        ("key_length", "I", "bytes of the key"),
+        ("key", "text", "name of the tensor"),
+        ("shape", "6q", "dimensions, then fill"),
+        ("dtype", "B", "0-3: f32 f16 bool i32"),
+        ("data_length", "Q", "bytes"),
+        ("data_offset", "Q", "offset in the file"),
+        ("aux", "I", "reserved"))
+    M012 = RecordType(
+        ("aux", "I", "dtype + 256 * rank"),
+        ("numel", "Q", "elements"),
+        ("data_offset", "Q", "offset in the file"),
+        ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
+        ("key_length", "I", "bytes of the key"),
+        ("key", "text", "name of the tensor"))
+    NUMBERS = "Qqd"  # struct codes of payloads, by type
+    SPEC_FIELD_OF = dict(name="key", size="data_length", place="data_offset")
+    M012_FIELD_OF = dict(name="key", size="numel", place="data_offset")
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the header says how many records there are
+        reading.check_magic(self, b"MAG!")
+        (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
+        if version != 1:
+            raise self.version_error(reading, version)
+        left = reading.end - at
+        reading.check_range(count, "num_meta_kv", high=left // 16)
+        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
+        # 2 records of metadata, then of tensors, which are of one of two types
+        numbers, at = self.read_records(reading, at, self.META, "metadata", count)
+        record_type, rows, end = self.find_record_type(reading, checksum, total, at)
+        if aux:
+            raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
+        metadata = self.read_numbers(reading, numbers)
+        # 3 each record of a tensor is a Tensor
+        is_spec = record_type is self.SPEC
+        if is_spec:
+            open_entry, field_of = self.open_spec, self.SPEC_FIELD_OF
+        else:
+            self.check_offsets(reading, rows)
+            open_entry, field_of = self.open_012, self.M012_FIELD_OF
+        for i, row in enumerate(rows):
+            with reading:
+                item = open_entry(reading, ("tensors", i), row)
+                reading.add_tensor(item, ("tensors", i), end, reading.end, field_of)
+        reading.check_whole()
+        # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
+        if not rows:
+            has_u64 = 0 in [row[0] for row in numbers]
+            is_spec = has_u64 or checksum != crc32c(reading.source.read(12, end - 12))
+        layout = "spec" if is_spec else "magnetron-0.1.2"
+        return {"version": 1, "layout": layout}, metadata
+
+    @staticmethod
+    def version_error(reading: Reading, version: int) -> FormatError:
+        """Return the error of a version; 0 was never one."""
+        what = f"version {version} is not supported (only 1 and 300)"
+        if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
+            what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
+        error_class = Unsupported if version else FormatError
+        return reading.error(what, "version", error_class=error_class)
+
+    @staticmethod
+    def check_offsets(reading: Reading, rows: Any) -> None:
+        """Raise if the first offset is relative: 0, where the header lies."""
+        for _, numel, offset, *_ in rows[:1]:
+            if offset == 0 and numel % 64 == 0:
+                what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+                raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
+
+    @staticmethod
+    def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
+                     count: int) -> Any:
+        """Return (records, where they end)."""
+        rows = []
+        for i in range(count):
+            row, at = reading.record(at, record_type, name, i)
+            rows.append(row)
+        return rows, at
+
+    def find_record_type(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
+        """Return (SPEC or M012, the records of tensors, where they end)."""
+        before = reading.regions
+        faults = []
+        for record_type in self.SPEC, self.M012:
+            if before is not None:
+                reading.regions = list(before)
+            try:
+                rows, end = self.read_records(reading, at, record_type, "tensors", total)
+                self.check_checksum(reading, checksum, end)
+            except FormatError as error:
+                error.__traceback__ = None  # a cycle with this frame
+                faults.append((error, reading.regions))
+                continue
+            if record_type is self.SPEC and rows and 1 <= rows[0][0] >> 8 <= self.MAX_RANK:
+                self.check_one_layout(reading, checksum, total, at)
+            return record_type, rows, end
+        # The error is that of SPEC, unless only the records of M012 are whole.
+        fault, regions = faults[0]
+        if fault.check != "checksum" and faults[1][0].check == "checksum":
+            fault, regions = faults[1]
+        reading.regions = regions
+        raise fault
+
+    def check_one_layout(self, reading: Reading, checksum: int, total: int, at: int) -> None:
+        """Raise if the records of a SPEC, whose first key is long, are those of an M012, too."""
+        probe = Reading(reading.source)
+        try:
+            _, end = self.read_records(probe, at, self.M012, "tensors", total)
+            self.check_checksum(probe, checksum, end)
+        except FormatError:
+            return
+        what = ("the records are right in both layouts of version 1: readers of each would find "
+                "other tensors")
+        raise reading.error(what, "tensors", offset=at, check="magic", error_class=Unsupported)
+
+    @staticmethod
+    def check_checksum(reading: Reading, checksum: int, end: int) -> None:
+        """Raise unless it is CRC-32 of [0, end) with itself as 0, or either CRC of [12, end)."""
+        tail = reading.source.read(12, end - 12)
+        whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
+        if checksum != whole and checksum != crc32(tail) and checksum != crc32c(tail):
+            what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
+            what += f"CRC-32C {crc32c(tail):08X}"
+            raise reading.error(what, "checksum", check="checksum")
+
+    def read_numbers(self, reading: Reading, rows: Any) -> Facts:
+        """Return the metadata: numbers by their keys."""
+        metadata = Map()
+        for i, (number_type, payload, _, raw) in enumerate(rows):
+            key = self.key_text(reading, raw, ("metadata", i))
+            if key in metadata:
+                what = f"metadata key {short_repr(key)} twice"
+                raise reading.error(what, "metadata", i, "key")
+            if number_type > 2:
+                what = f"metadata {short_repr(key)} has type {number_type}, not 0, 1 or 2"
+                raise reading.error(what, "metadata", i, "type", error_class=Unsupported)
+            metadata[key], = unpack_from("<" + self.NUMBERS[number_type], payload, 0)
+        return metadata
+
+    @staticmethod
+    def key_text(reading: Reading, raw: bytes, trail: Trail) -> str:
+        text = decode_text(raw)
+        if text is None:
+            raise reading.entry_error("the key is not UTF-8", None, trail, "key")
+        return text
+
+    def open_spec(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
+        """Return the tensor of a SPEC: -1 ends the shape, or 0 with data."""
+        name = self.key_text(reading, row[1], trail)
+        places = row[2:8]
+        number, nbytes, offset, aux = row[8:]
+        rank = 0
+        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
+            rank += 1
+        if min(places) < -1 or len(set(places[rank:])) > 1:
+            what = f"shape {list(places)} is not dimensions from 0 on, then all -1 or all 0"
+            raise reading.entry_error(what, name, trail, "shape", "sizes")
+        dtype = self.dtype_of(reading, number, trail, "dtype", name)
+        if not nbytes:  # of no bytes, any offset does
+            offset = min(offset, reading.end)
+        attrs = {"aux": aux} if aux else None
+        return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes, attrs=attrs,
+                      format=self.NAME)
+
+    def open_012(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
+        """Return the tensor of an M012."""
+        aux, numel, offset = row[:3]
+        shape = row[3:-2]
+        name = self.key_text(reading, row[-1], trail)
+        need = count_elements(shape)
+        what = ""
+        if aux >> 16 or not 1 <= len(shape) <= 6:
+            field = "aux"
+            what = "aux is 0x%x: a rank of 1 to 6 in its second byte, 0 above" % aux
+        elif min(shape) < 1 or max(shape) >= 1 << 63:
+            field = "shape"
+            what = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}"
+        elif numel != need:
+            field = "numel"
+            what = f"{numel} elements, the shape {short_repr(shape)} has {need}"
+        if what:
+            raise reading.entry_error(what, name, trail, field, "sizes")
+        dtype = self.dtype_of(reading, aux & 255, trail, "aux", name)
+        nbytes = numel * ITEMSIZE[dtype]
+        return Tensor(name, dtype, shape, reading.source, offset, nbytes, format=self.NAME)
+
+    def dtype_of(self, reading: Reading, number: int, trail: Trail, field: str, name: str) -> str:
+        if number < 4:
+            return self.DTYPES[number]
+        what = f"dtype {number} is not 0 to 3"
+        raise reading.entry_error(what, name, trail, field, error_class=Unsupported)
+
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+        nbytes, zero = super().padding(start, stop, before, after, attrs)
+        if attrs["layout"] == "spec":
+            return nbytes, zero
+        if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
+            return stop - start, 0
+        return nbytes, 255
+
+    def notes(self, file: File) -> "Notes":
+        reading = Reading(file.source)
+        numbers, _ = self.read_records(reading, 24, self.META, "metadata", len(file.metadata))
+        keys = [safe_repr(row[3].decode()) for row in numbers if row[0] == 0]
+        if keys:
+            what = f"magnetron 0.1.2 opens no file with metadata of type 0: {join_names(keys)}"
+            yield [(None, what)]
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
+            return "keys are text of 1 to 65535 bytes without NUL"
+        if isinstance(value, float):
+            return None
+        if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+            return None
+        return "mag holds numbers only: u64, i64, float64"
+
+    def stored_number(self, value: Any) -> Any:
+        return int(value) if type(value) is bool else value
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        if not name or "\0" in name:
+            return "an empty name, or a NUL in it"
+        return super().name_problem(name)
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        # 1 records of the metadata
+        records = []
+        for key, value in metadata.items():
+            number_type = 0  # u64
+            if isinstance(value, float):
+                number_type = 2
+            elif value < 0:
+                number_type = 1
+            raw = encode_text(key)
+            code = f"<I{self.NUMBERS[number_type]}I"
+            records += [pack(code, number_type, value, len(raw)), raw]
+        # 2 records of the tensors, each of 73 bytes and a name; the data begin after all
+        names = [encode_text(name) for name, _ in items]
+        at = 24 + len(b"".join(records + names)) + 73 * len(names)
+        if items:
+            at = round_up(at, 64)
+        starts = []
+        for raw, (_, item) in zip(names, items):
+            nbytes = item.nbytes
+            if at + nbytes >> 64:
+                raise ValueError("mag cannot hold 2**64 bytes of data")
+            fill = 0 if nbytes else -1
+            places = item.shape + (fill,) * (6 - item.ndim)
+            number = self.DTYPES.index(item.dtype)
+            records += [pack("<I", len(raw)), raw]
+            records.append(pack("<6qBQQI", *places, number, nbytes, at, 0))
+            starts.append(at)
+            at = round_up(at + nbytes, 64)
+        # 3 the header, with the checksum of all
+        index = b"".join(records)
+        counts = len(items), len(metadata), 0
+        header = self.HEADER.pack(b"MAG!", 1, 0, *counts)
+        checksum = crc32(index, crc32(header))
+        header = self.HEADER.pack(b"MAG!", 1, checksum, *counts)
+        return self.iter_file(header + index, items, starts, at)
+
+
+FORMATS += (Mag(),)
+
+
+# -- [7b] ztensor ----------------------------------------------------------------------------------
+
+
+def hash_blocks(algorithm: str, blocks: Any) -> str:
+    """Return the digest of bytes, as zTensor writes it."""
+    if algorithm == "xxh3":
+        return "xxh3:%016x" % xxh3_64(blocks)
+    if algorithm == "xxh64/32":
+        return "xxh64/32:%08x" % (xxh64(blocks) & 0xFFFFFFFF)
+    digest = Digest(algorithm)
+    for block in blocks:
+        digest.update(block)
+    return digest.text()
+
+
+def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple[str, str]":
+    """Return whether bytes have a digest: ("ok", the digest as it is written), or (status, why).
+
+    `digits`: of each algorithm, how many.
+    """
+    algorithm, colon, text = stored.partition(":")
+    if not colon or algorithm not in digits:
+        return "-", f"{short_repr(stored)} is of an unknown algorithm"
+    size, plain = digits[algorithm], text.lower()
+    if plain[:2] == "0x":
+        plain = plain[2:]
+        if plain and size == 8:  # with any zeros in front
+            plain = plain.lstrip("0").rjust(8, "0")
+    if len(plain) != size or plain.strip("0123456789abcdef"):
+        return "FAIL", f"{short_repr(stored)} cannot be read"
+    try:
+        found = hash_blocks(algorithm, blocks)
+    except FormatError as error:
+        return "-" if isinstance(error, Unsupported) else "FAIL", error.what
+    if found.lower().endswith(plain):
+        return "ok", found
+    return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
+
+
+def iter_digests(item: Tensor, key: str) -> Any:
+    """Yield (label, Tensor, digest) of a tensor, or of its components, where attrs have one."""
+    for role, part in item.stored_parts().items():
+        digest = part.attrs.get(key)
+        if digest is not None:
+            yield role and role + ": ", part, digest
+
+
+def has_wide_int(value: Any) -> bool:
+    """Return whether a value has an integer that the real library of zTensor 0.1 cannot read."""
+    if isinstance(value, dict):
+        value = list(value) + list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(map(has_wide_int, value))
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
+
+
+def pack_pairs(found: Facts, keys: Any, sort: Any = True) -> bytes:
+    """Return pairs of a map in CBOR, of those keys that it has."""
+    return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=sort)
+                     for key in keys if key in found])
+
+
+class ZTensor(Format):
+    """zTensor 0.1 (specification 0.1.0; crate and wheels ztensor 0.1.0 to 0.1.4).
+
+    0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
+    64     blob of tensor 0 | zeros to a multiple of 64 | blob of tensor 1 | ...
+    index  CBOR array, one map per tensor (N bytes, right after the last blob, not aligned)
+    end-8  N u64
+
+    Real maps are of indefinite length, real zstd frames without content size. Tensors of another
+    layout, dtype or encoding are listed, with their bytes. Layout "sparse": sparse_format "csr"
+    (indptr, indices) or "coo" (coords), each an inline array or a map that places a blob; the
+    entry's blob: the values. "sparsecsr", "sparsecoo" of the real library: see split_blob().
+
+    The real library refuses a file with layout "sparse", or with another layout, dtype or encoding
+    than it knows, and it dies of a NUL in a name. With zstd, data_endianness has no effect.
+    """
+
+    NAME = FAMILY = "ztensor"
+    TITLE = "zTensor 0.1"
+    SUFFIXES = (".zt", ".ztensor")
+    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
+    MAGICS = (b"ZTEN",)
+    REFUSED = {b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
+               b"ZTEN0000": "another version of zTensor"}
+    DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
+              "uint64", "uint32", "uint16", "uint8", "bool")
+    LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
+    ENCODINGS = ("raw", "zstd")
+    ALIGN = 64
+    VERSION = "0.1"
+    SPARSE = True
+    CHOICES = Schema(
+        ("encoding", choice(*ENCODINGS), None, "raw or zstd"),
+        ("level", typed(int, "-131072 to 22", lambda n: -131073 < n < 23), None,
+         "of zstd, 3 unless given"),
+        ("data_endianness", choice("little", "big"), None, "little or big"),
+        ("checksum", choice("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
+    BIG_ZSTD = ("data_endianness='big' has no effect on encoding='zstd', whose data are "
+                "little-endian; encoding='raw' has both")
+    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
+                   version="0.1, or 2 for ztensor 2")
+    FILE_ATTRS = ("version",)
+    MECHANICS = ("layout", "encoding", "data_endianness", "checksum")  # how bytes are stored
+    SPARSE_KEYS = ("sparse_format", "nnz", "indptr", "indices", "coords")
+    TENSOR_ATTRS = None  # fields of an entry that are none of these are the user's
+    DTYPE_ATTRS = ("dtype", "layout") + SPARSE_KEYS
+    DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
+    MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 0.1"))
+    TRAILER = RecordType(("index_size", "Q", "bytes of CBOR before"))
+    STORED = (
+        ("offset", UINT64, True, "first stored byte"), ("size", UINT64, True, "bytes stored"),
+        ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
+        ("checksum", TEXT, None, "of the stored bytes"))
+    COMPONENT = Schema(
+        *STORED, ("dtype", ANY, False, "uint64 or uint32"), ("encoding", ANY, False, "raw or zstd"),
+        additional=(ANY, "custom field"))
+    ENTRY = Schema(
+        ("name", TEXT, True, "name of the tensor"), *STORED,
+        ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
+        ("layout", TEXT, False, "dense, sparse ..."), ("encoding", TEXT, True, "raw or zstd"),
+        ("sparse_format", ANY, False, "csr or coo"), ("nnz", ANY, False, "elements stored"),
+        ("indptr", ANY, False, "csr: row pointers", COMPONENT),
+        ("indices", ANY, False, "csr: columns", COMPONENT),
+        ("coords", ANY, False, "coo: coordinates", COMPONENT),
+        additional=(ANY, "custom field"), key_type=TEXT)
+    INDEX = Schema(additional=(ANY, "entry of a tensor", ENTRY), container=list,
+                   doc="one map per tensor")
+    KEYS = ("name", "offset", "size", "dtype", "shape")  # that become attributes of the Tensor
+    REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
+    FIELD_OF = dict(name="name", size="size", place="offset")
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the magic
+        reading.check_magic(self, b"ZTEN0001")
+        reading.record(0, self.MAGIC_RECORD)  # for explain()
+        # 2 the size of the index, at the end of the file
+        if reading.end < 17:
+            raise reading.error(f"{reading.end} bytes, at least 17 are needed", "index", offset=8)
+        (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
+        if not 1 <= nbytes <= reading.end - 16:
+            raise reading.error("truncated: no size of an index at the end", "index_size")
+        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, limit="MAX_INDEX")
+        # 3 the index: one map per tensor
+        end = reading.end - 8 - nbytes
+        index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
+        # 4 their tensors
+        for i, entry in enumerate(index):
+            with reading:
+                item = self.open_entry(reading, end, ("index", i), entry)
+                reading.add_tensor(item, ("index", i), self.ALIGN, end, self.FIELD_OF)
+        return {"version": "0.1.0"}, Map()
+
+    def open_entry(self, reading: Reading, end: int, trail: Trail, entry: Facts) -> Tensor:
+        """Return the tensor of an entry; its data end before `end`."""
+        if not self.ENTRY.fits(entry):
+            name = entry.get("name") if type(entry) is Map else None
+            reading.check_schema(self.ENTRY, entry, trail, name if is_text(name) else None)
+        name, start, nbytes, code, dims = [entry[key] for key in self.KEYS]
+        attrs, custom = self.split_entry(entry)
+        shape, encoding, layout = tuple(dims), entry["encoding"], entry.get("layout", "dense")
+        dtype, unreadable, order = code, None, "<"
+        if layout not in self.LAYOUTS:
+            unreadable = f"layout {short_repr(layout)} is not known"
+        if encoding not in self.ENCODINGS:
+            unreadable = f"encoding {short_repr(encoding)} is not known"
+        if code not in self.DTYPES:
+            attrs["dtype"], dtype = code, None
+            unreadable = f"dtype {short_repr(code)} is not known"
+        self.check_place(reading, start, nbytes, end, trail + ("offset",), name)
+        if encoding == "zstd":
+            need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
+            if not nbytes or need > ZSTD_RATIO * nbytes:
+                what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
+                raise reading.entry_error(what, name, trail, "size", "sizes")
+        elif entry.get("data_endianness") == "big" and encoding == "raw":
+            order = "<" if ITEMSIZE.get(dtype) == 1 else ">"
+        item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
+                      unreadable, attrs, custom, self.NAME)
+        if layout == "dense":
+            return item
+        source = reading.source  # not the Reading, which has the tensors
+        if unreadable is not None:
+            return self.with_parts(item, end)
+        return Sparse(item, name, shape,
+                      lambda decode: self.open_sparse(Reading(source), item, end, decode),
+                      layout != "sparse", False, attrs, custom, self.NAME)
+
+    def with_parts(self, item: Tensor, end: int) -> Tensor:
+        """Return a tensor that is not known here with the parts that its fields place before `end`.
+        """
+        fields = Map(item.attrs.items())
+        fields.update(item.custom)
+        places = self.find_parts(item, fields, end)
+        if not places:
+            return item
+        whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
+                          item.stored_nbytes, None, item.byteorder, item.encoding, item.unreadable,
+                          item.attrs, item._custom, self.NAME)
+        whole.parts = Map([("", item)])
+        whole.parts.update(places)
+        return whole
+
+    def find_parts(self, item: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
+        """Return what maps in these fields, of any depth, place before `end`, by role."""
+        parts = Map()
+        for key, value in fields.items():
+            for fact in iter_maps(value):
+                start = fact.get("offset")
+                if not self.COMPONENT.fits(fact) or start % 64 or not (
+                        64 <= start <= end - fact["size"]):
+                    continue
+                role = truncate(str(key), TRAIL_WIDTH)
+                if role in parts:
+                    role += f"[{len(parts)}]"
+                parts[role] = Tensor(role, None, (), item.source, start, fact["size"],
+                                     unreadable=item.unreadable, attrs=fact, format=self.NAME)
+        return parts
+
+    def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
+        """Return the attrs and the fields of the user, None without any, of an entry."""
+        keys: Any = self.MECHANICS
+        if entry.get("layout") == "sparse":
+            keys += self.SPARSE_KEYS
+        attrs = {key: entry[key] for key in keys if key in entry}
+        if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
+            return attrs, None
+        return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
+
+    @staticmethod
+    def check_place(reading: "Reading", start: int, nbytes: int, end: int, trail: Trail,
+                    name: Any) -> None:
+        """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
+        if not 64 <= start <= end - nbytes or start % 64:
+            what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
+            raise reading.error(what, *trail, tensor=name, check="bounds")
+
+    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
+        """Return the components of a sparse tensor; `blob`: that of its entry."""
+        attrs, shape, components = blob.attrs, blob.shape, Map()
+        sparse_format = attrs["layout"][6:] or attrs.get("sparse_format")
+        if sparse_format not in ("csr", "coo"):
+            error_class = Unsupported if type(sparse_format) is str else FormatError
+            raise error_class(f"sparse_format is {short_repr(sparse_format)}, not csr or coo")
+        if sparse_format == "csr" and len(shape) != 2:
+            raise FormatError(f"csr needs rank 2, this is rank {len(shape)}")
+        if attrs["layout"] != "sparse":
+            return split_blob(sparse_format, shape, blob)
+        nnz: Any = attrs.get("nnz")
+        if "nnz" not in attrs and blob.encoding == "raw":
+            nnz = blob.stored_nbytes // blob.check_readable()
+        elif "nnz" not in attrs and sparse_format == "csr":  # the last row ends there
+            indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
+            if not decode:  # they are as many as there are elements, at most
+                indices = self.open_index(reading, "indices", attrs, end)
+                if indices.encoding != "raw":
+                    indices.shape = (count_elements(shape),)
+                return Map(values=blob, indptr=indptr, indices=indices)
+            nnz = indptr.data[shape[0]]
+        elif "nnz" not in attrs:
+            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
+        if not UINT64.fits(nnz):
+            raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
+        if nnz > count_elements(shape):
+            raise FormatError(f"{nnz} values, but {count_elements(shape)} elements", field="nnz")
+        for role, dims in component_shapes(sparse_format, shape, nnz).items():
+            components[role] = self.open_component(reading, blob, role, dims, end)
+        return components
+
+    def open_component(self, reading: Reading, blob: Any, role: str, dims: Any, end: int) -> Tensor:
+        """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
+        part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
+        need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
+        part = part.copy(name=role, shape=dims)
+        if part.encoding == "raw" and need != stored or part.encoding == "zstd" and (
+                not stored or need > ZSTD_RATIO * stored):
+            raise FormatError(size_message(part, need))
+        return part
+
+    def open_index(self, reading: Reading, role: str, attrs: Facts, end: int) -> Tensor:
+        """Return the indices that a map places, or an array holds."""
+        fact: Any = attrs.get(role)
+        if role not in attrs:
+            raise Unsupported(f"no {role} of uint64 or uint32")
+        if UINT64_LIST.fits(fact):
+            data = b"".join([pack_values("uint64", part) for part in iter_parts([fact], PART)])
+            return new_tensor("uint64", (len(fact),), data, "<", role)
+        for _, what in self.COMPONENT.iter_errors(fact, role):
+            raise FormatError(what, field=role)
+        self.check_place(reading, fact["offset"], fact["size"], end, (role,), None)
+        dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
+        if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
+            raise Unsupported(f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}")
+        big = encoding == "raw" and fact.get("data_endianness") == "big"
+        return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
+                      ">" if big else "<", encoding, None, fact, None, self.NAME)
+
+    def notes(self, file: File) -> "Notes":
+        items = list(file.values())
+        refused = "ztensor 0.1.4 refuses the whole file"
+        yield [(item, f"layout 'sparse': {refused}")
+               for item in items if item.attrs.get("layout") == "sparse"]
+        yield [(item, f"{item.unreadable}: {refused}") for item in items if item.unreadable]
+        yield [(item, "a NUL in the name: ztensor 0.1.4 dies of it")
+               for item in items if "\0" in item.name]
+        ordered = []
+        for item in items:
+            for part in item.stored_parts().values():
+                if part.attrs.get("data_endianness") != "big":
+                    continue
+                what = "data_endianness 'big' has no effect: "
+                if part.encoding == "zstd":
+                    ordered.append((item, what + "data of zstd are little-endian"))
+                elif part.encoding == "raw" and part.itemsize == 1:
+                    ordered.append((item, f"{what}{part.dtype} has one byte"))
+        yield ordered
+
+    def checksums(self, item: Tensor) -> Any:
+        yield from iter_digests(item, "checksum")  # of the stored bytes
+        if item.is_sparse:
+            # Where something is wrong with one component, the others are not known as its parts.
+            known = item.stored_parts()
+            for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
+                if role not in known and "checksum" in part.attrs:
+                    yield role + ": ", part, part.attrs["checksum"]
+
+    def type_facts(self, item: Tensor) -> Facts:
+        return dict(super().type_facts(item), layout=item.attrs.get("layout", "dense"))
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        if item.unreadable is None or item.format != self.NAME:
+            return False
+        if item.attrs.get("layout") == "sparse" or self.has_more_bytes(item):
+            return False
+        return is_text(item.dtype or item.attrs.get("dtype"))
+
+    @staticmethod
+    def has_more_bytes(item: Tensor) -> bool:
+        """Return whether a tensor of an unknown layout has bytes that would be lost."""
+        return len(item.stored_parts()) > 1 or places_other_bytes(item)
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
+              digest_of: Any = None) -> Blocks:
+        """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
+        for _, what in self.CHOICES.iter_errors(options):
+            raise ValueError(what)
+        if options.get("encoding") == "zstd" and options.get("data_endianness") == "big":
+            raise ValueError(self.BIG_ZSTD)
+        plans = [self.plan(item, options) for _, item in items]
+        packed = [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]
+        if options.get("level") is not None and options.get("encoding") != "zstd" and not packed:
+            raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
+        if digest_of is not None:
+            for (name, item), plan in zip(items, plans):
+                plan["digest"] = digest_of(name, item)
+        problems = self.problems(items, metadata)
+        problems += [(name, why) for (name, item), plan in zip(items, plans)
+                     for why in self.plan_problems(item, plan, options)]
+        self.raise_problems(problems)
+        return self.iter_entries(items, plans)
+
+    def plan(self, item: Tensor, options: Facts) -> Facts:
+        """Return how a tensor will be stored; "copy": its stored bytes are written."""
+        native, opaque = self.native_attrs(item), self.can_copy_opaque(item)
+        encoding = self.option("encoding", "raw", options, native)
+        order = self.option("data_endianness", "little", options, native)
+        checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
+        copy = item.encoding == encoding != "raw" and not (
+            options.get("encoding") or options.get("level"))
+        if opaque:  # but where they were decoded in memory
+            copy = item.encoding != "raw" or encoding != "zstd"
+        if encoding == "zstd" and not copy:
+            zstd_module()  # raises where there is none
+        if checksum == "sha256":
+            Digest("sha256")  # raises where there is no hashlib
+        layout = native.get("layout", "dense") if opaque else "dense"
+        custom = {key: value for key, value in item.custom.items()
+                  if item.format is not None or key not in self.MECHANICS}
+        return {"encoding": encoding, "data_endianness": order, "checksum": checksum, "copy": copy,
+                "level": self.option("level", 3, options, {}), "custom": custom,
+                "layout": "sparse" if item.is_sparse else layout}
+
+    def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
+        """Yield why a tensor cannot be stored so."""
+        opaque = self.can_copy_opaque(item)
+        for trail, what in () if self.CHOICES.fits(plan) else self.CHOICES.iter_errors(plan):
+            if trail[0] == "checksum" or not opaque:
+                yield f"attribute {what}; the option {trail[0]}= replaces it"
+        if opaque and [key for key in ("encoding", "data_endianness")
+                       if options.get(key) not in (None, item.attrs.get(key))]:
+            yield f"{item.unreadable}; it can only be copied as it is stored"
+        elif item.unreadable and self.has_more_bytes(item):
+            yield "its fields place bytes that would be lost"
+        elif plan["encoding"] == "zstd" and plan["data_endianness"] == "big":
+            if options.get("data_endianness") or item.format is None:  # not as a file has it
+                yield self.BIG_ZSTD
+        try:
+            _ = item.components  # of a sparse one: raises what is wrong with them
+        except FormatError as error:
+            yield error.what
+
+    def custom_problem(self, item: Tensor, key: Any) -> Any:
+        taken: Any = self.KEYS
+        if item.is_sparse:
+            taken += self.SPARSE_KEYS
+        if item.format is not None:  # else they say how to store it
+            taken += self.MECHANICS
+        try:  # one level deeper than it is: the real library reads 127
+            if not isinstance(key, str) or key in taken:
+                raise ValueError("a custom field cannot be called so")
+            Cbor(cbor_dumps([[{key: item.custom[key]}]]), bignums=False).parse()
+            if has_wide_int(item.custom[key]):
+                raise ValueError("an integer below -2**63 or over 64 bits")
+        except (ValueError, TypeError) as error:
+            return str(error)
+        return None
+
+    def iter_entries(self, items: Items, plans: "List[Facts]") -> Blocks:
+        """Yield a file: the magic, the blobs, the index and its size."""
+        yield b"ZTEN0001"
+        at, index = 8, [cbor_head(4, len(items))]
+        encoded: "Dict[Any, bytes]" = {}  # fields that come again
+        for (name, item), plan in zip(items, plans):
+            entry: Facts = {"name": name}
+            custom, components = plan["custom"], {"values": item}
+            if item.is_sparse:
+                sparse: Any = item  # for type checkers
+                components = sparse.sort_rows()
+                custom = dict(custom, nnz=components["values"].size,
+                              sparse_format="coo" if "coords" in components else "csr")
+            for role in ["values"] + sorted(role for role in components if role != "values"):
+                facts = entry if role == "values" else custom.setdefault(role, {})
+                yield from self.iter_blob(components[role], plan, at, facts)
+                at = facts["offset"] + facts["size"]
+            entry.update(layout=plan["layout"], shape=item.shape)
+            repeated = tuple([entry.get(key) for key in self.REPEATED])
+            if repeated not in encoded:
+                encoded[repeated] = pack_pairs(entry, self.REPEATED)
+            index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name), cbor_scalar("offset"),
+                      cbor_scalar(entry["offset"]), encoded[repeated],
+                      pack_pairs(entry, ("checksum",)), pack_pairs(custom, sorted(custom)), b"\xff"]
+        data = b"".join(index)
+        yield data + self.TRAILER.pack(len(data))
+
+    def iter_blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
+        """Yield the stored bytes of a tensor or component, padding first; note where and what."""
+        encoding, copy = plan["encoding"], plan["copy"]
+        facts.update(dtype=part.dtype or part.attrs["dtype"], encoding=encoding)
+        if (part.attrs.get("data_endianness") if part.unreadable else
+                encoding == "raw" and part.check_readable() > 1):
+            facts["data_endianness"] = plan["data_endianness"]
+        facts["offset"] = start = round_up(at, 64)
+        yield bytes(start - at)
+        blocks = part.iter_stored() if copy else part.iter_bytes()
+        if encoding == "zstd" and not copy:
+            blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
+        elif facts.get("data_endianness") == "big" and not copy:
+            blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
+        known, at = plan.get("digest"), start
+        digest = None if known or plan["checksum"] == "none" else Digest(plan["checksum"])
+        for block in blocks:
+            at += len(block)
+            if digest is not None:
+                digest.update(block)
+            yield block
+        facts["size"] = at - start
+        if digest is not None:
+            known = digest.text()
+        if known:
+            facts["checksum"] = known
+
+
+def iter_maps(value: Any) -> Any:
+    """Yield the maps in a value, of any depth."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Map:
+            yield value
+            waiting += reversed(list(value.values()))
+        elif type(value) is list:
+            waiting += reversed(value)
+
+
+def places_other_bytes(item: Tensor) -> bool:
+    """Return whether a tensor of an unknown layout may have other bytes than those known."""
+    if "parts" in item.attrs:  # in zTensor 2 all bytes are of a part
+        return len(item.attrs["parts"]) > len(item.stored_parts())
+    if item.attrs.get("layout", "dense") == "dense":
+        return False
+    facts = [part.attrs for part in item.stored_parts().values()]
+    known = {(fact.get("offset"), fact.get("size")) for fact in facts}
+    for value in (item.custom, item.attrs):
+        for fact in iter_maps(value):
+            if has_offset(fact):
+                place = fact.get("offset"), fact.get("size")
+                if set(map(type, place)) != {int} or place not in known:
+                    return True
+    return False
+
+
+def has_offset(fact: Facts) -> bool:
+    """Return whether a number of a map may say where bytes are: its key has "offset" in it."""
+    for key, value in fact.items():
+        if isinstance(key, str) and "offset" in key.lower():
+            numbers = value if isinstance(value, list) else [value]
+            if int in map(type, numbers):
+                return True
+    return False
+
+
+FORMATS += (ZTensor(),)
+
+
+# -- [7c] primitiv ---------------------------------------------------------------------------------
+
+
+class Primitiv(Format):
+    """primitiv 0.1, one Shape, Tensor, Parameter, Model or Optimizer as MessagePack values.
+
+    file      = ver_major 0 | ver_minor 1 | data_type | body; no outer array, no magic, no end
+    Shape     = array(dims) batch                        data_type 0x000
+    Tensor    = Shape bin(data)                          0x100
+    Parameter = Tensor N, then N x (str, Tensor)         0x200: the value and its statistics
+    Model     = N, then N x (array(str ...), Parameter)  0x300
+    Optimizer = map(str -> uint32) map(str -> float32)   0x400
+
+    Integers are written as ce + uint32, floats as ca; any form is read. Data: float32,
+    little-endian, column-major, the batch last. Names are keys joined by ".", or KEY:STATISTIC; a
+    backslash escapes ".", ":" and itself. Up to 32 dimensions are read, 8 are written. The real
+    library loads no file of a Shape or a Tensor alone.
+    """
+
+    NAME = FAMILY = "primitiv"
+    TITLE = "primitiv 0.1"
+    SUFFIXES = (".primitiv", ".model", ".optimizer")
+    HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
+    MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
+    STRICT_END = True
+    INDEX_FIRST = True  # each tensor is described in front of its data
+    DTYPES = ("float32",)
+    OPTIONS = {
+        "kind": "model, parameter, tensor, shape or optimizer",
+        "dims": "of kind shape",
+        "batch": "of kind shape, 1 unless given"}
+    FILE_ATTRS = ("version", "kind", "dims", "batch")
+    TENSOR_ATTRS = ("batch",)
+    DIM_BITS = 32
+    RANK_WRITTEN = 8
+    NAME_PARTS = 1 << 16  # at most in a name
+    KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
+    HEADER = (
+        ("ver_major", "uint32", "of format 0.1"),
+        ("ver_minor", "uint32", "of format 0.1"),
+        ("data_type", "uint32", "256 tensor, 768 model"))
+    PARAMETERS = (("N", "uint32", "parameters"),)
+    SHAPE = (
+        ("dims", "[uint32", "dimensions", "dimension", 32),
+        ("batch", "uint32", "samples"))
+    TENSOR = SHAPE + (("data", "bin", "bytes of the tensor"),)
+    NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
+    STATISTICS = (("N", "uint32", "statistics"),)
+    STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
+    CONFIGS = (("uint_configs", "uint32"), ("float_configs", "float"))
+    FIELD_OF = dict(name="key", size="data", place="data")
+
+    def detect(self, head: bytes) -> bool:
+        try:
+            (major, minor, number), _ = MessagePack(Buffer(head)).read_rows(0, self.HEADER)
+        except FormatError:
+            return False
+        # Three integers as the real library writes them tell of other versions, too.
+        is_usual = head[:1] == head[5:6] == head[10:11] == b"\xce"
+        return self.is_data_type(number) and (is_usual or (major, minor) == (0, 1))
+
+    @staticmethod
+    def is_data_type(number: int) -> bool:
+        return number in range(0, 0x500, 0x100)
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header: the version, and what the file holds
+        (major, minor, number), at = reading.messagepack(0, self.HEADER)
+        if (major, minor) != (0, 1):
+            field = "ver_major" if major else "ver_minor"
+            what = f"version {major}.{minor} is not supported (only 0.1)"
+            raise reading.error(what, field, error_class=Unsupported)
+        if not self.is_data_type(number):
+            what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
+            raise reading.error(what, "data_type")
+        kind = self.KINDS[number // 256]
+        attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
+        # 2 Shape and Optimizer have no tensors
+        if kind == "shape":
+            (dims, batch), at = reading.messagepack(at, self.SHAPE)
+            if not batch:
+                raise reading.error("batch is 0", "batch")
+            attrs.update(batch=batch, dims=dims)
+            reading.note_rest(at)
+            return attrs, Map()
+        if kind == "optimizer":
+            return attrs, self.read_configs(reading, at)
+        # 3 the others are tensors, each where the last one ends
+        shapes: "Dict[Any, Any]" = {}
+        for trail, entry in self.each_tensor(reading, kind, at):
+            with reading:
+                item = self.open_entry(reading, shapes, trail, entry)
+                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+        reading.check_whole()
+        return attrs, Map()
+
+    def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
+        """Yield (trail, (name, dims, batch, range of the data)) of each tensor."""
+        rest = f"the rest of the {kind}"
+        try:
+            if kind == "model":
+                (count,), at = reading.messagepack(at, self.PARAMETERS)
+                for i in range(count):
+                    rest = f"params[{i}:{count}]"
+                    trail = "params", i
+                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED, *trail)
+                    if not parts:
+                        raise reading.entry_error("key has no components", None, trail, "key")
+                    name = join_key(parts)
+                    yield trail, (name, dims, batch, data)
+                    (few,), at = reading.messagepack(at, self.STATISTICS, *trail)
+                    if few:
+                        at = yield from self.each_statistic(reading, trail, name, at, few)
+            else:
+                name = "tensor" if kind == "tensor" else "value"
+                (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
+                reading.note_names([((row[0],), name) for row in self.TENSOR])
+                yield (), (name, dims, batch, data)
+                if kind == "parameter":
+                    (few,), at = reading.messagepack(at, self.STATISTICS)
+                    at = yield from self.each_statistic(reading, (), name, at, few)
+            reading.note_rest(at)
+        except FormatError as error:
+            is_cut = error.check == "bounds" and (reading.partial or reading.missing)
+            if not is_cut:
+                raise
+            reading.unnamed.append(rest)  # they have no names yet
+
+    def each_statistic(self, reading: Reading, trail: Trail, name: str, at: int,
+                       count: int) -> Any:
+        """Yield the same of each statistic of a parameter; return where they end."""
+        for i in range(count):
+            inner = trail + ("stats", i)
+            (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
+            reading.spend_name(name, *inner + ("key",))
+            yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
+        return at
+
+    def open_entry(self, reading: Reading, shapes: "Dict[Any, Any]", trail: Trail,
+                   entry: Any) -> Tensor:
+        """Return a tensor, column-major; `shapes`: what those of one shape share."""
+        name, dims, batch, data = entry
+        if not batch:
+            raise reading.entry_error("batch is 0", name, trail, "batch")
+        key = tuple(dims), batch
+        if key not in shapes:
+            if len(shapes) >= 256:  # shapes can be chosen to have one hash
+                shapes.clear()
+            shapes[key] = self.column_major(key[0], batch, len(data))
+        shape, strides, attrs = shapes[key]
+        return Tensor(name, "float32", shape, reading.source, data.start, len(data), strides,
+                      attrs=attrs, format=self.NAME)
+
+    @staticmethod
+    def column_major(shape: Shape, batch: int, nbytes: int) -> Any:
+        """Return (shape, strides or None, attrs) of tensors; the batch is their last dimension."""
+        attrs = (("batch", batch),)
+        if batch > 1:
+            shape += (batch,)
+        if len(shape) < 2 or not nbytes:
+            return shape, None, attrs
+        strides = row_major(tuple(reversed(shape)), 4)
+        return shape, tuple(reversed(strides)), attrs
+
+    def read_configs(self, reading: Reading, at: int) -> Facts:
+        """Return the numbers of an Optimizer: a map of integers, then one of floats."""
+        metadata: Facts = Map()
+        for group, code in self.CONFIGS:
+            rows = ("key", "str", "name of the number"), ("value", code, "the number")
+            (count,), at = reading.messagepack(at, ((group, "map", "numbers of the optimizer"),))
+            for i in range(count):
+                (raw, value), at = reading.messagepack(at, rows, group, i)
+                key = str_of_bytes(raw)
+                if key in metadata:
+                    raise self.twice_error(reading, group, i, key, metadata[key])
+                metadata[key] = value if code == "uint32" else float(value)
+        reading.note_rest(at)
+        return metadata
+
+    @staticmethod
+    def twice_error(reading: Reading, group: str, i: int, key: str, before: Any) -> FormatError:
+        """Return the error of a config whose name was there before, with some value."""
+        text = f"config {short_repr(key)}"
+        if group == "float_configs" and type(before) is int:
+            what = f"{text} is in both maps"
+            return reading.error(what, group, i, "key", error_class=Unsupported)
+        return reading.error(f"{text} twice", group, i, "key")
+
+    def notes(self, file: File) -> "Notes":
+        kind = file.attrs["kind"]
+        if kind in ("shape", "tensor"):
+            yield [(None, f"primitiv loads no file of kind {kind} by itself")]
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        return None  # make_row() looks at it
+
+    def no_metadata(self, options: Facts) -> "Optional[str]":
+        if options.get("kind") == "optimizer":
+            return None
+        return "only kind='optimizer' holds metadata"
+
+    def stored_number(self, value: "Union[int, float]") -> "Union[int, float]":
+        if type(value) is float:
+            return unpack_from("<f", pack("<f", value))[0]
+        return int(value)
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        if type(key) is not str or not isinstance(value, (int, float)):
+            return "configs are numbers"
+        if type(value) is not float:
+            value = int(value)
+        try:
+            name_to_bytes(key)
+            msgpack_dumps(value, typed=True)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
+        yield from super().tensor_problems(item)
+        if 0 in item.shape:
+            yield f"no elements (shape {short_repr(item.shape)})"
+        if item.nbytes >> 32:
+            yield "data over 2**32-1 bytes"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        # 1 the kind, and what it cannot hold
+        kind = self.option("kind", "model", options, attrs)
+        dims = self.option("dims", None, options, attrs)
+        self.check_options(kind, dims, metadata, options)
+        rows = self.make_rows(kind, items, metadata)
+        if kind in ("tensor", "parameter") and not rows:
+            raise ValueError(f"kind={kind!r} needs a tensor")
+        # 2 the type, then a shape, maps or the number of parameters
+        values: "List[Any]" = [256 * self.KINDS.index(kind)]
+        if kind == "shape":
+            values += self.make_shape(dims, self.option("batch", 1, options, attrs))
+        elif kind == "optimizer":
+            values += self.make_configs(metadata)
+        elif kind == "model":
+            values.append(len([row for row in rows if row[1] is None]))
+        head = b"".join([msgpack_dumps(value, typed=True) for value in values])
+        # 3 each tensor after the other
+        return self.iter_rows(self.MAGICS[0] + head, rows, kind)
+
+    def check_options(self, kind: str, dims: Any, metadata: Facts, options: Facts) -> None:
+        """Raise ValueError for an unknown kind, and for what a kind has no place for."""
+        if kind not in self.KINDS:
+            raise ValueError(f"kind is one of {', '.join(self.KINDS)}, not {short_repr(kind)}")
+        if metadata and kind != "optimizer":
+            raise ValueError(f"{self.no_metadata({})}; metadata={{}} leaves it out")
+        is_dimensioned = dims is not None or options.get("batch") is not None
+        if is_dimensioned and kind != "shape":
+            raise ValueError("only kind='shape' holds dims and batch; attrs={} leaves them out")
+
+    def make_rows(self, kind: str, items: Items, metadata: Facts) -> "List[Any]":
+        """Return the rows of make_row(), by key; ValueError tells all that has no place."""
+        problems = self.problems(items, metadata)
+        rows = []
+        for name, item in items:
+            try:
+                rows.append(self.make_row(kind, name, item))
+            except ValueError as error:
+                problems.append((name, str(error)))
+        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
+        problems += self.find_clashes(rows)
+        self.raise_problems(problems)
+        return rows
+
+    def make_row(self, kind: str, name: str, item: Tensor) -> Any:
+        """Return (parts of the key, statistic or None, name, tensor, batch)."""
+        key, statistic = split_name(name)
+        owners = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}
+        if key != owners.get(kind) or kind == "tensor" and statistic is not None:
+            raise ValueError(f"kind={kind!r} has no place for it")
+        if len(key) > self.NAME_PARTS:
+            raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
+        batch = self.native_attrs(item).get("batch", 1)
+        if type(batch) is not int or batch not in (1,) + item.shape[-1:]:
+            raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
+                             f"{short_repr(item.shape)}")
+        rank = item.ndim
+        if batch > 1:
+            if statistic is None and kind != "tensor":
+                raise ValueError(
+                    f"batch {batch} of a parameter; attrs['batch'] = 1 makes a dimension")
+            rank -= 1
+        if rank > self.RANK_WRITTEN:
+            raise ValueError(f"{rank} dimensions, {self.RANK_WRITTEN} is the limit")
+        return key, statistic, name, item, batch
+
+    def find_clashes(self, rows: "List[Any]") -> "Iterator[Tuple[str, str]]":
+        """Yield (name, why) of keys that cannot be beside the others."""
+        outer: Any = (None,)  # the last key that is not inside another
+        last = outer
+        for key, statistic, name, _, _ in rows:
+            is_inside = key[:len(outer)] == outer
+            if key != last:
+                if is_inside:
+                    text = short_repr(join_key(outer))
+                    yield name, f"the key {text} is both a parameter and a group of them"
+                if statistic is not None:
+                    yield name, "a statistic without its value; escape ':' by a backslash"
+            last = key
+            if not is_inside:
+                outer = key
+
+    @staticmethod
+    def make_shape(dims: Any, batch: Any) -> "List[Any]":
+        """Return [dims, batch] of kind shape."""
+        try:
+            shape = as_shape(dims) + (as_index(batch),)
+        except TypeError:
+            shape = (0,)
+        if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
+            raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, not "
+                             f"{short_repr(dims)} and {short_repr(batch)}")
+        return [shape[:-1], shape[-1]]
+
+    @staticmethod
+    def make_configs(metadata: Facts) -> "List[Facts]":
+        """Return the maps of integers and of floats of an Optimizer."""
+        integers: Facts = Map()
+        floats: Facts = Map()
+        for key, value in metadata.items():
+            if type(value) is float:
+                floats[key] = value
+            else:
+                integers[key] = int(value)
+        return [integers, floats]
+
+    def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
+        """Yield a file: the head, then name, shape and data of each tensor."""
+        yield head
+        shape_heads: "Dict[Any, bytes]" = {}  # most shapes come again
+        statistics: "Dict[Any, int]" = {}  # of each key: how many
+        for row in rows:
+            statistics[row[0]] = statistics.get(row[0], -1) + 1
+        for key, statistic, _, item, batch in rows:
+            if statistic is not None:
+                yield msgpack_head("str", len(statistic)) + statistic
+            elif kind == "model":
+                yield self.key_head(key)
+            if (item.shape, batch) not in shape_heads:
+                shape_heads[item.shape, batch] = self.shape_head(item, batch)
+            yield shape_heads[item.shape, batch]
+            yield from iter_columns(item)
+            if statistic is None and kind != "tensor":
+                yield pack(">BI", 0xCE, statistics[key])
+
+    @staticmethod
+    def key_head(key: Any) -> bytes:
+        """Return a key: an array of its parts."""
+        head = msgpack_head("array", len(key))
+        for part in key:
+            head += msgpack_head("str", len(part)) + part
+        return head
+
+    @staticmethod
+    def shape_head(item: Tensor, batch: int) -> bytes:
+        """Return what stands before the data: dimensions, batch, number of bytes."""
+        dims = item.shape[:-1] if batch > 1 else item.shape
+        head = msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
+        return head + msgpack_head("bin", item.nbytes)
+
+
+def iter_columns(item: Tensor) -> Blocks:
+    """Return the column-major little-endian bytes of a tensor in blocks."""
+    is_plain = item.encoding == "raw" and item.byteorder == "<" and item._strides is None
+    if is_plain and item.ndim == 2 and item.stored_nbytes <= 1 << 12:
+        # Columns of a small matrix are slices of an array: 2 times as fast as gather().
+        from array import array
+        values = array(BITS_CODE[4], bytes(item.raw))
+        width = item.shape[1]
+        return iter([b"".join([values[i::width] for i in range(width)])])
+    return transpose(item).iter_bytes()
+
+
+def transpose(item: Tensor) -> Tensor:
+    """Return the transpose, a view: its row-major bytes are the tensor's column-major ones."""
+    if item.ndim < 2:
+        return item
+    base = item if item.encoding == "raw" else item.contiguous()
+    shape = base.shape[::-1]
+    strides: "Optional[Shape]" = base.strides[::-1]
+    if strides == row_major(shape, base.itemsize or 1):
+        strides = None
+    return Tensor(base.name, base.dtype, shape, base.source, base.start, base.stored_nbytes,
+                  strides, base.byteorder)
+
+
+def join_key(parts: "List[bytes]") -> str:
+    """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
+    name = b".".join(parts)
+    if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
+        name = b".".join([escape_part(part) for part in parts])
+    return str_of_bytes(name)
+
+
+def escape_part(part: bytes) -> bytes:
+    """Return a part of a key with a backslash before what has a meaning in names."""
+    part = part.replace(b"\\", b"\\\\")
+    return part.replace(b".", b"\\.").replace(b":", b"\\:")
+
+
+def name_to_bytes(text: str) -> bytes:
+    """Return the bytes of a name; ValueError if they are read as another one."""
+    raw = encode_text(text, TEXT_ERRORS)
+    if str_of_bytes(raw) != text:
+        raise ValueError(f"its bytes are those of {short_repr(str_of_bytes(raw))}")
+    return raw
+
+
+def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
+    """Return (parts of the key, statistic or None) of a name, as bytes."""
+    raw = name_to_bytes(name)
+    if b"\\" not in raw:
+        whole, colon, statistic = raw.partition(b":")
+        return tuple(whole.split(b".")), statistic if colon else None
+    parts = [bytearray()]
+    at = 0
+    while at < len(raw) and raw[at:at + 1] != b":":
+        byte = raw[at:at + 1]
+        if byte == b".":
+            parts.append(bytearray())
+        elif byte == b"\\":
+            at += 1
+            parts[-1] += raw[at:at + 1]
+        else:
+            parts[-1] += byte
+        at += 1
+    key = tuple([bytes(part) for part in parts])
+    if encode_text(join_key(list(key)), TEXT_ERRORS) != raw[:at]:
+        raise ValueError("a backslash escapes only '.', ':' and itself: write another before it")
+    if at < len(raw):
+        return key, raw[at + 1:]
+    return key, None
+
+
+FORMATS += (Primitiv(),)
+
+
+# -- [7d] burnpack ---------------------------------------------------------------------------------
+
+QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4, "Q2F": 2,
+              "Q2S": 2}  # of a value; F and S both are two's complement
+QUANT_SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
+                "UE4M3": "E4M3"}  # dtypes, or kinds of minifloat()
+DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
+
+
+def is_store(store: Any) -> bool:
+    """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
+    if type(store) is Map:
+        return list(store) in (["PackedNative"], ["PackedU32"]) and UINT64.fits(*store.values())
+    return store in ("Native", "U32")
+
+
+QUANT_BLOCK = Schema(("len", UINT64, True, "dimensions of a block"),
+                     ("storage", UINT64_LIST, True, "size of a block"))
+QUANT_SCHEME = Schema(
+    ("value", choice(*QUANT_BITS), True, "type of the values"),
+    ("param", choice(*QUANT_SCALES), True, "type of the scales"),
+    ("store", Typed("Native, {PackedNative: n} or {PackedU32: n}", is_store), True,
+     "how values are packed", Schema(additional=(ANY, "packed dimension"))),
+    ("level", choice("Tensor"), True, "what shares a scale",  # block_of() looks at blocks
+     Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))),
+    ("mode", choice("Symmetric"), True, "Symmetric: no offset"))
+
+
+def numbers_of_bytes(bits: int, floats: "Optional[str]") -> "List[List[Any]]":
+    """Return what each byte holds: numbers of few bits in two's complement, or small floats."""
+    half = 1 << bits - 1
+    mask = 2 * half - 1
+    if floats:
+        table = [minifloat(floats, code) for code in range(2 * half)]
+    else:
+        table = [(code ^ half) - half for code in range(2 * half)]
+    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte in range(256)]
+
+
+def is_code(code: Any) -> bool:
+    """Return whether this may be a dtype in Burn's words, known or not."""
+    if type(code) is not Map or len(code) != 1:
+        return type(code) is str
+    (key, facts), = code.items()
+    return type(key) is str and (key != "QFloat" or type(facts) is Map)
+
+
+def fits_int64(value: int) -> bool:
+    return -(1 << 63) <= value < 1 << 63
+
+
+class Burnpack(Format):
+    """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
+
+    0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
+    10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
+           param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
+    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros between,
+           nothing after the last; data_offsets count from DS
+
+    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
+    10 + M if the metadata say version 0.19 and the file ends with its data then, or if no tensor
+    has a byte and the file ends before DS. Such files are only read. Unknown dtypes and schemes are
+    listed, and kept; burn 0.21 refuses a file with one.
+    """
+
+    NAME = FAMILY = "burnpack"
+    TITLE = "Burnpack"
+    SUFFIXES = (".bpk", ".burnpack")
+    HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
+    MAGICS = (b"NRUB", b"BURN")  # BURN is in an example of Burn: found, then refused
+    HEADER = RecordType(
+        ("magic", "4s", "Burnpack"),
+        ("version", "H", "1 from burn 0.19 on"),
+        ("metadata_size", "I", "bytes of CBOR"))
+    CODE = Typed("text or a map of one text key", is_code)
+    CODE_MAP = Schema(
+        ("Bool", ANY, False, "how it is stored"),
+        ("QFloat", ANY, False, "quantized", QUANT_SCHEME))
+    ENTRY = Schema(
+        ("dtype", CODE, True, "type of the elements", CODE_MAP),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
+        ("param_id", UINT64, None, "Burn's own id of it"))
+    METADATA = Schema(additional=(TEXT, "of the user"), key_type=TEXT)
+    TENSORS = Schema(  # ENTRY explains entries here; open_entry() checks them
+        additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT)
+    SCALAR = Schema(additional=(ANY, "the value"))
+    SCALAR_MAP = Schema(additional=(ANY, "type and value", SCALAR), key_type=TEXT)
+    INDEX = Schema(
+        ("tensors", TENSORS, True, "entries by name"),
+        ("metadata", METADATA, False, "of the user"),
+        ("scalars", SCALAR_MAP, False, "numbers by name"),
+        doc="tensors, metadata, scalars")
+    FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
+    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
+        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
+        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
+        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+    DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
+                       bool={"Bool": "Native"})  # as they are written
+    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
+    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
+    SCALARS = {
+        "Int": typed(int, "int64", fits_int64), "UInt": UINT64,
+        "Float": typed(float, "float"), "Bool": typed(bool, "bool")}
+    FILE_ATTRS = ("version", "layout", "scalars")
+    TENSOR_ATTRS = ("param_id", "burn_dtype")
+    DTYPE_ATTRS = ("burn_dtype",)
+    TEXT_METADATA = SORTED = INDEX_FIRST = True
+    ALIGN, PAD_END = 256, ("structure",)
+    MAX_METADATA_BYTES = 104857600  # limits of the real reader
+    MAX_TENSORS = 100000
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the header says how long the index is
+        reading.check_magic(self, b"NRUB")
+        (_, version, nbytes), at = reading.record(0, self.HEADER)
+        if version != 1:
+            what = f"version {version} is not supported (only 1)"
+            raise reading.error(what, "version", error_class=Unsupported)
+        reading.check_range(nbytes, "metadata_size", high=reading.end - at)
+        reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
+                            limit="MAX_METADATA_BYTES")
+        # 2 the index is one CBOR map
+        index = reading.cbor(at, nbytes, self.INDEX)
+        tensors = index["tensors"]
+        metadata = index.get("metadata", Map())
+        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, limit="MAX_TENSORS")
+        # 3 each entry is a tensor, which lies after DS
+        data_start = at + nbytes
+        is_packed = self.is_packed(reading, data_start, tensors, metadata)
+        if not is_packed:
+            data_start = round_up(data_start, 256)
+        for name, entry in tensors.items():
+            trail = "tensors", name
+            with reading:
+                item = self.open_entry(reading, trail, entry, data_start)
+                reading.add_tensor(item, trail, data_start, reading.end, self.FIELD_OF)
+        reading.check_whole()
+        # 4 the rest belongs to the file
+        attrs: Facts = {"version": 1, "layout": "aligned"}
+        if is_packed:
+            attrs["layout"] = "packed"
+        if "scalars" in index:
+            attrs["scalars"] = index["scalars"]
+        return attrs, metadata
+
+    def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
+        """Return whether no padding is before the data, as of burn 0.19.
+
+        A file converted from such a one keeps its metadata, but is aligned.
+        """
+        aligned = round_up(index_end, 256)
+        is_old = metadata.get("version", "").startswith("0.19.")
+        if not is_old and reading.end >= aligned:
+            return False
+        data_end = 0
+        for entry in tensors.values():
+            if self.ENTRY.fits(entry):
+                data_end = max(data_end, entry["data_offsets"][1])
+        if data_end == 0:
+            return reading.end < aligned
+        if not is_old:
+            return False
+        if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
+            what = "cut short: a file of burn 0.19 may be packed or aligned"
+            raise reading.error(what, "metadata", "version")
+        return reading.end == index_end + data_end
+
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
+        """Return the tensor of an entry."""
+        name = trail[-1]
+        reading.check_schema(self.ENTRY, entry, trail, name)
+        start, end = entry["data_offsets"]
+        attrs: Any = None
+        if entry.get("param_id") is not None:
+            attrs = Map(param_id=entry["param_id"])
+        return self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
+                                data_start + start, end - start, self.NAME, attrs)
+
+    def make_tensor(self, name: str, code: Any, shape: Any, source: Buffer, start: int,
+                    nbytes: int, format: str, attrs: Any) -> Tensor:
+        """Return the tensor of a dtype in Burn's words, also for its records (.mpk)."""
+        dtype = self.dtype_of(code)
+        if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
+            attrs = Map(attrs or (), burn_dtype=code)
+        tensor_class = Quantized if dtype == "qfloat" else Tensor
+        unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
+        return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
+                            unreadable=unreadable, attrs=attrs, format=format)
+
+    def dtype_of(self, code: Any) -> "Optional[str]":
+        """Return the dtype for one in Burn's words, or None."""
+        if type(code) is str:
+            return self.NAMES.get(code)
+        if "QFloat" in code:
+            return "qfloat"
+        store = code.get("Bool")
+        return self.BOOLS.get(store) if type(store) is str else None
+
+    def native_attrs(self, item: Tensor) -> Facts:
+        if item.format == "burnrecord":  # the same attrs, but for ids that are text
+            return Map([row for row in item.attrs.items() if row[0] != "id"])
+        return super().native_attrs(item)
+
+    def notes(self, file: File) -> "Notes":
+        found = []
+        for item in file.values():
+            why = item.unreadable
+            if item.dtype == "qfloat":
+                quantized: Any = item
+                try:
+                    quantized.known_scheme()
+                except Unsupported as error:
+                    why = error.what
+            if why:
+                found.append((item, f"{why}: burn 0.21 refuses the whole file"))
+        yield found
+
+    def check_scalars(self, scalars: Any) -> Facts:
+        """Return scalars as they are written; ValueError for what is unfit."""
+        if not hasattr(scalars, "items"):
+            raise self.scalar_error(None, scalars)
+        checked = Map()
+        for name, scalar in scalars.items():
+            pairs = list(scalar.items()) if hasattr(scalar, "items") else []
+            if len(pairs) != 1:
+                raise self.scalar_error(name, scalar)
+            kind, value = pairs[0]
+            if kind == "Float" and type(value) is int:
+                value = float(value)
+            known = self.SCALARS.get(kind)
+            if known is None or not known.fits(value) or not is_text(name):
+                raise self.scalar_error(name, scalar)
+            checked[str(name)] = Map([(kind, value)])
+        return checked
+
+    @staticmethod
+    def scalar_error(name: Any, scalar: Any) -> ValueError:
+        return ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
+                          f"not {short_repr(name)}: {short_repr(scalar)}")
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        yield from super().tensor_problems(item)
+        if not self.native_attrs(item):
+            return
+        entry = self.make_entry(item, 0)
+        for _, what in self.ENTRY.iter_errors(entry):
+            yield what
+        code = entry["dtype"]
+        if is_code(code) and item.dtype not in (None, self.dtype_of(code)):
+            yield f"burn_dtype {short_repr(code)} does not go with {item.dtype}"
+
+    def make_entry(self, item: Tensor, start: int) -> Facts:
+        """Return the entry of the CBOR for a tensor."""
+        own = self.native_attrs(item)
+        entry = Map()  # a board's keeps the order of its keys only so
+        entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(item.dtype))
+        entry["shape"] = list(item.shape)
+        entry["data_offsets"] = [start, start + item.nbytes]
+        if own.get("param_id") is not None:
+            entry["param_id"] = own["param_id"]
+        return entry
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        if len(items) > self.MAX_TENSORS:
+            raise ValueError(f"{len(items)} tensors, {self.MAX_TENSORS} is the limit")
+        # 1 an entry and a place for each tensor
+        entries = {}
+        starts = []
+        end = 0
+        for name, item in items:
+            start = round_up(end, 256)
+            starts.append(start)
+            entries[name] = self.make_entry(item, start)
+            end = start + item.nbytes
+        # 2 the index, sorted by name: code points sort as UTF-8 does
+        scalars = self.scalars_of(attrs, options)
+        index = Map(tensors=Map(sorted(entries.items())))
+        if metadata:
+            index["metadata"] = Map(sorted(metadata.items()))
+        if scalars:
+            index["scalars"] = Map(sorted(scalars.items()))
+        data = cbor_dumps(index)
+        if len(data) > self.MAX_METADATA_BYTES:
+            raise ValueError(f"{len(data)} bytes of metadata are over MAX_METADATA_BYTES")
+        # 3 header, index, data
+        data_start = round_up(10 + len(data), 256)
+        head = self.HEADER.pack(b"NRUB", 1, len(data)) + data
+        starts = [data_start + start for start in starts]
+        return self.iter_file(head, items, starts, data_start + end)
+
+    def scalars_of(self, attrs: Facts, options: Facts) -> Facts:
+        """Return the scalars to write: those of the option, else those of a File as they are."""
+        scalars: Any = attrs.get("scalars") or {}
+        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
+            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
+        if options.get("scalars") is not None:
+            return self.check_scalars(options["scalars"])
+        return scalars
+
+
+FORMATS += (Burnpack(),)
+
+
+# -- [7e] tensorbuffers ----------------------------------------------------------------------------
+
+
+class TensorBuffers(Format):
+    """TensorBuffers "TBS1" (russellwmy/tensorbuffers, both schemas: 7190fc4 and 2422de1).
+
+    0      magic "TBS1" 4
+    4      data of all tensors, back to back as written, no padding
+    root   metadata: one FlatBuffer of n bytes, up to end - 8; positions in it count from here
+    end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
+
+    The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
+    Tensors are sorted by id, a hash of the name and ff, by which the real library looks for them;
+    it does not sort. An id need not be that of the name; save writes those that are.
+    """
+
+    NAME = FAMILY = "tensorbuffers"
+    TITLE = "TensorBuffers TBS1"
+    HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
+    SUFFIXES, MAGICS = (".tbs", ".tensorbuffers"), (b"TBS1",)
+    HEADER = RecordType(("magic", "4s", "TensorBuffers"))
+    TRAILER = RecordType(("metadata_size", "I", "bytes of FlatBuffer"),
+                     ("end_magic", "4s", "TensorBuffers"))
+    TENSOR = (
+        ("id", "Q", 0, "hash of the name"),
+        ("name", "string", MISSING, "name"),
+        ("shape", ["I"], [], "dimensions"),
+        ("data_type", "b", 0, "1 float32 ... 10 uint64"),
+        ("data_offset", "I", 0, "offset in the file"),
+        ("data_size", "I", 0, "bytes"))
+    OPERATION = (
+        ("id", "Q", 0, "number of this one"),
+        ("operation", "b", 0, "what it does"),
+        ("output", "Q", 0, "id of a tensor"),
+        ("input_operations", ["Q"], [], "what goes into it"))
+    ROOT = (
+        ("version", "string", MISSING, "of the format"),
+        ("model", "string", None, "of the user"),
+        ("tensors", [TENSOR], [], "the index"),
+        ("operations", [OPERATION], None, "a graph"))
+    FIELD_OF = dict(name="name", size="data_size", place="data_offset")
+    DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
+                       uint32=9, uint64=10)
+    NAMES = dict([(code, dtype) for dtype, code in DTYPES.items()])
+    OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
+               "operations": "list of dicts; True: the field, empty; False: no field"}
+    FILE_ATTRS = ("version", "operations")
+    TENSOR_ATTRS = ("id",)
+    DTYPE_ATTRS = ("data_type",)
+    MAX_RANK = 64
+    DIM_BITS = 32
+    SORTED = True
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the last 8 bytes say where the metadata begin
+        reading.check_magic(self, b"TBS1")
+        if reading.end < 12:
+            what = f"{reading.end} bytes, too short for a frame of 12"
+            raise reading.error(what, "magic", offset=0, check="magic")
+        reading.record(0, self.HEADER)  # for explain()
+        (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
+        if magic != b"TBS1":
+            raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
+        reading.check_range(nbytes, "metadata_size", high=reading.end - 12, why="bytes before it")
+        data_end = reading.end - 8 - nbytes  # the metadata begin there
+        # 2 the metadata are one FlatBuffer, a dict
+        root = reading.flatbuffer(data_end, nbytes, self.ROOT)
+        # 3 each table in "tensors" is a tensor, which ends before the metadata
+        for i, entry in enumerate(root["tensors"]):
+            trail = "tensors", i
+            with reading:
+                item = self.open_entry(reading, trail, entry, data_end)
+                reading.add_tensor(item, trail, 4, data_end, self.FIELD_OF)
+        # 4 the rest belongs to the file
+        attrs = Map(version=root["version"])
+        if root["operations"]:
+            attrs["operations"] = root["operations"]
+        metadata = Map()
+        if root["model"] is not None:
+            metadata["model"] = root["model"]
+        return attrs, metadata
+
+    def open_entry(self, reading: Reading, trail: Trail, entry: Facts, data_end: int) -> Tensor:
+        """Return the tensor of a table."""
+        name = entry["name"]
+        code = entry["data_type"]
+        shape = tuple(entry["shape"])
+        if len(shape) > self.MAX_RANK:
+            what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
+            raise reading.entry_error(what, name, trail, "shape", error_class=Unsupported)
+        if not code:
+            raise reading.entry_error("data_type 0 is not a type", name, trail, "data_type")
+        dtype = self.NAMES.get(code)
+        unreadable = None if dtype else f"data_type {code} is not known"
+        start = entry["data_offset"]
+        nbytes = entry["data_size"]
+        if not nbytes:  # of no bytes, any offset does
+            start = min(start, data_end)
+        attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
+        if unreadable:
+            attrs += (("data_type", code),)
+        return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
+                      attrs=attrs, format=self.NAME)
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        return False
+
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+        """The FlatBuffer aligns what is in it."""
+        if before == after == "structure" and stop - start < 8:
+            return stop - start, 0
+        return 0, 0
+
+    def notes(self, file: File) -> "Notes":
+        names: Any = {}  # by id
+        for item in file.values():
+            names.setdefault(item.attrs["id"], []).append(item.name)
+        ids = [item.attrs["id"] for item in file.values()]
+        if ids != sorted(ids):
+            yield [(None, "not sorted by id: a binary search misses tensors")]
+        wrong = []
+        for item in file.values():
+            found = names.get(self.hash_name(item.name), [])
+            if found != [item.name]:
+                words = " or ".join(map(safe_repr, found[:3])) or "no tensor"
+                what = f"by its name the real library, which asks ids, finds {words}"
+                wrong.append((item, what))
+        yield wrong
+
+    @staticmethod
+    def hash_name(name: str) -> int:
+        """Return the id of a tensor: FNV-1a of the name and ff."""
+        number = 0xCBF29CE484222325
+        for byte in name.encode("utf-8", "replace") + b"\xff":
+            number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return number
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        if key == "model" and is_text(value):
+            return None
+        return "TensorBuffers holds one text, 'model'"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        sort = self.option("sort", True, options, {})
+        operations = self.option("operations", True, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
+            raise ValueError("sort is a bool, operations a bool or a list of dicts")
+        # 1 an id and a place for each tensor
+        problems = self.problems(items, metadata)
+        ids = Map()
+        starts = []
+        end = 4
+        for name, item in items:
+            if end >> 32 or item.nbytes >> 32:
+                problems.append((name, "an offset or a size over 2**32-1"))
+            other = ids.setdefault(self.hash_name(name), name)
+            if other != name:
+                problems.append((name, f"it has the same id as {safe_repr(other)}"))
+            starts.append(end)
+            end += item.nbytes
+        self.raise_problems(problems)
+        # 2 the metadata, from their end on, in the order of the real library
+        flat = FlatBuilder()
+        tables = []
+        new_ids = {}
+        for tensor_id, (name, item), start in zip(ids, items, starts):
+            shape = flat.numbers("I", item.shape)
+            place = flat.table(
+                self.TENSOR, id=tensor_id, name=flat.string(name), shape=shape, data_offset=start,
+                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)
+            tables.append((tensor_id, place))
+            new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
+        if sort:
+            tables.sort()
+        rows = [] if isinstance(operations, bool) else operations
+        operation_places = self.write_operations(flat, rows, new_ids)
+        root: Facts = {"version": flat.string("1.0.0")}
+        root["tensors"] = flat.offsets([place for _, place in tables])
+        if operations is not False:
+            root["operations"] = flat.offsets(operation_places)
+        if "model" in metadata:
+            root["model"] = flat.string(metadata["model"])
+        flatbuffer = flat.finish(flat.table(self.ROOT, **root))
+        # 3 magic, data, metadata, trailer
+        tail = flatbuffer + self.TRAILER.pack(len(flatbuffer), b"TBS1")
+        return self.iter_file(b"TBS1", items, starts, end, tail)
+
+    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
+        """Return the places of the operations, with new ids of outputs."""
+        names = [row[0] for row in self.OPERATION]
+        places = []
+        try:
+            for operation in operations:
+                for name in operation:
+                    if name not in names:
+                        raise TypeError(f"no field {short_repr(name)}")
+                values = dict(operation)
+                output = operation.get("output", 0)
+                values["output"] = new_ids.get(output, output)
+                inputs = operation.get("input_operations", ())
+                values["input_operations"] = flat.numbers("Q", inputs)
+                places.append(flat.table(self.OPERATION, **values))
+            return places
+        except (StructError, TypeError, AttributeError) as error:
+            raise ValueError(f"operations: {error}; give a list of dicts as load() does")
+
+
+FORMATS += (TensorBuffers(),)
+
+
+# -- [8a] load -------------------------------------------------------------------------------------
+
+
+class Absent(Format):
+    """A format that a copy lacks: its files are known by bytes at a place, and refused."""
+
+    INDEX_FIRST = True  # partial=True is not what is wrong
+
+    def __init__(self, name: str, family: str, at: int, magic: bytes) -> None:
+        self.NAME, self.FAMILY, self.at, self.magic = name, family, at, magic
+        if at == 0:
+            self.MAGICS = (magic,)
+
+    def detect(self, head: bytes) -> bool:
+        return head[self.at:self.at + len(self.magic)] == self.magic
+
+    def read(self, reading: Reading) -> Any:
+        reading.root = "magic"
+        what = f"this copy was made without {self.NAME}"
+        raise reading.error(what, offset=0, check="magic", error_class=Unsupported)
+
+
+ABSENT: "List[Tuple[str, str, int, bytes]]" = []  # for Absent(): what a copy was made without
+
+
+def find_format(name: Any) -> Format:
+    """Return the format with this name or suffix."""
+    for fmt in FORMATS + GENERATIONS:
+        suffixes = [end[1:] for end in fmt.SUFFIXES]
+        if name == fmt.NAME or name in fmt.SUFFIXES or name in suffixes:
+            return fmt
+    names = [fmt.NAME for fmt in FORMATS]
+    raise ValueError(f"no format {short_repr(name)}; there are {', '.join(names)}")
+
+
+def detect_format(source: Buffer, name: Any = None) -> Format:
+    """Return the format by name, else by the leading bytes, never by the suffix.
+
+    Later generations come first, those without a magic last: any bytes may be the size of a
+    safetensors header, and `00 01 00` in it is a version in other files.
+    """
+    head = source.read(0, 64)
+    known: "List[Format]" = [Absent(*row) for row in ABSENT]
+    known += GENERATIONS + tuple(reversed(FORMATS))
+    wanted = None
+    if name is not None:
+        wanted = find_format(name)
+        known = [fmt for fmt in known if wanted.NAME in (fmt.NAME, fmt.FAMILY)]
+    for fmt in known:
+        for magic in fmt.MAGICS:
+            if head.startswith(magic):
+                return fmt
+    for fmt in known:  # those without a magic
+        if fmt.detect(head):
+            return fmt
+    if wanted is not None:
+        return wanted
+    error = unknown_file(source.read(0, 512))
+    error.path = source.path
+    raise error
+
+
+def detect(source: Source) -> "Optional[str]":
+    """Return the name of the format that the leading bytes tell, or None.
+
+    >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
+    'ztensor'
+    """
+    opened = open_source(source, False)
+    try:
+        return detect_format(opened).FAMILY
+    except FormatError:
+        return None
+    finally:
+        opened.close()
+
+
+def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
+         verify: bool = False, partial: bool = False) -> File:
+    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
+
+    `source`: a path, bytes, or a seekable binary stream at its start or end (it is not closed).
+    `format`: what to read it as, if its bytes do not tell. mmap=False reads bytes when asked for:
+    for files that may be cut meanwhile (mapped, the system kills the reader). `verify`: raise the
+    first error that verify() finds. `partial`: take what is whole of a file that was cut short;
+    attrs["missing"] names the rest. Raises FormatError (or its Unsupported), or OSError.
+
+    >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
+    >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
+    ('ztensor', ['w'], 'float64', [1.0, 2.0])
+    """
+    opened = open_source(source, mmap)
+    try:
+        fmt = detect_format(opened, format)
+        file: File = read_file(opened, fmt, partial)
+        if verify:
+            check_file(opened, fmt, deep=True).raise_first()
+        return file
+    except BaseException as error:
+        opened.close()
+        if isinstance(error, FormatError):
+            error.path = error.path or opened.path
+            error.__traceback__ = error.__context__ = None  # they keep what was parsed
+        raise error
+
+
+@without_gc
+def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
+    """Return the File that a format reads; of a broken one, raise the error with its place."""
+    if partial and not fmt.INDEX_FIRST:
+        raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
+    reading: Any = Reading(source, partial)
+    fault: Any = None
+    try:
+        attrs, metadata = fmt.read(reading)
+    except FormatError as error:
+        fault = error
+        if fault.offset is None:  # roughly: where what was read last begins
+            fault.offset = reading.at
+        fault.field = fault.field or reading.root
+        fault.__traceback__ = fault.__context__ = None  # they keep what was parsed
+    if fault is not None:
+        reading = None  # what was parsed is freed before it is parsed again
+        reading, attrs, metadata = read_again(source, fmt, partial, fault)
+    if reading.missing or reading.unnamed:
+        attrs["missing"] = list(reading.missing) + reading.unnamed
+    return fmt.make_file(reading, attrs, metadata)
+
+
+# -- [8b] values: tensor() -------------------------------------------------------------------------
+
+
+def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *, components: Any = None,
+           custom: "Optional[Mapping[Any, Any]]" = None, **unknown: "NoReturn") -> Tensor:
+    """Return a Tensor in memory of lists, numbers, buffers or arrays.
+
+    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
+    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
+    converts, `shape` reshapes. `custom`: a mapping of what else it is to keep, in `.custom`: words
+    of the format to save to, or of the user. ValueError or TypeError for what is unfit.
+
+    >>> t = tensor([[1, 2], [3, 4]], "float32", custom={"trainable": True})
+    >>> t.shape, t[1, 0], t.tobytes()[:4].hex(), t.custom
+    ((2, 2), 3.0, '0000803f', {'trainable': True})
+    """
+    if unknown:
+        raise TypeError(unknown_argument(list(unknown)[0]))
+    if custom is not None and not hasattr(custom, "items"):
+        raise TypeError(f"custom is a mapping, not {type(custom).__name__}")
+    custom = dict(custom or {})
+    shape = None if shape is None else as_shape(shape)
+    if components is not None:
+        parts = {key: tensor(value, dtype if key == "values" else None)
+                 for key, value in dict(components).items()}
+        return make_sparse(shape, parts, custom)
+    if dtype == "qfloat":
+        return make_quantized(data, shape, custom)
+    made = tensor_of(data, None if dtype is None else as_dtype(dtype))
+    if shape is not None:
+        if count_elements(shape) != made.size or min(shape, default=0) < 0:
+            raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
+        made = made.contiguous().copy(shape=shape)
+    if custom:  # instead of the attributes of a file
+        made = made.copy(attrs=None, format=None)
+        made.custom.update(custom)
+    return made
+
+
+def unknown_argument(name: str) -> str:
+    """Return that tensor() has no such argument, and where the user's own facts go."""
+    near = did_you_mean(name, ("data", "dtype", "shape", "components", "custom"))
+    return (f"tensor() has no argument {safe_repr(name)} (what a tensor is to keep goes into "
+            f"custom={{...}}){near}")
+
+
+def tensor_of(data: Any, dtype: Any = None) -> Tensor:
+    """Return a value as a Tensor."""
+    item = own_tensor(data)
+    if item is not None:
+        made = item.copy()
+    elif isinstance(data, (list, tuple, bool, int, float)):
+        made = tensor_of_lists(data, dtype)
+    else:
+        made = tensor_of_buffer(data, dtype)
+    return made if dtype in (None, made.dtype) else made.astype(dtype)
+
+
+def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
+    """Return nested lists, or one number, as a Tensor."""
+    shape, level = [], [data]
+    while level and isinstance(level[0], (list, tuple)):
+        size = len(level[0])
+        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
+            raise ValueError(f"the lists are ragged at depth {len(shape)}")
+        shape.append(size)
+        level = [item for row in level for item in row]
+    types = set(map(type, level))
+    if types - {int, float, bool}:
+        if [item for item in level if getattr(item, "shape", ())]:
+            raise ValueError("arrays in a list: numpy.stack(...) makes one array of them")
+        level = [item.item() if hasattr(item, "item") else item for item in level]
+        types = set(map(type, level))
+    for one in types - {int, float, bool}:
+        raise ValueError(f"{one.__name__} among the numbers")
+    if dtype is None:
+        dtype = "bool" if types == {bool} else "float64"
+        if int in types and float not in types:
+            dtype = "uint64" if max(level) > INT_RANGE["int64"][1] else "int64"
+    return new_tensor(dtype, tuple(shape), pack_values(dtype, level))
+
+
+def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
+    """Return a buffer or an array as a Tensor; zero-copy where it is contiguous."""
+    if hasattr(data, "mask") and hasattr(data, "filled"):
+        raise TypeError("a masked array: .filled(value) makes a plain one")
+    if hasattr(data, "zero_copy"):
+        raise TypeError("a Tensor of another version of tensorfmt: save it there, or take "
+                        "tensor(x.tobytes(), x.dtype, x.shape), its values alone")
+    view, found = typed_view(data)
+    own = getattr(data, "dtype", None)
+    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
+    if found is None or found == "uint8" and own is not None and getattr(own, "char", "") != "B":
+        view, found = view_of_array(data, str(own).split(".")[-1], dtype)
+    if dtype and found == "uint8" and view.ndim == 1 and own is None and not (
+            hasattr(data, "typecode")):  # raw
+        if len(view) % ITEMSIZE[dtype]:
+            raise ValueError(f"{len(view)} bytes are not a whole number of {dtype}")
+        return new_tensor(dtype, (len(view) // ITEMSIZE[dtype],), view)
+    if found == "uint16" and dtype in ("float16", "bfloat16"):
+        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") takes the bits, '
+                         f'tensor(x).astype("{dtype}") the values')
+    byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
+    return new_tensor(found, tuple(view.shape or ()), view, byteorder)
+
+
+# -- [8c] work -------------------------------------------------------------------------------------
+
+MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
+INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
+CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
+
+
+def most_work(source: Any, free: int) -> int:
+    """Return how many bytes may be decoded and written of the tensors of a source."""
+    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
+
+
+def more_copies(source: Any, work: int) -> str:
+    """Return what allows more work, besides that of the one tensor."""
+    count = -(-work // (source.nbytes + (1 << 20)))
+    return option(f"MAX_COPIES = {count}")
+
+
+def work_of_part(part: Tensor, factor: int = 1) -> int:
+    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
+    decoded = part.decoded_nbytes
+    if not part.is_decodable() or decoded is None:
+        return factor * part.stored_nbytes
+    return factor * decoded + CODEC_WORK * part.stored_nbytes
+
+
+def work_of_values(item: Tensor, dense: bool = True) -> int:
+    """Return how many bytes the values are that are read and written."""
+    if item.unreadable and not item.is_decodable():
+        return item.stored_nbytes
+    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
+        return 0  # its parts count; as a dense one it would be refused
+    if item.dtype == "qfloat":
+        return max(item.nbytes, 4 * item.size)
+    return item.decoded_nbytes or item.stored_nbytes
+
+
+def work_besides(item: Tensor) -> int:
+    """Return how many bytes are read and decoded besides the values."""
+    if item.encoding == "raw":
+        return 0
+    factor = 1
+    if item.is_sparse:
+        factor = INDEX_WORK
+    work = 0
+    for part in item.stored_parts().values():
+        if part is not item:
+            work += work_of_part(part, factor)
+        elif item.is_decodable():
+            work += CODEC_WORK * item.stored_nbytes
+    return work
+
+
+def check_work(items: Items, dense: bool = True, written: Any = None) -> None:
+    """Raise ValueError where tensors are much more, decoded and written, than their file.
+
+    What is no file's counts for nothing; a tensor that is there more than once counts once: that
+    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
+    of text are made of a tensor.
+    """
+    files: Any = {}  # id of a source -> (source, (all work, that of the values) by name)
+    for _, item in items:
+        base = getattr(item, "_base", item)
+        if not base.source.has_offsets:
+            continue
+        _, works = files.setdefault(id(base.source), (base.source, {}))
+        values = work_of_values(base, dense)
+        if item is not base and values:
+            values = max(values, item.nbytes)
+        if written is not None:
+            values = max(values, written(item))
+        work = values + work_besides(base), values
+        works[base.name] = max(work, works.get(base.name, work))
+    for source, works in files.values():
+        total = sum([work for work, _ in works.values()])
+        free = max([values for _, values in works.values() if values <= MAX_DENSE], default=0)
+        if total > most_work(source, free):
+            raise ValueError(f"the tensors are {total} bytes if all are decoded and written, the "
+                             f"file has {source.nbytes}: over MAX_COPIES = {MAX_COPIES} times "
+                             f"that and 1 MiB; {more_copies(source, total - free)} allows it")
+
+
+class Meter:
+    """Tells watch(verb, done, total) how many bytes of a pass are done."""
+
+    def __init__(self, watch: Any, verb: str, total: int) -> None:
+        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
+
+    def over(self, blocks: Blocks) -> Blocks:
+        """Yield what blocks hold, and count it."""
+        if self.watch is None:
+            yield from blocks
+            return
+        for block in iter_parts(blocks, BLOCK):
+            yield block
+            self.add(len(block))
+
+    def add(self, nbytes: int) -> None:
+        """Count bytes that are done."""
+        self.done += nbytes
+        if self.watch is not None:
+            self.watch(self.verb, self.done, self.total)
+
+
+# -- [8d] save -------------------------------------------------------------------------------------
+
+REGULAR = 8  # a file, in the upper bits of st_mode
+REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
+            "EXDEV", "ETXTBSY", "ENODATA")
+ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
+PROTECTED = "; what may not be written is not replaced: chmod u+w, or save under another name"
+NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in another folder, then "
+              "copy that file here")
+MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
+
+
+def in_order(items: Any, file: "Optional[File]") -> Any:
+    """Return items of a mapping; of a File by place where its format sorts the index."""
+    if file is not None and file.fmt.SORTED:
+        return sorted(items, key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
+    return items
+
+
+def by_name(pairs: Any) -> TensorMap:
+    """Return (name, value) pairs as Tensors by name."""
+    tensors: Any = {}
+    bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
+    for pair in [pairs] if bare else pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
+                            "state_dict()) or pairs of both, not " + type(pair).__name__)
+        name, value = pair
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor's name is a str, not {short_repr(name)}")
+        if name in tensors:
+            raise ValueError(f"two tensors are called {short_repr(name)}")
+        item = own_tensor(value)
+        try:
+            tensors[name] = tensor_of(value) if item is None else item
+        except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
+            error_class = TypeError if isinstance(error, TypeError) else ValueError
+            raise error_class(f"tensor {safe_repr(name)}: {error}")
+    return tensors
+
+
+def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
+    """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
+    if fmt.READ_ONLY:
+        raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
+    known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
+             if one.FAMILY == fmt.FAMILY and one.VERSION}
+    version = options.get("version")
+    if known and version is not None:
+        if str(version) not in known:
+            raise ValueError(f"{fmt.TITLE}: version {short_repr(version)} is not written; "
+                             f"only {', '.join(known)}")
+        fmt = known[str(version)]
+    else:
+        given = known.get(str(attrs.get("version"))) if attrs else None
+        fmt = next((one for name in names for one in known.values() if one.NAME == name),
+                   given or fmt)
+    for key in [key for key in options if key not in fmt.OPTIONS]:
+        texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()]) or "none"
+        raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; there are {texts}")
+    return fmt
+
+
+def native_file_attrs(file: "Optional[File]", fmt: Format) -> Facts:
+    """Return those attrs of a File of this format that save takes."""
+    if file is None or file.fmt is not fmt:
+        return {}
+    return {key: value for key, value in file.attrs.items() if key in fmt.FILE_ATTRS}
+
+
+def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Any:
+    """Return (generation of the format, items, metadata, attrs) of what is to be saved."""
+    for what, value in ("metadata", metadata), ("attrs", attrs):
+        if value is not None and not hasattr(value, "items"):
+            raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
+    file = own_file(tensors)
+    pairs = tensors
+    if file is not None:
+        pairs = in_order(file.items(), file)
+    elif hasattr(tensors, "items"):
+        pairs = tensors.items()
+    items = list(by_name(pairs).items())
+    names = [item.format for _, item in items]
+    if file is not None:
+        names = [file.fmt.NAME]
+    fmt = choose_generation(fmt, names, attrs, options)
+    if metadata is None:
+        metadata = file.metadata if file is not None else {}
+    if attrs is None:
+        attrs = native_file_attrs(file, fmt)
+    for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
+        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
+                         + ", ".join(fmt.FILE_ATTRS))
+    check_work(items, dense=not fmt.SPARSE)
+    return fmt, items, metadata, attrs
+
+
+def encode_file(fmt: Format, items: Items, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+    """Check all that prepare() returns, then return an iterator over the bytes of the file."""
+    blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
+    check_stored(items)
+    return blocks
+
+
+def check_stored(items: Items, watch: Any = None) -> None:
+    """Raise FormatError where stored bytes are damaged: they get no new checksum."""
+    formats: "Dict[str, Format]" = {}
+    checks: Any = Map()  # what is stored once is hashed once
+    seen: Any = set()
+    for _, item in items:
+        item = getattr(item, "_base", item)
+        if item.format is None or not item.source.has_offsets:
+            continue
+        if item.format not in formats:
+            formats[item.format] = own_format(item.format)
+        fmt = formats[item.format]
+        for label, part, digest in iter_checksums(fmt, item, seen):
+            if part.source.has_offsets:  # no copy in memory
+                checks.setdefault(place_of(part) + (digest,), (fmt, item, label, part, digest))
+    meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
+    for fmt, item, label, part, digest in checks.values():
+        blocks = meter.over(fmt.hashed_blocks(part))
+        status, text = compare_digest(blocks, digest, fmt.DIGESTS)
+        if status == "FAIL":
+            raise item.error(label + text, check="checksums")
+
+
+def check_target(target: Any, about: Any, items: Any) -> None:
+    """Raise ValueError where a tensor is read from what is written in place.
+
+    That is the stream `target`, or the file of which os.stat() says `about`.
+    """
+    sources: Any = set()
+    for _, item in items:
+        if type(item) is not Tensor:
+            item = getattr(item, "_base", item)
+            sources.update([part.source for part in item.stored_parts().values()])
+        sources.add(item.source)
+    for source in sources:
+        if source.has_offsets and is_read_from(source, target, about):
+            raise ValueError("tensors are read from the stream or file that is written: take "
+                             "another one, or write what dumps() returns")
+
+
+def stream_about(stream: Any) -> Any:
+    """Return what os.fstat() says of the file of a stream, or None."""
+    try:
+        return os.fstat(stream.fileno())
+    except (AttributeError, OSError, TypeError, ValueError):  # it is no file, or closed
+        return None
+
+
+def is_read_from(source: Any, stream: Any, about: Any) -> bool:
+    """Return whether a source reads a stream, or the file of which os.stat() says `about`."""
+    own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
+    turn = getattr(source, "_turn", None)
+    if turn is not None:
+        own = turn.stream
+    if own is not None and own is stream:
+        return True
+    if about is None:
+        return False
+    if source.file_id is None:
+        other = stream_about(own)
+    else:
+        path, _, change = source.file_id  # of 0.4.0 only the time
+        other = stat_or_none(path)
+        if isinstance(change, tuple) and change[1] != about.st_ino:  # another has its place now
+            return False
+    return other is not None and os.path.samestat(other, about)
+
+
+def iter_checksums(fmt: Format, item: Tensor, seen: Any) -> Any:
+    """Yield (label, Tensor, digest) of all checksums of a tensor; inner ones once for each place.
+
+    `seen`: the places of tensors before.
+    """
+    yield from fmt.checksums(item)
+    for part in item.stored_parts().values():
+        place = place_of(part)[:4]
+        if place not in seen:
+            seen.add(place)
+            yield from fmt.inner_checksums(part)
+
+
+def place_of(part: Tensor) -> Any:
+    """Return what two Tensors have in common that lie at one place, encoded alike."""
+    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
+            part.dtype)
+
+
+def target_format(format: Any, target: Any, tensors: Any) -> Format:
+    """Return the format by argument, else by suffix, else that of a File."""
+    if format is not None:
+        return find_format(format)
+    path = "" if hasattr(target, "write") else os.fspath(target)
+    for fmt in FORMATS + GENERATIONS:
+        if path.lower().endswith(fmt.SUFFIXES):
+            return fmt
+    if path and hasattr(tensors, "metadata"):  # a File, also of another copy
+        return find_format(tensors.format)
+    names = ", ".join([f"{fmt.NAME} {fmt.SUFFIXES[0]}" for fmt in FORMATS if not fmt.READ_ONLY])
+    raise ValueError(f"which format? give {option('format=')} or a suffix: {names}")
+
+
+def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
+         metadata: Any = None, attrs: Any = None, **options: Any) -> None:
+    """Write tensors to a path or a writable binary stream.
+
+    `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
+    takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
+    `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
+    is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
+    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
+    file, only a killed process leaves the `.tmp` (delete it). A file without write permission is
+    refused. Symbolic links are kept, and so are owner, group and mode where the system allows it;
+    devices are written in place. A stream that tensors are read from is refused.
+
+    >>> from io import BytesIO
+    >>> stream = BytesIO()
+    >>> save(stream, {"w": [1.0]}, format="ztensor")
+    >>> load(stream)["w"].tolist()
+    [1.0]
+    """
+    fmt = target_format(format, target, tensors)
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
+    write_out(target, encode_file(fmt, items, metadata, attrs, options), items)
+
+
+def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
+          **options: Any) -> bytes:
+    """Return what save() would write; load() takes it back.
+
+    >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
+    (24, '5a54454e30303031800100000000000000')
+    """
+    fmt = find_format(format)
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
+    return b"".join(encode_file(fmt, items, metadata, attrs, options))
+
+
+def write_out(target: Any, blocks: Blocks, items: Any = ()) -> int:
+    """Write a file to a path or a stream; return its bytes. `items`: what is read meanwhile."""
+    if hasattr(target, "write"):
+        check_target(target, stream_about(target), items)
+        return write_all(target, blocks)
+    path = os.fspath(target)
+    real = os.path.realpath(path)
+    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
+        raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
+    old, found = stat_or_none(path), stat_or_none(real)
+    if old is None or old.st_mode >> 12 == REGULAR and found and os.path.samestat(old, found):
+        return write_beside(real, blocks, path, old)
+    check_target(None, old, items)
+    with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
+        return write_all(stream, blocks, path)
+
+
+def stat_or_none(path: str) -> "Optional[os.stat_result]":
+    """Return what os.stat() says; None if there is no such file."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
+    """Write all blocks, also where write() takes a part; return their bytes.
+
+    Errors of write() name the target, if it is a path; those of the blocks do not.
+    """
+    total = 0
+    for block in blocks:
+        total += len(block)
+        while len(block):
+            try:
+                count = stream.write(block)
+            except OSError as error:
+                if target and error.errno is not None:  # one of its text alone keeps it
+                    error.filename = target
+                raise
+            if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
+                break
+            if not count or count < 0:
+                raise OSError("the target is full")
+            block = memoryview(block)[count:] if count < len(block) else b""
+    return total
+
+
+def write_beside(path: str, blocks: Blocks, target: str,
+                 old: "Optional[os.stat_result]") -> int:
+    """Write a file beside the path, then rename it over it; errors name the target.
+
+    `old`: what os.stat() says of the file that is there.
+    """
+    folder, name = os.path.split(path)
+    # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
+    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
+    mode = 0o666
+    stream: Any = None
+    advice: "Optional[str]" = ""  # behind a refusal; None: errors are those of the blocks
+    try:
+        if old is not None:
+            advice = PROTECTED
+            check_writable(path, old)
+            mode = narrowed(old.st_mode)  # nobody may read what the target does not let him
+            advice = NOT_BESIDE
+        stream = open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode))
+        advice = ""
+        if old is not None:
+            keep_access(stream.fileno(), old, list_of_access(path))
+        advice = None
+        total = write_all(stream, blocks, target)
+        advice = ""
+        stream.flush()
+        is_done("fsync", stream.fileno())
+        stream.close()
+        advice = NOT_BESIDE
+        if os.name == "nt":
+            advice = MAPPED
+        getattr(os, "replace", os.rename)(temporary, path)
+    except BaseException as error:
+        remove_failed(stream, temporary)
+        if isinstance(error, OSError) and advice is not None:
+            text = error.strerror or str(error)
+            if is_refused(error):
+                text += advice
+            if not os.path.isdir(folder):
+                text = f"there is no folder {safe_str(folder)}"
+            raise OSError(error.errno, text, target)
+        raise
+    return total
+
+
+def remove_failed(stream: Any, temporary: str) -> None:
+    """Close and remove a file that could not be written, as far as it is there."""
+    try:
+        if stream is not None:
+            stream.close()
+    except OSError:  # the disk is still full
+        pass
+    finally:  # also where a second interrupt comes
+        try:
+            os.remove(temporary)
+        except OSError:  # it was renamed, or never made
+            pass
+
+
+def is_refused(error: OSError) -> bool:
+    """Return whether a file system forbids or lacks a thing; not that it is full or broken."""
+    from errno import errorcode
+    return errorcode.get(error.errno or 0, "") in REFUSALS
+
+
+def is_done(name: str, *args: Any) -> bool:
+    """Call a function of os; return False where Python lacks it or the file system refuses it."""
+    call = getattr(os, name, None)
+    if call is None:
+        return False
+    try:
+        call(*args)
+    except OSError as error:
+        if not is_refused(error):
+            raise
+        return False
+    return True
+
+
+def check_writable(path: str, old: "os.stat_result") -> None:
+    """Raise PermissionError for a file that may not be written.
+
+    Root may write all of them; but where there is no write bit at all, somebody protects it.
+    """
+    options = {}
+    if os.access in getattr(os, "supports_effective_ids", ()):
+        options["effective_ids"] = True
+    if not old.st_mode & 0o222 or not os.access(path, os.W_OK, **options):
+        raise PermissionError(13, os.strerror(13), path)
+
+
+def list_of_access(file: Any) -> "Optional[bytes]":
+    """Return the POSIX access control list of a file, None if it has none (or not on Linux)."""
+    try:  # to ask for what is not there takes five times as long as to ask what there is
+        if ACCESS_LIST in os.listxattr(file):
+            return os.getxattr(file, ACCESS_LIST)
+    except AttributeError:
+        pass
+    except OSError as error:
+        if not is_refused(error):
+            raise
+    return None
+
+
+def narrowed(mode: int) -> int:
+    """Return a mode that lets nobody do more than before where the group is another one."""
+    both = mode >> 3 & mode & 7
+    return mode & 0o700 | both << 3 | both
+
+
+def keep_access(file: int, old: Any, access: "Optional[bytes]") -> None:
+    """Give a new file the owner, group, mode and access list of the one that it will replace.
+
+    What the system does not let us keep is narrowed: nobody may do more than before.
+    """
+    new = os.stat(file)
+    keeps_group = new.st_gid == old.st_gid
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        if is_done("fchown", file, old.st_uid, old.st_gid):
+            keeps_group = True
+        elif not keeps_group:  # a member may give a file of its own to the group
+            keeps_group = is_done("fchown", file, -1, old.st_gid)
+    mode = old.st_mode & 0o777
+    if not keeps_group:
+        mode = narrowed(mode)
+    if list_of_access(file) != access:  # the new one may have that of its folder
+        if access is None:
+            is_kept = is_done("removexattr", file, ACCESS_LIST)
+        else:
+            is_kept = keeps_group and is_done("setxattr", file, ACCESS_LIST, access)
+        if not is_kept:
+            mode &= 0o700
+    if mode != new.st_mode & 0o777:  # it lacks the bits that the umask took, say
+        is_done("fchmod", file, mode)
+
+
+# == II more formats and numbers ===================================================================
+
+
+# -- [9a] float8 -----------------------------------------------------------------------------------
+#
+# Named and cast as by ml_dtypes and torch: by way of float32, to nearest even.
+
+# Bits of the exponent, of the mantissa, bias, code of infinity (0: none), codes of NaN.
+MINIFLOATS: Any = {
+    "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)),
+    "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
+    "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
+    "E5M2FNUZ": (5, 2, 16, 0, (0x80,)),
+    "E8M0": (8, 0, 127, 0, (0xFF,)),
+    "E2M1": (2, 1, 1, 0, ())}
+
+
+def minifloat(kind: str, code: int) -> float:
+    """Return the value of a float of 8 or 4 bits: sign, exponent, mantissa.
+
+    E8M0 has no sign.
+    """
+    exponent_bits, digits, bias, infinity, nans = MINIFLOATS[kind]
+    size = code & (1 << exponent_bits + digits) - 1
+    if code in nans:
+        value = float("nan")
+    elif infinity and size == infinity:
+        value = INFINITY
+    else:
+        exponent = size >> digits
+        mantissa = size & (1 << digits) - 1
+        if digits == 0:
+            # E8M0 has powers of two alone.
+            mantissa = 1
+        elif exponent == 0:
+            # A subnormal number has no leading 1, and the exponent of the next ones.
+            exponent = 1
+        else:
+            mantissa += 1 << digits
+        value = mantissa * 2.0 ** (exponent - bias - digits)
+    if size != code:
+        value = -value
+    return value
+
+
+class Float8:
+    """A dtype of 8-bit floats; tables of its values and codes are made when needed."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.codes = b""
+        self.values: "List[float]" = []
+
+    def unpack(self, data: Any) -> "List[float]":
+        if not self.values:
+            self.values = [minifloat(self.kind, code) for code in range(256)]
+        return [self.values[byte] for byte in data]
+
+    def narrow(self, data: Any) -> bytes:
+        """Return the codes of float32 bytes."""
+        # A board casts fewer bytes at a time.
+        if len(data) <= 4096:
+            return bytes([self.code_of(value) for value in unpack_values("float32", data)])
+        # Of many: by a table for the upper 16 bits, which are rounded to odd.
+        if not self.codes:
+            every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
+            self.codes = bytes([self.code_of(value) for value in every])
+        codes = self.codes
+        words = unpack_values("uint16", data)
+        out = bytearray()
+        for lower, upper in zip(words[0::2], words[1::2]):
+            if lower:
+                upper |= 1
+            out.append(codes[upper])
+        return bytes(out)
+
+    def code_of(self, value: float) -> int:
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ no -0.0."""
+        from math import copysign, frexp
+        _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
+        size = abs(value)
+        code: int = nans[0]
+        largest = infinity or code
+        if size == INFINITY:
+            code = largest
+        elif size == size and (digits or value > 0):
+            _, exponent = frexp(size or 1e-45)
+            # Subnormal numbers have the exponent of the least normal ones.
+            exponent = max(exponent, 2 - bias)
+            steps = round(size * 2.0 ** (digits + 1 - exponent))
+            code = min(steps + (exponent + bias - 2 << digits), largest)
+        is_negative = copysign(1.0, value) < 0
+        if is_negative and (code or 128 not in nans):
+            code |= 128
+        return code
+
+
+FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
+          "float8_e4m3fnuz": Float8("E4M3FNUZ"), "float8_e5m2fnuz": Float8("E5M2FNUZ"),
+          "float8_e8m0fnu": Float8("E8M0")}
+
+
+def float8_of(dtype: str) -> Float8:
+    return FLOAT8[dtype]
+
+
+# -- [9b] casts ------------------------------------------------------------------------------------
+
+# Bits of the mantissa of a float, the leading 1 included.
+FLOAT_DIGITS = {
+    "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4,
+    "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3, "float8_e8m0fnu": 1}
+# An integer with a 1 in each of its lanes of 32 bits.
+LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")
+# Tables for the bytes of a float16: the low 3 bits on top, the other 5 below; for the
+# upper byte whether the exponent is 0, and the upper byte of the float32.
+HALF_SHIFT = bytes(range(0, 256, 32)) * 32
+HALF_UPPER = bytes([byte >> 3 for byte in range(256)])
+HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2
+HALF_EXPONENTS = [0] + list(range(113, 143)) + [255]
+HALF_TOP = b"".join([bytes([exponent >> 1]) * 4 for exponent in HALF_EXPONENTS])
+HALF_TOP += bytes([byte | 128 for byte in HALF_TOP])
+
+
+def narrow_float32(data: Any) -> bytearray:
+    """As narrow_bfloat16 of at most PART bytes, 100 times as fast: by one big integer."""
+    data = bytearray(data)
+    tops = data[3::4]
+    if 127 in tops or 255 in tops:
+        # A NaN may be there, whose lane would overflow: one of few bits takes its place.
+        for i, number in enumerate(unpack_values("float32", data)):
+            if number != number:
+                data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
+    # To each lane 0x7FFF is added, and 1 more if that makes the upper half even.
+    ones = LANES >> 8 * (PART - len(data))
+    lanes = int.from_bytes(data, "little")
+    lanes += (lanes >> 16 & ones) + ones * 0x7FFF
+    data = lanes.to_bytes(len(data), "little")
+    out = bytearray(len(data) // 2)
+    out[0::2] = data[2::4]
+    out[1::2] = data[3::4]
+    return out
+
+
+def widen_float16(data: Any) -> "Union[bytes, bytearray]":
+    """Return float16 bytes as float32, 6 times as fast as by numbers.
+
+    A NaN keeps its bits.
+    """
+    data = bytes(data)
+    out = bytearray(2 * len(data))
+    low = data[0::2]
+    high = data[1::2]
+    count = len(low)
+    # The upper bytes of each float32; its lowest one stays 0.
+    first = int.from_bytes(low.translate(HALF_SHIFT), "little")
+    second = int.from_bytes(high.translate(HALF_SHIFT), "little")
+    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
+    tops = high.translate(HALF_TOP)
+    out[1::4] = first.to_bytes(count, "little")
+    out[2::4] = second.to_bytes(count, "little")
+    out[3::4] = tops
+    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
+    if not small:
+        return out
+    # Subnormal numbers: float32 has them with another exponent.
+    flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
+    has_nan = 127 in tops or 255 in tops
+    if 16 * flags.count(1) > count and not has_nan:
+        return pack_values("float32", unpack_values("float16", data))
+    i = flags.find(1)
+    while i >= 0:
+        number, = unpack_from("<e", data, 2 * i)
+        out[4 * i:4 * i + 4] = pack("<f", number)
+        i = flags.find(1, i + 1)
+    return out
+
+
+def cast_block(data: Any, old: str, new: str) -> Any:
+    """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
+    if old == new:
+        return data
+    if old == "bfloat16" and new == "float32":
+        return widen_bfloat16(data, "<")
+    if old == "float16" and new == "float32":
+        return widen_float16(data)
+    if old == "float32" and new == "bfloat16":
+        return narrow_float32(data)
+    if old == "float32" and new in FLOAT8:
+        return FLOAT8[new].narrow(data)
+    return pack_values(new, unpack_values(old, data))
+
+
+def cast_is_exact(old: str, new: str) -> bool:
+    """Return whether every value of `old` is one of `new`."""
+    if old == new:
+        return True
+    if "bool" in (old, new):
+        return old == "bool" and new != "float8_e8m0fnu"
+    if old in FLOAT_DIGITS:
+        # Some have no room for the exponents.
+        if new in FLOAT8:
+            return False
+        if new == "float16" and old in ("bfloat16", "float8_e8m0fnu"):
+            return False
+        return FLOAT_DIGITS[old] <= FLOAT_DIGITS.get(new, 0)
+    least, most = INT_RANGE[old]
+    if new in FLOAT_DIGITS:
+        return most <= 2 ** FLOAT_DIGITS[new]
+    new_least, new_most = INT_RANGE[new]
+    return new_least <= least and most <= new_most
+
+
+def dtype_remedy(fmt: Format, dtype: str) -> str:
+    """Return the end of a message that a format lacks a dtype: what to do."""
+    if dtype == "qfloat":
+        return DEQUANTIZE
+    new = dtype_for(fmt, dtype)
+    if not new:
+        return ""
+    condition = ""
+    if dtype not in FLOAT_DIGITS and not cast_is_exact(dtype, new):
+        condition = " if the values fit"
+    ways = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
+    return f"; {ways}{condition}; or another format"
+
+
+def dtype_for(fmt: Format, dtype: str) -> str:
+    """Return the dtype of a format that holds such values best, or ""."""
+    if dtype not in ITEMSIZE:
+        return ""
+    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
+    rounding = ["float32", "int32"]
+    if dtype in FLOAT_DIGITS:
+        rounding = ["int32", "float32"]
+    # The best one comes last.
+    for new in reversed(rounding + exact):
+        if new in fmt.DTYPES:
+            return new
+    return ""
+
+
+class Cast(Tensor):
+    """A tensor as another dtype, without attrs of the old one.
+
+    It stores no bytes: those of its base are cast when they are read.
+    """
+
+    __slots__ = ("_base",)
+
+    def __init__(self, base: Tensor, dtype: Any) -> None:
+        attrs = dict(base.attrs)
+        for fmt in FORMATS + GENERATIONS:
+            for key in fmt.DTYPE_ATTRS:
+                attrs.pop(key, None)
+        attrs.pop("parts", None)
+        super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
+                         encoding="cast", attrs=attrs, custom=base._custom,
+                         format=base.format)
+        self._base = base
+
+    def iter_bytes(self) -> Blocks:
+        base: Any = self._base
+        if base.dtype == "qfloat":
+            return base.iter_scaled(str(self.dtype))
+        base.check_readable()
+        parts = iter_parts(base.iter_bytes(), PART)
+        return (cast_block(part, base.dtype, str(self.dtype)) for part in parts)
+
+    def contiguous(self) -> Tensor:
+        data = self.tobytes()
+        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
+                      attrs=self._attrs, custom=self._custom, format=self.format)
+
+
+# -- [9c] arrays -----------------------------------------------------------------------------------
+
+
+def view_of_array(data: Any, name: str,
+                  wanted: "Optional[str]") -> "Tuple[memoryview, str]":
+    """Return a memoryview and our dtype of any library's array, which calls it `name`."""
+    is_torch = hasattr(data, "detach")
+    if is_torch:
+        # From any device, and without what is only noted.
+        data = data.detach().cpu().resolve_conj().resolve_neg()
+    dtype = name
+    if name[:2] == "|V":
+        dtype = dtype_of_bits(name, wanted)
+    has_no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
+    if has_no_code and hasattr(data, "view"):
+        # It is no buffer, but its bits are one.
+        bits: Any = f"int{8 * ITEMSIZE[dtype]}"
+        if is_torch:
+            bits = getattr(sys.modules["torch"], bits)
+        data = data.view(bits)
+    buffer = data
+    if hasattr(data, "__array__"):
+        buffer = data.__array__()
+    view, found = typed_view(buffer)
+    if has_no_code:
+        found = dtype
+    if view is None or not found:
+        raise TypeError(unfit_message(data, name))
+    return view, found
+
+
+def unfit_message(data: Any, name: str) -> str:
+    """Return why a value is no tensor, and what to do."""
+    what = f"cannot make a tensor of {type(data).__name__}"
+    if name != "None":
+        what += f" of {name}"
+    if hasattr(data, "items"):
+        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
+        return f"{what}; flatten it: {{{', '.join(names)}}}"
+    what += "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
+    return what
+
+
+def dtype_of_bits(code: str, wanted: "Optional[str]") -> str:
+    """Return the dtype of bits, which numpy.asarray(tensor) gives without ml_dtypes."""
+    known = []
+    for dtype, nbytes in ITEMSIZE.items():
+        if code == f"|V{nbytes}" and dtype not in STRUCT_CODE:
+            known.append(dtype)
+    if wanted in known:
+        return str(wanted)
+    if len(known) == 1:
+        return str(known[0])
+    names = " or ".join(known) or "any type"
+    what = f"cannot make a tensor of {code}, bits of {names}"
+    raise TypeError(f"{what}: tensor(x, DTYPE) says which")
+
+
+def to_numpy(item: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
+    """Return a tensor as a numpy array, for __array__()."""
+    import numpy
+    ml_dtypes = sys.modules.get("ml_dtypes")
+    # numpy alone has no such dtype.
+    has_no_code = item.itemsize is not None and item.dtype not in STRUCT_CODE
+    is_other = False
+    is_swapped = False
+    if has_no_code:
+        is_swapped = item.itemsize != 1 and item.byteorder != NATIVE
+        is_same = ml_dtypes is not None and numpy.dtype(dtype).name == item.dtype
+        is_other = dtype is not None and not is_same
+    if copy is False and (is_other or is_swapped or item.encoding != "raw"):
+        wanted = dtype or item.dtype
+        raise ValueError(f"copy=False: elements as {wanted} have to be made first")
+    source = item
+    if item.encoding != "raw":
+        source = item.contiguous()
+    array: Any = source
+    if is_other and ml_dtypes is None:
+        array = source.astype("float32")
+    elif has_no_code:
+        array = bits_in_numpy(source, ml_dtypes)
+    if copy:
+        return numpy.array(array, dtype)
+    return numpy.asarray(array, dtype)
+
+
+def bits_in_numpy(item: Tensor, ml_dtypes: Any) -> Any:
+    """Return a tensor as a numpy array of a dtype of ml_dtypes, or without it of bits."""
+    import numpy
+    nbytes = item.itemsize or 1
+    bits = numpy.asarray(item.copy(dtype=f"uint{8 * nbytes}"), f"u{nbytes}")
+    bits.flags.writeable = False
+    return bits.view(getattr(ml_dtypes, str(item.dtype), f"V{nbytes}"))
+
+
+def to_dlpack(item: Tensor, options: Facts) -> Any:
+    """Return a capsule for __dlpack__()."""
+    import numpy
+    if item.itemsize is not None and item.dtype not in STRUCT_CODE:
+        torch: Any = sys.modules.get("torch")
+        if torch is None:
+            what = f"{item.dtype} needs torch (import it before) or jax.numpy.asarray"
+            raise BufferError(what)
+        bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
+        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
+    # Its elements are native.
+    array: Any = numpy.asarray(item, item.dtype)
+    # torch takes no negative strides, old libraries nothing that is read-only.
+    is_backward = min(array.strides, default=0) < 0
+    must_copy = is_backward or not options.get("max_version")
+    if options.get("copy") is False:
+        is_swapped = item.byteorder != NATIVE and array.itemsize > 1
+        if must_copy or is_swapped or item.encoding != "raw":
+            raise BufferError("copy=False: the elements have to be made or copied first")
+    if must_copy:
+        array = array.copy()
+    return array.__dlpack__(**options)
+
+
+# -- [9d] other copies -----------------------------------------------------------------------------
+#
+# Two packages of one process may carry a copy of this module each: classes and formats of one are
+# not those of the other. What comes from there is told by its facts, and made one of ours.
+
+
+def own_tensor(value: Any) -> "Optional[Tensor]":
+    """Return a Tensor of this copy of the module, or of another one as of this; else None."""
+    if isinstance(value, Tensor):
+        return value
+    if not hasattr(value, "stored_nbytes"):
+        return None
+    kind = type(value).__name__
+    if kind == "Sparse":
+        return own_sparse(value)
+    if kind == "Cast":
+        base: Any = own_tensor(value._base)
+        return Cast(base, value.dtype)
+    args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
+    if kind == "Quantized":
+        return Quantized(*args)
+    if kind == "Composite":
+        made = Composite(*args)
+        made.parts = own_tensors(value.parts)
+        return made
+    return Tensor(*args)
+
+
+def own_tensors(tensors: Any) -> Any:
+    """Return a mapping with Tensors of this copy."""
+    return Map([(name, own_tensor(item)) for name, item in tensors.items()])
+
+
+def own_sparse(value: Any) -> Tensor:
+    """Return a sparse tensor of another copy as one of this copy."""
+    def open_parts(decode: bool) -> Any:
+        try:
+            return own_tensors(value.open_parts(decode))
+        except ValueError as error:
+            raise own_error(error)
+    stored: Any = own_tensor(value.stored)
+    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob, value.is_sorted,
+                  value._attrs, value._custom, value.format)
+
+
+def own_error(error: Any) -> ValueError:
+    """Return a FormatError of another copy as one of this; another error as it is."""
+    names = [base.__name__ for base in type(error).__mro__]
+    if "FormatError" not in names:
+        return error
+    error_class = Unsupported if "Unsupported" in names else FormatError
+    return error_class(error.what, error.offset, error.field, error.tensor, error.path, error.check)
+
+
+def own_format(name: str) -> Format:
+    """Return the format with this name; Unsupported where this copy has none."""
+    for fmt in FORMATS + GENERATIONS:
+        if fmt.NAME == name:
+            return fmt
+    raise Unsupported(f"this copy was made without {name}")
+
+
+def own_file(value: Any) -> "Optional[File]":
+    """Return a File of this copy of the module, or of another one as of this; else None."""
+    if isinstance(value, File):
+        return value
+    if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
+        return None
+    facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
+    if getattr(value, "shards", None) is None:
+        made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
+        facts["_tensors"] = own_tensors(value)
+    else:
+        made = ShardedFile(value.source, Map(weight_map=Map()), False)
+        facts["shards"] = Map([(name, own_file(file)) for name, file in value.shards.items()])
+    made.__dict__.update(facts)  # of another version, perhaps without some that are ours
+    return made
+
+
+# -- [9e] pickles ----------------------------------------------------------------------------------
+
+
+class PickledFile(Buffer):
+    """The file that a pickle names: opened when first used, unless it has changed."""
+
+    has_offsets = True
+    shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
+
+    def __init__(self, path: str, mmap: bool, state: Any, nbytes: int) -> None:
+        self.path = path
+        self.nbytes = nbytes
+        self.file_id = path, mmap, state
+        self._locks: "Dict[int, Any]" = {}
+        self._source: Any = None  # not opened yet
+
+    def open(self) -> Buffer:
+        """Return its source, opened once."""
+        with process_lock(self._locks):
+            if self._source is None:
+                path, mmap, state = self.file_id
+                source = open_path(path, mmap)
+                check_state(source, state, self.nbytes)
+                self._source = source
+            return self._source
+
+    @property
+    def mapping(self) -> bool:  # type: ignore[override]
+        return self.open().mapping
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        return self.open().view(offset, nbytes)
+
+
+def open_pickled(*args: Any) -> PickledFile:
+    """Return the source of a pickle, one for all tensors of a file."""
+    from weakref import WeakValueDictionary
+    if PickledFile.shared is None:
+        PickledFile.shared = WeakValueDictionary()
+    shared = PickledFile.shared
+    return shared.get(args) or shared.setdefault(args, PickledFile(*args))
+
+
+def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> Any:
+    """Return the File of a pickle, unless the file has changed; `states`: of its shards."""
+    source = PickledFile(*file_id).open()
+    try:
+        file: Any = read_file(source, detect_format(source, format), partial)
+        if states is not None:
+            file.expect(states)
+        return file
+    except BaseException:
+        source.close()
+        raise
+
+
+# -- [9f] strided blocks ---------------------------------------------------------------------------
+
+
+def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+    """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
+    dims, steps = merge_axes(shape, strides)
+    if [step for step in steps if step % itemsize]:
+        # Elements lie at odd places: they are rows of bytes.
+        dims.append(itemsize)
+        steps.append(1)
+        itemsize = 1
+    nbytes = itemsize * count_elements(dims)
+    if nbytes == 0 or steps in ([], [itemsize]):
+        # There is nothing, or all lies in one run.
+        yield from iter_parts([view[first:first + nbytes]], BLOCK)
+        return
+    n = dims[0]
+    rows = max(1, BLOCK * n // nbytes)
+    if steps[0] == itemsize and n > 4 * rows:
+        # So many elements lie side by side: longer runs of them, in larger blocks.
+        rows = max(rows, min(4 * rows, 512 // itemsize))
+    for start in range(0, n, rows):
+        at = first + start * steps[0]
+        part = [min(rows, n - start)] + dims[1:]
+        if nbytes > n * BLOCK:
+            # A row alone is larger than a block.
+            yield from gather(view, at, part, steps, itemsize)
+        else:
+            yield gather_block(view, at, part, steps, itemsize)
+
+
+def merge_axes(shape: Any, strides: Any) -> "Tuple[List[int], List[int]]":
+    """Return the dimensions and strides of the same elements by as few axes as can be."""
+    dims: "List[int]" = []
+    steps: "List[int]" = []
+    for n, stride in zip(shape, strides):
+        if dims and steps[-1] == n * stride:
+            # There is no gap between rows: the two axes are one.
+            dims[-1] *= n
+            steps[-1] = stride
+        elif n != 1:
+            dims.append(n)
+            steps.append(stride)
+    return dims, steps
+
+
+def run_starts(first: int, dims: "List[int]", steps: "List[int]") -> "List[int]":
+    """Return where the elements of an array lie, from the place of the first one on."""
+    starts = [first]
+    for count, step in zip(dims, steps):
+        starts = [at + i * step for at in starts for i in range(count)]
+    return starts
+
+
+def gather_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
+                 itemsize: int) -> "Union[bytes, bytearray]":
+    """Return a block of gather() by slices along its longest axis."""
+    if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
+        return turn_block(view, first, dims, steps, itemsize)
+    out = bytearray(itemsize * count_elements(dims))
+    places = list(row_major(tuple(dims), itemsize))
+    longest = dims.index(max(dims))
+    n = dims[longest]
+    place = places.pop(longest) // itemsize
+    step = steps[longest] // itemsize
+    other_dims = dims[:longest] + dims[longest + 1:]
+    other_steps = steps[:longest] + steps[longest + 1:]
+    to_starts = run_starts(0, other_dims, places)
+    at_starts = run_starts(first, other_dims, other_steps)
+    code: Any = BITS_CODE[itemsize]
+    target = memoryview(out).cast(code)
+    source = memoryview(view).cast(code)
+    # Of far steps only a few at a time, so that pages stay in the cache.
+    tile = n
+    if abs(step) >= 128:
+        tile = 512
+    for i in range(0, n, tile):
+        count = min(tile, n - i)
+        for to, at in zip(to_starts, at_starts):
+            to = to // itemsize + i * place
+            at = at // itemsize + i * step
+            stop: Any = at + count * step
+            if stop < 0:
+                # It would count from the end.
+                stop = None
+            target[to:to + count * place:place] = source[at:stop:step]
+    return out
+
+
+def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
+               itemsize: int) -> bytes:
+    """As gather_block, 1.6 times as fast where the first axis lies in runs."""
+    from array import array
+    n = dims[0]
+    starts = run_starts(first, dims[1:], steps[1:])
+    data = b"".join([view[at:at + n * itemsize] for at in starts])
+    items: Any = data
+    if itemsize > 1:
+        items = array(BITS_CODE[itemsize], data)
+    return b"".join([items[i::n] for i in range(n)])
+
+
+# -- [9g] JSON -------------------------------------------------------------------------------------
+
+
+class Json:
+    """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value.
+
+    Only blanks may follow. A key twice is an error; so are NaN and numbers beyond
+    float64, unless `nan`: then numbers are as for Python. Errors count from `base`.
+    """
+
+    # Where the value ends that a Reading parsed.
+    read_end: "Optional[int]" = None
+
+    def __init__(self, data: bytes, base: int = 0, nan: bool = False,
+                 depth: int = MAX_DEPTH) -> None:
+        self.data = data
+        self.base = base
+        self.nan = nan
+        self.depth = depth
+        self.end = len(data.rstrip(b" \t\r\n"))
+
+    def error(self, what: str, at: int = 0,
+              error_class: "Type[FormatError]" = FormatError) -> FormatError:
+        # Where the text is broken there is no field.
+        return error_class("JSON: " + what, self.base + at, "")
+
+    def parse(self) -> "Tuple[Any, int]":
+        """Return (value, end)."""
+        try:
+            text = self.data.decode()
+        except UnicodeError as error:
+            raise self.error("text is not UTF-8", getattr(error, "start", 0))
+        if text.count("{") + text.count("[") > MAX_ITEMS:
+            what = f"arrays and objects exceed MAX_ITEMS = {MAX_ITEMS}"
+            raise self.error(what, 0, Unsupported)
+        value = self.value_of(text)
+        self.check_depth(value)
+        self.check_letters(value, text)
+        return value, self.end
+
+    def value_of(self, text: str) -> Any:
+        """Return the value of a text by the module json."""
+        import json
+        parse_int = None
+        if self.has_special_ints(text):
+            parse_int = self.make_int
+        try:
+            return json.loads(text, object_pairs_hook=self.make_map, parse_int=parse_int,
+                              parse_float=self.make_float, parse_constant=self.make_float)
+        except FormatError:
+            raise
+        except ValueError as error:
+            # A JSONDecodeError, or of an integer of thousands of digits.
+            what = getattr(error, "msg", "not a number")
+            at = getattr(error, "pos", 0)
+            if what.startswith("Invalid"):
+                # It is inside of a text: the place is that of the whole text.
+                at = text.rfind('"', 0, at)
+            raise self.error(what, len(text[:at].encode()))
+        except RuntimeError:
+            # A RecursionError.
+            raise self.error("nested deeper than this Python can read")
+
+    def has_special_ints(self, text: str) -> bool:
+        """Return whether integers may be among the numbers that make_int() looks for."""
+        if "-0" in text:
+            return True
+        # Where Python does not limit digits, millions of them take minutes.
+        limit = getattr(sys, "get_int_max_str_digits", None)
+        if limit is None or limit() == 0:
+            return True
+        if self.nan or self.end < 309:
+            return False
+        # An integer beyond float64 has at least 309 digits.
+        zeros = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
+        return b"0" * 309 in zeros
+
+    def check_depth(self, value: Any) -> None:
+        """Raise for arrays and objects nested deeper than `depth`."""
+        level = [value]
+        for _ in range(self.depth + 1):
+            boxes = [item for item in level if type(item) in (list, Map)]
+            if not boxes:
+                return
+            level = []
+            for box in boxes:
+                if type(box) is Map:
+                    box = box.values()
+                level.extend(box)
+        raise self.error(f"nested deeper than {self.depth}")
+
+    def check_letters(self, value: Any, text: str) -> None:
+        """Raise for an escape that is half a letter, a lone surrogate."""
+        if "\\u" in text and not self.nan:
+            import json
+            if not is_text(json.dumps(value, ensure_ascii=False)):
+                raise self.error("a lone surrogate is not Unicode text")
+
+    def make_map(self, pairs: "List[Tuple[str, Any]]") -> Facts:
+        """Return the map of pairs, whose keys must differ."""
+        values = Map(pairs)
+        if len(values) < len(pairs):
+            for key, _ in pairs:
+                if key not in values:
+                    raise self.error(f"key {short_repr(key)} twice")
+                del values[key]
+        return values
+
+    def make_int(self, text: str) -> "Union[int, float]":
+        """Return an integer; as in serde_json, one beyond float64 is an error."""
+        if text == "-0" and not self.nan:
+            # That is a float in serde_json, too.
+            return -0.0
+        digits = 308
+        if self.nan:
+            # Python's own limit.
+            digits = 4300
+        if len(text) > digits and not -INFINITY < float(text) < INFINITY:
+            raise self.error("NaN, or a number beyond float64")
+        return int(text)
+
+    def make_float(self, text: str) -> float:
+        """Return a number with a fraction or an exponent, NaN or Infinity."""
+        value = float(text)
+        if not self.nan and not -INFINITY < value < INFINITY:
+            raise self.error("NaN, or a number beyond float64")
+        return value
+
+
+def read_json(reading: Reading, at: int, nbytes: int, schema: Schema, **rules: Any) -> Any:
+    """Return a value of JSON in a file that fits a Schema; `rules`: those of Json."""
+    codec = Json(reading.source.read(at, nbytes), at, **rules)
+    return reading.tree(codec, schema, (), False)
+
+
+def json_dumps(value: Any) -> bytes:
+    """Return a value as JSON without blanks, in the order of its dicts."""
+    import json
+    return encode_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def json_problem(value: Any, depth: int) -> "Optional[str]":
+    """Return why JSON cannot hold a value and give it back, or None.
+
+    `depth`: so many arrays and objects may be one in another.
+    """
+    if depth < 0 and isinstance(value, (dict, list, tuple)):
+        return f"nested deeper than MAX_DEPTH = {MAX_DEPTH}"
+    if isinstance(value, int) and value.bit_length() > 14000:
+        return "an integer of more digits than Python writes"
+    if isinstance(value, dict):
+        for key in value:
+            if not is_text(key):
+                return f"the key {short_repr(key)} is not text"
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            problem = json_problem(item, depth - 1)
+            if problem:
+                return problem
+        return None
+    if isinstance(value, str) and not is_text(value):
+        return "a lone surrogate is not Unicode text"
+    if value is None or isinstance(value, (int, float, str)):
+        return None
+    return f"JSON cannot hold {type(value).__name__}"
+
+
+# -- [9h] XXH3 -------------------------------------------------------------------------------------
+#
+# XXH3-64 and XXH64 of Cyan4973/xxHash with the seed 0; constants are called as there.
+# XXH3: a stripe is 64 bytes, a block 16 stripes; from 241 bytes on they are added to 8
+# lanes.
+
+XXH3_SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578"
+    "825ad07dccff7221b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea3"
+    "71644897a20df94e3819ef46a9deacd8a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931"
+    "c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
+    "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
+XXH_PRIME32_1 = 0x9E3779B1
+XXH_PRIME32_2 = 0x85EBCA77
+XXH_PRIME32_3 = 0xC2B2AE3D
+XXH_PRIME64_1 = 0x9E3779B185EBCA87
+XXH_PRIME64_2 = 0xC2B2AE3D27D4EB4F
+XXH_PRIME64_3 = 0x165667B19E3779F9
+XXH_PRIME64_4 = 0x85EBCA77C2B2AE63
+XXH_PRIME64_5 = 0x27D4EB2F165667C5
+XXH_PRIME_MX1 = 0x165667919E3779F9
+XXH_PRIME_MX2 = 0x9FB21C651E98DF25
+XXH3_START = (XXH_PRIME32_3, XXH_PRIME64_1, XXH_PRIME64_2, XXH_PRIME64_3,
+              XXH_PRIME64_4, XXH_PRIME32_2, XXH_PRIME64_5, XXH_PRIME32_1)
+# Eight keys for each stripe of a block, those that scramble the lanes, those of the end.
+XXH3_KEYS = [key for i in range(16) for key in unpack_from("<8Q", XXH3_SECRET, 8 * i)]
+XXH3_SCRAMBLE = unpack_from("<8Q", XXH3_SECRET, 128)
+XXH3_LAST_STRIPE = unpack_from("<8Q", XXH3_SECRET, 121)
+XXH3_MERGE = unpack_from("<8Q", XXH3_SECRET, 11)
+MASK64 = (1 << 64) - 1
+# The class of the module xxhash, once it was looked for: an import that fails is slow.
+FAST_XXH3: Any = []
+
+
+def fast_xxh3() -> Any:
+    """Return the class xxh3_64 of the module xxhash, or None without it."""
+    if not FAST_XXH3:
+        try:
+            FAST_XXH3.append(__import__("xxhash").xxh3_64)
+        except (ImportError, AttributeError):
+            # There is no module, or one before xxhash 2.0.
+            FAST_XXH3.append(None)
+    return FAST_XXH3[0]
+
+
+def xxh3_64(blocks: "Iterable[Any]") -> int:
+    """Return the XXH3-64 (seed 0) of bytes in blocks.
+
+    40 MB/s, or 250 if numpy was imported; with xxhash as fast as memory.
+    """
+    fast = fast_xxh3()
+    if fast is not None:
+        state = fast()
+        for block in blocks:
+            state.update(block)
+        return int(state.intdigest())
+    lanes = list(XXH3_START)
+    nbytes = 0
+    # What is not in the lanes yet, behind the last stripe that is.
+    data = bytes(64)
+    for part in iter_parts(blocks, PART):
+        nbytes += len(part)
+        data += bytes(part)
+        # At least one byte stays for the end.
+        whole = (len(data) - 65) & -1024
+        if whole > 0:
+            add_blocks(lanes, data[64:64 + whole])
+            data = data[whole:]
+    if nbytes <= 240:
+        return xxh3_short(data[64:])
+    first = stripe_sums(data[64:(len(data) - 1) & -64])
+    second = stripe_sums(data[-64:], XXH3_LAST_STRIPE)
+    for i, key in enumerate(XXH3_MERGE):
+        lanes[i] = lanes[i] + first[i] + second[i] & MASK64 ^ key
+    h = nbytes * XXH_PRIME64_1
+    for i in (0, 2, 4, 6):
+        h += fold_product(lanes[i], lanes[i + 1])
+    return xxh3_avalanche(h)
+
+
+def add_blocks(lanes: "List[int]", data: bytes) -> None:
+    """Add whole blocks to the lanes; each block scrambles them."""
+    for sums in block_sums(data):
+        for i, key in enumerate(XXH3_SCRAMBLE):
+            lane = lanes[i] + sums[i] & MASK64
+            lanes[i] = (lane ^ lane >> 47 ^ key) * XXH_PRIME32_1 & MASK64
+
+
+def block_sums(data: bytes) -> "List[List[int]]":
+    """Return stripe_sums() of each block."""
+    numpy: Any = sys.modules.get("numpy")
+    if not hasattr(numpy, "frombuffer"):
+        return [stripe_sums(data[at:at + 1024]) for at in range(0, len(data), 1024)]
+    words = numpy.frombuffer(data, "<u8").reshape(-1, 16, 8)
+    mixed = words ^ numpy.array(XXH3_KEYS, "u8").reshape(16, 8)
+    products = (mixed & 0xFFFFFFFF) * (mixed >> 32)
+    swapped = words.sum(1)[:, [1, 0, 3, 2, 5, 4, 7, 6]]
+    sums: "List[List[int]]" = (products.sum(1) + swapped).tolist()
+    return sums
+
+
+def stripe_sums(data: bytes, keys: Any = XXH3_KEYS) -> "List[int]":
+    """Return what up to 16 stripes add to the lanes."""
+    sums = [0] * 8
+    for i, word in enumerate(unpack_from(f"<{len(data) // 8}Q", data, 0)):
+        mixed = word ^ keys[i]
+        sums[i & 7] += (mixed & 0xFFFFFFFF) * (mixed >> 32)
+        # The word itself is added to the lane beside.
+        sums[i & 7 ^ 1] += word
+    return sums
+
+
+def fold_product(a: int, b: int) -> int:
+    """Return the halves of a product of 128 bits, xored."""
+    product = a * b
+    return product & MASK64 ^ product >> 64
+
+
+def xxh3_avalanche(h: int) -> int:
+    """Return a hash each of whose bits depends on all of them."""
+    h &= MASK64
+    h = (h ^ h >> 37) * XXH_PRIME_MX1 & MASK64
+    return h ^ h >> 32
+
+
+def xxh64_avalanche(h: int) -> int:
+    """Return the same for XXH64, and for less than 4 bytes."""
+    h &= MASK64
+    h = (h ^ h >> 33) * XXH_PRIME64_2 & MASK64
+    h = (h ^ h >> 29) * XXH_PRIME64_3 & MASK64
+    return h ^ h >> 32
+
+
+def word_at(data: bytes, at: int, nbytes: int = 8) -> int:
+    """Return so many bytes of data as a little-endian number."""
+    return int.from_bytes(data[at:at + nbytes], "little")
+
+
+def secret_key(at: int, nbytes: int = 8) -> int:
+    """Return two words of the secret that lie side by side, xored."""
+    return word_at(XXH3_SECRET, at, nbytes) ^ word_at(XXH3_SECRET, at + nbytes, nbytes)
+
+
+def mix_16(data: bytes, at: int, secret_at: int) -> int:
+    """Return what 16 bytes of data and of the secret add to a hash."""
+    a, b = unpack_from("<2Q", data, at)
+    c, d = unpack_from("<2Q", XXH3_SECRET, secret_at)
+    return fold_product(a ^ c, b ^ d)
+
+
+def rotate(number: int, bits: int) -> int:
+    """Return the 64 bits of a number turned to the left."""
+    number &= MASK64
+    return (number << bits | number >> 64 - bits) & MASK64
+
+
+def xxh3_short(data: bytes) -> int:
+    """Return the XXH3-64 of at most 240 bytes."""
+    n = len(data)
+    if n == 0:
+        return xxh64_avalanche(secret_key(56))
+    if n < 4:
+        h = data[0] << 16 | data[n >> 1] << 24 | data[n - 1] | n << 8
+        return xxh64_avalanche(h ^ secret_key(0, 4))
+    if n < 9:
+        h = word_at(data, 0, 4) << 32 | word_at(data, n - 4, 4)
+        h ^= secret_key(8)
+        h ^= rotate(h, 49) ^ rotate(h, 24)
+        h = h * XXH_PRIME_MX2 & MASK64
+        h = (h ^ (h >> 35) + n) * XXH_PRIME_MX2 & MASK64
+        return h ^ h >> 28
+    if n < 17:
+        low = word_at(data, 0) ^ secret_key(24)
+        high = word_at(data, n - 8) ^ secret_key(40)
+        swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
+        return xxh3_avalanche(n + swapped + high + fold_product(low, high))
+    h = n * XXH_PRIME64_1
+    if n < 129:
+        # From both ends to the middle.
+        for i in range((n + 31) // 32):
+            h += mix_16(data, 16 * i, 32 * i)
+            h += mix_16(data, n - 16 * i - 16, 32 * i + 16)
+        return xxh3_avalanche(h)
+    for at in range(0, 128, 16):
+        h += mix_16(data, at, at)
+    h = xxh3_avalanche(h)
+    for at in range(128, n - 15, 16):
+        h += mix_16(data, at, at - 125)
+    return xxh3_avalanche(h + mix_16(data, n - 16, 119))
+
+
+def xxh64_round(lane: int, word: int) -> int:
+    return rotate(lane + word * XXH_PRIME64_2, 31) * XXH_PRIME64_1
+
+
+def xxh64(blocks: "Iterable[Any]") -> int:
+    """Return the XXH64 (seed 0) of bytes in blocks: 18 MB/s, with xxhash as memory."""
+    if fast_xxh3() is not None:
+        state = __import__("xxhash").xxh64()
+        for block in blocks:
+            state.update(block)
+        return int(state.intdigest())
+    # Of each 32 bytes, 8 are added to each of four lanes.
+    lanes = [XXH_PRIME64_1 + XXH_PRIME64_2, XXH_PRIME64_2, 0, -XXH_PRIME64_1]
+    nbytes = 0
+    rest = b""
+    for part in iter_parts(blocks, PART):
+        nbytes += len(part)
+        rest += bytes(part)
+        words = unpack_from(f"<{len(rest) // 32 * 4}Q", rest, 0)
+        rest = rest[8 * len(words):]
+        for i in range(0, len(words), 4):
+            pairs = zip(lanes, words[i:i + 4])
+            lanes = [xxh64_round(lane, word) for lane, word in pairs]
+    h = XXH_PRIME64_5
+    if nbytes >= 32:
+        h = xxh64_merge(lanes)
+    return xxh64_end(h + nbytes, rest)
+
+
+def xxh64_merge(lanes: "List[int]") -> int:
+    """Return the hash of four lanes."""
+    h = 0
+    for lane, bits in zip(lanes, (1, 7, 12, 18)):
+        h += rotate(lane, bits)
+    for lane in lanes:
+        h = (h ^ xxh64_round(0, lane)) * XXH_PRIME64_1 + XXH_PRIME64_4
+    return h
+
+
+def xxh64_end(h: int, rest: bytes) -> int:
+    """Return a hash to which the last bytes, at most 31, were added."""
+    while len(rest) >= 8:
+        h ^= xxh64_round(0, word_at(rest, 0))
+        h = rotate(h, 27) * XXH_PRIME64_1 + XXH_PRIME64_4
+        rest = rest[8:]
+    if len(rest) >= 4:
+        h ^= word_at(rest, 0, 4) * XXH_PRIME64_1
+        h = rotate(h, 23) * XXH_PRIME64_2 + XXH_PRIME64_3
+        rest = rest[4:]
+    for byte in rest:
+        h = rotate(h ^ byte * XXH_PRIME64_5, 11) * XXH_PRIME64_1
+    return xxh64_avalanche(h)
+
+
+# -- [10a] mag300 ----------------------------------------------------------------------------------
+
+
+class Mag300(Format):
+    """.mag, snapshot 300 (magnetron 0.2.0 to 0.2.2), written as by 0.2.2.
+
+    0            magic "MAG!" 4 | version, aux (bit 0: the data are big-endian): u32 each |
+                 meta_offset, meta_span, blob_offset, blob_span: u64 each
+    meta_offset  JSON: manifest_ver 1, timestamp, magnetron_ver, snapshot_ver, usr_metadata {},
+                 tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
+    blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
+
+    dtype_id counts, not the name. Unknown numbers are listed, and kept; magnetron 0.2.2 refuses a
+    file with one.
+    """
+
+    NAME, FAMILY, TITLE = "mag300", "mag", "mag 300"
+    VERSION = "300"
+    MAGICS = (b"MAG!\x2c\x01\0\0",)
+    HEADER = RecordType(
+        ("magic", "4s", "mag"),
+        ("version", "I", "snapshot version"),
+        ("aux", "I", "1: the data are big-endian"),
+        ("meta_offset", "Q", "where the JSON begins"),
+        ("meta_span", "Q", "its bytes"),
+        ("blob_offset", "Q", "where the data begin"),
+        ("blob_span", "Q", "bytes of data"))
+    ENTRY = Schema(
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("dtype", TEXT, True, "name of the type"),
+        ("dtype_id", UINT64, True, "its number, which counts"),
+        ("offset", UINT64, True, "from blob_offset"),
+        ("nbytes", UINT64, True, "bytes"))
+    ROOT = Schema(  # open_entry checks the entries of tensors
+        ("manifest_ver", UINT64, True, "1"),
+        ("timestamp", TEXT, True, "of the writing"),
+        ("magnetron_ver", TEXT, True, "which wrote it"),
+        ("snapshot_ver", TEXT, True, ""),
+        ("usr_metadata", MAP, True, "of the user"),
+        ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
+    FIELD_OF = dict(name="", size="nbytes", place="offset")
+    NUMBERS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "bool", "uint8", "int8",
+               "uint16", "int16", "uint32", "int32", "uint64", "int64")
+    DTYPES: Any = {dtype: dtype.replace("bool", "boolean") for dtype in NUMBERS}
+    FACTS = Map([  # written, unless a file of 300 has others
+        ("timestamp", "1970-01-01T00:00:00+00:00"),
+        ("magnetron_ver", "0.2.2"),
+        ("snapshot_ver", "0.3.0")])
+    OPTIONS = {
+        "version": "1, or 300 for magnetron 0.2",
+        "timestamp": "text, else that of the file, or of 1970"}
+    FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
+    TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
+    MAX_RANK = 16
+    DIM_BITS = 63
+    ALIGN = 4096
+    INDEX_FIRST = True
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header says where JSON and data are
+        reading.check_magic(self, self.MAGICS[0])
+        (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
+        end = reading.end
+        if aux > 1:
+            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux", error_class=Unsupported)
+        reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
+        reading.check_range(span, "meta_span", high=end - meta)
+        if start % 4096 or start < meta + span:
+            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
+            raise reading.error(what, "blob_offset")
+        reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
+        # 2 the index is one JSON object
+        reading.root = "meta"
+        root = read_json(reading, meta, span, self.ROOT, nan=True)
+        if root["manifest_ver"] != 1:
+            what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
+            raise reading.error(what, "manifest_ver", error_class=Unsupported)
+        # 3 each entry of tensor_map is a tensor in the data
+        order = ">" if aux else "<"
+        for name, entry in root["tensor_map"].items():
+            trail = "tensor_map", name
+            with reading:
+                item = self.open_entry(reading, trail, entry, start, order)
+                reading.add_tensor(item, trail, start, min(start + size, end), self.FIELD_OF)
+        if not reading.errors:
+            self.check_places(reading, start, size)
+        if start > end:
+            reading.check_whole("blob_offset")
+        else:
+            reading.check_whole()
+        if not reading.partial:
+            reading.check_range(start, "blob_offset", high=end)
+            reading.check_range(size, "blob_span", high=end - start)
+        # 4 the rest belongs to the file
+        attrs: Facts = Map([("version", 300)])
+        for key in self.FACTS:
+            attrs[key] = root[key]
+        if aux:
+            attrs["byte_order"] = "big"
+        return attrs, root["usr_metadata"]
+
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any, start: int,
+                   order: str) -> Tensor:
+        """Return the tensor of an entry."""
+        name = trail[1]
+        if not is_text(name):
+            raise reading.error("the name has a lone surrogate", *trail, tensor=name)
+        reading.check_schema(self.ENTRY, entry, trail, name)
+        text = entry["dtype"]
+        number = entry["dtype_id"]
+        dtype: "Optional[str]" = None
+        attrs: "Optional[Facts]" = None
+        unreadable = None
+        if number < len(self.NUMBERS):
+            dtype = self.NUMBERS[number]
+            if text != self.DTYPES[dtype]:
+                attrs = Map(dtype=text)
+        else:
+            attrs = Map([("dtype", text), ("dtype_id", number)])
+            unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
+        return Tensor(name, dtype, tuple(entry["shape"]), reading.source,
+                      start + entry["offset"], entry["nbytes"], None, order,
+                      unreadable=unreadable, attrs=attrs, format=self.NAME)
+
+    def check_places(self, reading: Reading, start: int, size: int) -> None:
+        """Raise unless each tensor is at the next multiple of 4096."""
+        at = 0
+        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
+        items.sort(key=lambda item: item.start)
+        for item in items:
+            offset = item.start - start
+            if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
+                what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
+                trail = "tensor_map", item.name
+                raise reading.entry_error(what, item.name, trail, "offset", "bounds")
+            at = offset + item.stored_nbytes
+        if size - at >= 4096:
+            raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
+
+    def notes(self, file: File) -> "Notes":
+        yield [(item, f"{item.unreadable}: magnetron 0.2.2 refuses the file")
+               for item in file.values() if item.unreadable]
+
+    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
+        return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        self.raise_problems(self.problems(items, metadata))
+        # 1 an entry and a place for each tensor
+        entries: Facts = {}
+        end = 0
+        for name, item in items:
+            nbytes = item.nbytes
+            start = round_up(end, 4096) if nbytes else end
+            end = start + nbytes
+            text, number = self.type_of(item)
+            entries[name] = {"shape": item.shape, "dtype": text, "dtype_id": number,
+                             "offset": start, "nbytes": nbytes}
+        if not end:
+            raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
+        # 2 the JSON
+        root: Facts = {"manifest_ver": 1}
+        for key, text in self.FACTS.items():
+            root[key] = self.option(key, text, options, attrs)
+        root["usr_metadata"] = dict(metadata)
+        root["tensor_map"] = {}
+        for _, what in self.ROOT.iter_errors(root):
+            raise ValueError(what)
+        root["tensor_map"] = entries
+        data = json_dumps(root)
+        # 3 header, JSON, data
+        data_start = round_up(44 + len(data), 4096)
+        header = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), data_start, end)
+        starts = [data_start + entry["offset"] for entry in entries.values()]
+        return self.iter_file(header + data, items, starts, data_start + end)
+
+    def type_of(self, item: Tensor) -> "Tuple[str, int]":
+        """Return the name and the number of a tensor's type."""
+        if item.dtype is None:
+            own = self.native_attrs(item)
+            return own.get("dtype", ""), own["dtype_id"]
+        return self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
+
+
+GENERATIONS += (Mag300(),)
+
+
+# -- [10b] ztensor2 --------------------------------------------------------------------------------
+
+CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
+LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def is_digest(text: str) -> Any:
+    name, _, digits = text.partition(":")
+    return name and digits and not digits.strip("0123456789abcdef") and not name.strip(LETTERS)
+
+
+NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
+    0 < len(text.encode("utf-8", "replace")) <= 1024 and "\0" not in text))
+SHARD_NAME = typed(str, "the name of a shard", lambda text: (
+    0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
+DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
+
+
+class ZTensor2(Format):
+    """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
+
+    0         magic 89 "ZT2" 0d 0a 1a 0a | zeros
+    data      blobs, each at a multiple of 4096 (written: of 65536), zeros between
+    manifest  at a multiple of 4096, one map of deterministic CBOR: "attributes"?,
+              "objects": name -> {shape, layout, parts: role -> {dtype, blob [offset, length],
+              type?, digest?, encoding?, ...}}
+    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
+
+    Without a manifest it is a data shard of another file; parts in shards are listed only. Digests
+    are those of decoded bytes. The canonical form is written: raw and dense, equal contents once;
+    but for names that are not in NFC, which the real library reads, and does not write so.
+    """
+
+    NAME, FAMILY, TITLE = "ztensor2", "ztensor", "zTensor 2"
+    VERSION = "2"
+    MAGICS = (b"\x89ZT2\r\n\x1a\n",)
+    OPTIONS = {"version": ZTensor.OPTIONS["version"]}
+    FILE_ATTRS = ("version", "shards", "data_shard")
+    ALIGN = 4096
+    PLACE = 65536  # multiples where blobs are written
+    MAX_RANK = 64
+    LAYOUTS = {"dense": ["data"], CSR: ["values", "indptr", "indices"], COO: ["values", "coords"]}
+    # Digits of each algorithm. The last is of frames in a seek table: half of an XXH64.
+    DIGESTS = {"xxh3": 16, "sha256": 64, "xxh64/32": 8}
+    NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+             "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+             "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
+    TYPES = {  # (over this dtype, bits of an element, dtype here)
+        "bool": ("u8", 8, "bool"), "f8_e4m3fn": ("u8", 8, "float8_e4m3fn"),
+        "f8_e5m2": ("u8", 8, "float8_e5m2"), "f8_e4m3fnuz": ("u8", 8, "float8_e4m3fnuz"),
+        "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"), "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
+        "f4_e2m1": ("u8", 4, None), "complex64": ("f32", 64, None),
+        "complex128": ("f64", 128, None)}
+    DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()] + [
+        (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
+    KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
+    TENSOR_ATTRS = None  # a user's are attributes
+    DTYPE_ATTRS = ("type", "dtype", "layout")
+    HASHES_DECODED = True
+    MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
+    FOOTER = RecordType(("manifest_offset", "Q", "a multiple of 4096"),
+                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
+                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
+                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
+    PART = Schema(
+        ("dtype", choice(*NAMES), True, "type of the elements"),
+        ("blob", OFFSET_LENGTH, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
+        ("digest", DIGEST, False, "of decoded bytes"),
+        ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
+        ("decoded_length", UINT64, False, "bytes decoded"))
+    USER = Schema(additional=(ANY, "of the user"), key_type=NAMED)
+    ENTRY = Schema(
+        ("shape", UINT64_LIST, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
+        ("attributes", USER, False, "of the user"),
+        ("parts", Schema(additional=(PART, "a part"), key_type=NAMED), True, "parts by role"))
+    SHARD = Schema(
+        ("size", typed(int, "an integer from 48 on", lambda n: 47 < n < 1 << 64), True,
+         "bytes of the file"), ("digest", DIGEST, True, "of the file"))
+    TOP = Schema(
+        ("attributes", USER, False, "of the user"),
+        ("shards", Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME), False,
+         "files by name"),
+        ("objects", Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED), True, "by name"),
+        doc="the manifest")
+    FIELD_OF = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
+
+    def read(self, reading: Reading) -> Any:
+        # 1 the magic, and the footer at the end: where the manifest is
+        reading.check_magic(self, self.MAGICS[0])
+        if reading.end < 48:
+            raise reading.error(f"{reading.end} bytes; the shortest file has 48", "magic", offset=0)
+        reading.record(0, self.MAGIC_RECORD)  # for explain()
+        start, nbytes = self.find_manifest(reading)
+        if not nbytes:
+            return {"version": "2", "data_shard": True}, Map()
+        # 2 the manifest
+        reading.root = "manifest"
+        top = reading.cbor(start, nbytes, self.TOP, whole=True, strict=True)
+        # 3 its tensors; `ranges` of their parts, for the last check
+        shards, ranges = top.get("shards", {}), [("", start, start + nbytes, ())]
+        for name, entry in top["objects"].items():
+            trail = "objects", name
+            with reading:
+                item = self.open_entry(reading, shards, ranges, trail, entry)
+                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+        self.check_overlap(reading, ranges)
+        attrs = {"version": "2", "shards": shards} if "shards" in top else {"version": "2"}
+        return attrs, top.get("attributes", {})
+
+    def find_manifest(self, reading: Reading) -> "Tuple[int, int]":
+        """Return offset and length of the manifest; 0, 0 in a data shard."""
+        end = reading.end - 40
+        (start, nbytes, digest, version, _, magic), _ = reading.record(end, self.FOOTER)
+        if magic != self.MAGICS[0]:
+            raise reading.error("truncated: no magic at the end", "magic_end")
+        if version != 2:
+            raise reading.error(f"version {version} is not supported (only 2)", "version",
+                                error_class=Unsupported)
+        low, high = (4096, end) if nbytes else (0, 0)
+        if start % 4096 or not low <= start <= high:
+            what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
+            raise reading.error(what, "manifest_offset")
+        reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
+        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, limit="MAX_INDEX")
+        found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
+        if found != digest:
+            what = f"the manifest gives {found:016x}, the file says {digest:016x}"
+            raise reading.error(what, "manifest_hash")
+        return start, nbytes
+
+    def open_entry(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
+                   entry: Any) -> Any:
+        """Return the tensor of an object; `ranges`: add (shard, start, end, trail) of its parts."""
+        name = trail[-1]
+        reading.check_schema(self.ENTRY, entry, trail, name)
+        shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
+        parts = {role: self.open_part(reading, shards, ranges, trail + ("parts", role), fact)
+                 for role, fact in facts.items()}
+        roles = self.LAYOUTS.get(layout)
+        if not parts or roles and set(parts) != set(roles):
+            wanted = short_repr(roles) if roles else "one"
+            what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
+            raise self.fault(reading, what, trail, "parts")
+        self.check_shape(reading, trail, shape, layout)
+        shapes = self.find_shapes(reading, trail, parts, shape) if roles else {}
+        for role, part in parts.items():
+            self.check_size(reading, trail + ("parts", role), part, facts[role], shapes.get(role))
+        attrs, custom = Map(layout=layout), entry.get("attributes")
+        if layout == "dense":
+            item = parts["data"]
+            attrs.update(item.attrs)
+            item.name, item._attrs, item._custom = name, attrs, custom
+            return item
+        attrs["parts"] = {role: {key: fact[key] for key in fact if key in self.KEPT + ("dtype",)}
+                          for role, fact in facts.items()}
+        first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
+        if roles and first.dtype:
+            ordered = {role: parts[role] for role in shapes}
+            return Sparse(first, name, shape, lambda decode: ordered, False, True, attrs, custom,
+                          self.NAME)
+        why = first.unreadable or f"layout {short_repr(layout)} is not known"
+        item = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
+                         "<", first.encoding, why, attrs, custom, self.NAME)
+        item.parts = parts
+        return item
+
+    @staticmethod
+    def fault(reading: Reading, what: str, trail: Trail, field: str, check: str = "index") -> Any:
+        """Return the error of a field of an object, or of a part of it."""
+        return reading.entry_error(what, trail[1], trail, field, check)
+
+    def find_shapes(self, reading: Reading, trail: Trail, parts: Any, shape: Shape) -> Any:
+        """Return the shapes of the parts; raise where indices have other types."""
+        if "data" in parts:
+            return {"data": shape}
+        sparse_format = "coo" if "coords" in parts else "csr"
+        index = parts["coords" if sparse_format == "coo" else "indices"]
+        for role in sorted(parts):
+            dtype = parts[role].dtype
+            if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
+                what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
+                raise self.fault(reading, what, trail + ("parts", role), "dtype")
+        nnz = index.size // len(shape) if sparse_format == "coo" else index.size
+        return component_shapes(sparse_format, shape, nnz)
+
+    def open_part(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
+                  fact: Any) -> Tensor:
+        """Return a part of an object as a flat Tensor."""
+        (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
+        dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
+        end, unreadable = reading.end - 40, None
+        decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
+        if ("encoding" in fact) != ("decoded_length" in fact):
+            what = "encoding and decoded_length come together"
+            raise self.fault(reading, what, trail, "encoding")
+        if "encoding" in fact and encoding != SEEKABLE:
+            unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
+        if code is not None:
+            over, _, dtype = self.TYPES.get(code, (fact["dtype"], 0, None))
+            if over != fact["dtype"]:
+                what = f"type {short_repr(code)} over dtype {fact['dtype']}"
+                raise self.fault(reading, what, trail, "type")
+            if dtype is None:
+                unreadable = unreadable or f"type {short_repr(code)} is not decoded here"
+        if "shard" in fact:
+            if shard not in shards:
+                raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail, "shard")
+            end = shards[shard]["size"] - 40
+            unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
+        if not 4096 <= start <= end - nbytes or start % 4096:
+            what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
+            raise self.fault(reading, what, trail, "blob", "bounds")
+        if nbytes:
+            ranges.append((shard, start, start + nbytes, trail))
+        if "shard" in fact:
+            start, nbytes, encoding = 0, 0, "shard"
+        attrs = {key: fact[key] for key in self.KEPT if key in fact
+                 and (key != "type" or dtype is None)}
+        if dtype is None:
+            attrs["dtype"] = fact["dtype"]
+            if encoding == SEEKABLE:
+                attrs["decoded_length"] = decoded
+        return Tensor(trail[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
+                      nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
+
+    def check_shape(self, reading: Reading, trail: Trail, shape: Shape, layout: str) -> None:
+        if (len(shape) > 64 or count_elements(shape) >> 64
+                or layout == CSR and len(shape) != 2 or layout == COO and not shape):
+            what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
+                    "elements; of csr 2, of coo 1 or more")
+            raise self.fault(reading, what, trail, "shape")
+
+    def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Any,
+                   shape: Any) -> None:
+        """Give a part its shape, if that is known; raise unless its bytes are those of it."""
+        nbytes = fact["blob"][1]
+        need = decoded = fact.get("decoded_length", nbytes)
+        bits = self.TYPES.get(fact.get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))[1]
+        if shape is not None:
+            part.shape = shape
+            need = -(-count_elements(shape) * bits // 8) if bits else decoded
+        what = None
+        if part.encoding == SEEKABLE and (not nbytes or need > ZSTD_RATIO * nbytes):
+            what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
+        elif need != decoded:
+            what = (f"{decoded} bytes, {part.dtype or 'its type'} {short_repr(shape)} needs "
+                    + short_repr(need))
+        if what:
+            field = "decoded_length" if "encoding" in fact else "blob"
+            raise self.fault(reading, what, trail, field, "sizes")
+
+    def check_overlap(self, reading: Reading, ranges: Any) -> None:
+        """Note the first part whose bytes overlap others, unless they are the same."""
+        ranges.sort()
+        for last, row in zip(ranges, ranges[1:]):
+            is_shared = row[1:3] == last[1:3] and last[3] != ()  # of the manifest nothing is
+            if row[1] < last[2] and row[0] == last[0] and not is_shared:
+                trail = row[3] or last[3]  # the manifest has none
+                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+                if () in (row[3], last[3]):
+                    what = "its bytes are those of the manifest, or overlap them"
+                with reading:
+                    raise self.fault(reading, what, trail, "blob", "bounds")
+                return
+
+    def checksums(self, item: Tensor) -> Any:
+        return iter_digests(item, "digest")  # of decoded bytes
+
+    def inner_checksums(self, part: Tensor) -> Any:
+        """Those of a seek table that no frame has: the others are compared on decoding."""
+        if part.encoding != SEEKABLE:
+            return
+        try:
+            table = SeekTable(part.source, part.start, part.stored_nbytes)
+        except FormatError:  # decoding raises it again
+            return
+        for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
+            if checksum is not None and own is None:
+                frame = Tensor(part.name, "uint8", (decoded,), part.source, at, stored, None, "<",
+                               "zstd", format=part.format)
+                yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
+
+    def notes(self, file: File) -> "Notes":
+        try:
+            from unicodedata import normalize
+        except ImportError:
+            return
+        yield [(item, "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it")
+               for item in file.values() if normalize("NFC", item.name) != item.name]
+
+    def hashed_blocks(self, part: Tensor) -> Blocks:
+        if part.encoding == "raw":
+            yield from part.iter_stored()
+            return
+        if not part.is_decodable():
+            part.check_readable()  # raises why
+        yield from part.iter_decoded()
+
+    def can_copy_opaque(self, item: Tensor) -> bool:
+        """Return whether it is dense, of an unknown type over a known dtype, and can be decoded."""
+        attrs = item.attrs
+        if item.format != self.NAME or item.dtype is not None or attrs.get("layout") != "dense":
+            return False
+        code, over = attrs.get("type"), attrs.get("dtype")
+        if not is_text(code) or over not in self.NAMES:
+            return False
+        if code in self.TYPES and self.TYPES[code][0] != over:
+            return False
+        if item.encoding == "raw":
+            return True
+        return item.is_decodable() and item.decoded_nbytes is not None
+
+    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+        if stop % self.ALIGN:
+            return 0, 0
+        return min(stop - start, -start % self.PLACE), 0
+
+    def has_odd_bytes(self, item: Tensor) -> bool:
+        if item.encoding not in ("raw",) + DECODED:
+            return False
+        if item.dtype == "bool":
+            return item.unreadable is None
+        return item.attrs.get("type") == "f4_e2m1" and item.size & 1 == 1
+
+    def other_checksums(self, attrs: Facts) -> Any:
+        for name in attrs.get("shards", ()):
+            yield f"the shard {short_repr(name)}"
+
+    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
+        if not self.has_odd_bytes(item):
+            return None
+        at, last = 0, b""
+        for block in iter_parts(item.iter_bytes(), BLOCK):
+            if item.dtype == "bool":
+                rest = bytes(block).lstrip(b"\0\1")
+                if rest:
+                    return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
+            at += len(block)
+            last = bytes(block[-1:]) or last
+        if item.dtype is None and last > b"\x0f":
+            return at - 1, "the unused half of the last byte is not 0"
+        return None
+
+    def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
+        """Return why a map of the user cannot hold this, with so many arrays and maps around it."""
+        try:
+            if not is_text(key) or not NAMED.fits(key):
+                raise ValueError("the key is not " + NAMED.words)
+            data = b"\x81" * level + cbor_dumps(value, sort="bytes")
+            Cbor(data, strict=True).parse()
+        except (ValueError, TypeError) as error:
+            return getattr(error, "what", str(error))
+        return None
+
+    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+        return self.metadata_problem(key, item.custom[key], 4)
+
+    def name_problem(self, name: str) -> "Optional[str]":
+        why = super().name_problem(name)
+        return why or (None if NAMED.fits(name) else "the name is not " + NAMED.words)
+
+    def tensor_problems(self, item: Tensor) -> Any:
+        yield from super().tensor_problems(item)
+        if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
+            yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+        odd = self.odd_byte(item)
+        if odd is not None:
+            yield f"{odd[1]} (byte {odd[0]})"
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
+              digest_of: Any = None) -> Blocks:
+        """As Format.write(); `digest_of`(name, item): the digest of a tensor, if not computed."""
+        self.raise_problems(self.problems(items, metadata))
+        return self.iter_objects(items, metadata, digest_of or self.digest_of)
+
+    @staticmethod
+    def digest_of(name: str, item: Tensor) -> str:
+        return hash_blocks("xxh3", item.iter_bytes())
+
+    def iter_objects(self, items: Items, metadata: Facts, digest_of: Any) -> Blocks:
+        """Yield a file: the magic, the blobs by name, the manifest and the footer."""
+        yield self.MAGICS[0]
+        zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
+        encoded, stored = {}, {}  # stored: (tensor, where) by size and digest
+        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
+            nbytes: Any = item.decoded_nbytes
+            start = round_up(at, self.PLACE)
+            digest = digest_of(name, item)
+            twin, place = stored.setdefault((nbytes, digest), (item, start))
+            if place != start and has_same_bytes(item, twin):
+                start = place
+            elif nbytes:
+                yield zeros[:start - at]
+                yield from item.iter_bytes()
+                at = start + nbytes
+            blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
+            objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, encoded)))
+        more = {"attributes": metadata} if metadata else {}
+        index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects"), cbor_head(5, len(objects))]
+        index += [data for pair in sorted(objects) for data in pair]
+        data, start = b"".join(index) + pack_pairs(more, more, "bytes"), round_up(at, self.PLACE)
+        yield bytes(start - at) + data
+        yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
+
+    def pack_object(self, item: Tensor, blob: bytes, digest: str, encoded: Any) -> Any:
+        """Return an object of the manifest; `encoded`: what comes again in others."""
+        more = {"attributes": item._custom} if item._custom else {}
+        code = self.DTYPES.get(item.dtype) or item.attrs  # of an unknown type
+        key = code["dtype"], code.get("type"), item.shape
+        if key not in encoded:
+            code = {word: code[word] for word in ("type", "dtype") if word in code}
+            form = {"shape": item.shape, "layout": "dense"}
+            front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
+            encoded[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
+                           pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
+                           pack_pairs(form, form))
+        front, middle, end = encoded[key]
+        return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
+                + pack_pairs(more, more, "bytes"))
+
+
+class SeekTable:
+    """The table behind zstd frames: `.rows` of them, (stored, decoded, checksum or None) bytes.
+
+    5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
+    frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
+
+    All frames but the last are of one size. A checksum is the lower half of an XXH64, as the one
+    that a frame may end with. FormatError where the table does not fit the stored bytes.
+    """
+
+    def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
+        self.source, self.offset = source, offset
+        end = offset + nbytes
+        tail = bytes(9)
+        if nbytes >= 17:
+            tail = bytes(source.view(end - 9, 9))
+        count, flags, magic = unpack_from("<IB4s", tail)
+        step = 12 if flags & 128 else 8
+        start = end - 17 - count * step
+        table = b""
+        if start >= offset:
+            table = bytes(source.view(start, 8 + count * step))
+        self.rows: Any = []
+        for at in range(8, len(table), step):
+            stored, decoded = unpack_from("<II", table, at)
+            checksum = None
+            if flags & 128:
+                checksum, = unpack_from("<I", table, at + 8)
+            self.rows.append((stored, decoded, checksum))
+        sizes = [decoded for _, decoded, _ in self.rows]
+        self.nbytes = sum(sizes)  # decoded
+        largest = max(sizes, default=0)
+        stored = sum([row[0] for row in self.rows])
+        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or stored != start - offset
+                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9)
+                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+            raise FormatError("zstd: no seek table at the end")
+
+    def iter_frames(self) -> Any:
+        """Yield (offset, stored, decoded, checksum, the one that the frame has or None)."""
+        at = self.offset
+        for stored, decoded, checksum in self.rows:
+            own = None
+            if checksum is not None and stored > 8 and self.source.view(at + 4, 1)[0] & 4:
+                own, = unpack_from("<I", self.source.view(at + stored - 4, 4), 0)
+            yield at, stored, decoded, checksum, own
+            at += stored
+
+
+def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]") -> Blocks:
+    """Yield the bytes of zstd frames with a SeekTable: as many as it says, and as `need` says.
+
+    Each frame must agree with it: who reads some of the frames gets the same bytes.
+    """
+    table = SeekTable(source, offset, nbytes)
+    if need not in (None, table.nbytes):
+        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
+    module = None
+    if table.rows:
+        module = zstd_module()
+    for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
+        if own is not None and own != checksum:
+            raise FormatError(f"frame {i} of the seek table: checksum {checksum:08x}, the frame "
+                              f"ends with {own:08x}")
+        try:
+            yield from zstd_decode(source, at, stored, decoded, module)
+        except FormatError as error:
+            raise type(error)(f"frame {i} of the seek table: {error.what}")
+
+
+GENERATIONS += (ZTensor2(),)
+
+
+# -- [10c] quantized -------------------------------------------------------------------------------
+
+
+class QuantPlan:
+    """Where the parts of a quantized tensor are: values, zeros, scales."""
+
+    def __init__(self, shape: Shape, value: str, scale: str, block: "Optional[List[int]]") -> None:
+        self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
+        self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
+        self.scale = scale
+        self.block = block  # shape of what shares a scale; None: all
+        size = count_elements(shape)
+        self.count = 1  # of scales
+        self.step: "Optional[int]" = size  # elements in turn that share one; None: unclear
+        if block:
+            sides = [1] * (len(shape) - len(block)) + block
+            self.count = count_elements([-(-n // side) for n, side in zip(shape, sides)])
+            self.step = block[-1]
+            if set(block[:-1]) - {1} or shape[-1] % block[-1]:
+                self.step = None
+        self.scales_at = round_up(size * self.bits + 7 >> 3, 4)
+        self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
+
+
+class Quantized(Tensor):
+    """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
+
+    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales
+    """
+
+    __slots__ = ()
+
+    def check_readable(self) -> int:
+        raise self.error("qfloat cannot be read element by element" + DEQUANTIZE, Unsupported)
+
+    def iter_bytes(self) -> Blocks:
+        return self.iter_stored()
+
+    @property
+    def scheme(self) -> Facts:
+        """How it is stored, in the words of Burn."""
+        code: Any = (self.attrs or self.custom).get("burn_dtype")
+        if type(code) is not Map or type(code.get("QFloat")) is not Map:
+            raise self.error("no quantization scheme is known for it", Unsupported)
+        return code["QFloat"]
+
+    def known_scheme(self) -> "Tuple[Facts, Optional[List[int]]]":
+        """Return (the scheme, the shape of what shares a scale); Unsupported for unknown ones."""
+        scheme: Facts = Map(self.scheme.items())
+        block = self.block_of(scheme.get("level"))
+        scheme["level"] = "Tensor"  # block_of() has looked at it
+        if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
+            what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
+            raise self.error(what, Unsupported)
+        return scheme, block
+
+    def plan(self) -> QuantPlan:
+        """Return where its parts are; Unsupported for unknown schemes."""
+        scheme, block = self.known_scheme()
+        plan = QuantPlan(self.shape, scheme["value"], QUANT_SCALES[scheme["param"]], block)
+        if plan.nbytes != self.stored_nbytes:
+            what = f"{self.stored_nbytes} bytes stored, the scheme needs {plan.nbytes}"
+            raise self.error(what, Unsupported)
+        return plan
+
+    def block_of(self, level: Any) -> "Optional[List[int]]":
+        """Return the shape of what shares a scale; None: all does; []: not known."""
+        if level == "Tensor":
+            return None
+        if type(level) is not Map or len(level) != 1:
+            return []
+        block: Any = level.get("Block")
+        if not QUANT_BLOCK.fits(block) or len(block) != 2:
+            return []
+        sizes: "List[int]" = block["storage"]
+        rank = block["len"]
+        if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank]:
+            return []
+        return sizes[:rank]
+
+    def iter_numbers(self, plan: QuantPlan) -> "Iterator[Tuple[int, List[Any]]]":
+        """Yield (index of the first, numbers) of PART elements at a time, not scaled."""
+        bits = plan.bits
+        rows = numbers_of_bytes(bits, plan.floats)
+        for start in range(0, self.size, PART):
+            count = min(PART, self.size - start)
+            raw = self.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
+            yield start, [number for byte in raw for number in rows[byte]][:count]
+
+    def read_scales(self, plan: QuantPlan, first: int, stop: int) -> Any:
+        """Return some of the scales as numbers."""
+        width = ITEMSIZE.get(plan.scale, 1)
+        start = self.start + plan.scales_at + first * width
+        raw = self.source.view(start, (stop - first) * width)
+        if plan.scale in ITEMSIZE:
+            return unpack_values(plan.scale, raw)
+        return [minifloat(plan.scale, code) for code in raw]
+
+    @property
+    def values(self) -> Tensor:
+        """The stored numbers, not scaled: int8, or float32 for floats."""
+        plan = self.plan()
+        dtype = "float32" if plan.floats else "int8"
+        blocks = [pack_values(dtype, numbers) for _, numbers in self.iter_numbers(plan)]
+        return new_tensor(dtype, self.shape, b"".join(blocks), "<", self.name, self.format)
+
+    @property
+    def scales(self) -> Tensor:
+        """The scales: one, or one per block in row-major order."""
+        plan = self.plan()
+        data = pack_values("float32", self.read_scales(plan, 0, plan.count))
+        return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
+
+    def iter_scaled(self, dtype: str) -> Blocks:
+        """Return an iterator over the bytes of values x scales; errors come before."""
+        plan = self.plan()
+        if plan.step is None:
+            what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
+            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+        return (pack_values(dtype, self.scale(plan, plan.step, start, numbers))
+                for start, numbers in self.iter_numbers(plan))
+
+    def scale(self, plan: QuantPlan, step: int, start: int, numbers: "List[Any]") -> "List[float]":
+        """Return numbers times their scales, `step` share one; `start`: the index of the first."""
+        last = start + len(numbers) - 1
+        scales = self.read_scales(plan, start // step, last // step + 1)
+        return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
+
+    def dequantize(self) -> Tensor:
+        """Return values x scales as float32, in memory."""
+        data = b"".join(self.iter_scaled("float32"))
+        return new_tensor("float32", self.shape, data, "<", self.name, self.format)
+
+
+def make_quantized(data: Any, shape: "Optional[Shape]", custom: Facts) -> Quantized:
+    """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
+    code: Any = custom.get("burn_dtype")
+    if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
+        raise ValueError("qfloat needs bytes, shape= and "
+                         'custom={"burn_dtype": {"QFloat": {...}}}')
+    raw = bytes(memoryview(data))
+    return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw), custom=Map(custom.items()))
+
+
+# -- [10d] safetensors -----------------------------------------------------------------------------
+
+ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
+    "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
+    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8:float8_e5m2fnuz "
+    "F8_E4M3FNUZ:8:float8_e4m3fnuz F8_E8M0:8:float8_e8m0fnu F8_E4M3:8:float8_e4m3fn "
+    "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
+
+
+def no_values(code: str) -> str:
+    """Return why a type cannot be read here, and how its bytes can be."""
+    ways = {
+        "C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
+        "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
+    way = ways.get(code, "t.raw are the bytes")
+    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
+            f"{way}")
+
+
+class Safetensors(Format):
+    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
+
+    0      header_size u64 = n, little-endian; there is no magic
+    8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
+           data_offsets [start, end)}; after it spaces, to a multiple of 8
+    data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count from here
+
+    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
+    errors, as in every official reader. Tensors of types without a name here are listed.
+    """
+
+    NAME = FAMILY = TITLE = "safetensors"
+    HOLDS = "metadata: text to text"
+    SUFFIXES = (".safetensors",)
+    HEADER = RecordType(("header_size", "Q", "bytes of JSON"))
+    ENTRY = Schema(
+        ("dtype", TEXT, True, "type of the elements"),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
+    INDEX = Schema(  # open_entry checks the entries of tensors
+        ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
+        additional=(ANY, "entry of a tensor", ENTRY), doc="metadata, tensors by name")
+    FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
+    DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
+    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
+    OPTIONS = {
+        "sort": "True: by type, then name; False: as given",
+        "empty_metadata": "True: an empty __metadata__ is written, too"}
+    FILE_ATTRS = ("empty_metadata",)
+    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
+    TEXT_METADATA = True
+    INDEX_FIRST = True
+    MAX_HEADER_BYTES = 100000000  # limits of the real reader
+    NESTED = 127  # arrays and objects
+
+    def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
+        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
+
+    def notes(self, file: File) -> "Notes":
+        found = []
+        for item in file.values():
+            code = item.attrs.get("st_dtype")
+            if code is not None and code not in self.TYPES:
+                what = f"no dtype of {self.NAME} is called {safe_repr(code)}: its readers refuse "
+                found.append((item, what + "the file"))
+        yield found
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        # 1 the header says how long the index is
+        (nbytes,), at = reading.record(0, self.HEADER)
+        reading.check_range(nbytes, "header_size", high=reading.end - at)
+        reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
+                            limit="MAX_HEADER_BYTES")
+        reading.root = "header"
+        begin = reading.source.read(at, min(nbytes, 1))
+        if begin != b"{":
+            raise reading.error(f"the header begins with {begin!r}, not b'{{'", offset=at)
+        # 2 the index is one JSON object
+        index = read_json(reading, at, nbytes, self.INDEX, depth=self.NESTED)
+        metadata = index.pop("__metadata__", None)
+        # 3 each other entry is a tensor, which lies after the index
+        data_start = at + nbytes
+        for name in list(index):
+            with reading:
+                item = self.open_entry(reading, (name,), index.pop(name), data_start)
+                reading.add_tensor(item, (name,), 0, reading.end, self.FIELD_OF)
+        # 4 together they fill the file
+        if not reading.errors:
+            self.check_places(reading, data_start)
+        attrs: Facts = Map()
+        if metadata == {}:
+            attrs["empty_metadata"] = True
+        return attrs, metadata or Map()
+
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
+        """Return the tensor of an entry."""
+        name = trail[0]
+        reading.check_schema(self.ENTRY, entry, trail, name)
+        code = entry["dtype"]
+        shape = tuple(entry["shape"])
+        start, end = entry["data_offsets"]
+        _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
+        # Up to four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the size.
+        if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:
+            self.check_bits(reading, trail, entry, bits)
+        if dtype:
+            return Tensor(name, dtype, shape, reading.source, data_start + start, end - start,
+                          format=self.NAME)
+        return Tensor(name, None, shape, reading.source, data_start + start, end - start,
+                      unreadable=no_values(code), attrs=Map(st_dtype=code), format=self.NAME)
+
+    @staticmethod
+    def check_bits(reading: Reading, trail: Trail, entry: Any, bits: int) -> None:
+        """Raise unless a tensor has the bytes that its shape needs; `bits`: of an element, or 0."""
+        code = entry["dtype"]
+        shape = entry["shape"]
+        start, end = entry["data_offsets"]
+        need = bits * count_elements(shape)
+        field = "shape"
+        if max(need, count_elements(until_0(shape))) >> 64:
+            what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
+        elif need % 8:
+            what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
+        elif bits and need != 8 * (end - start):
+            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
+            field = "data_offsets"
+        else:
+            return
+        raise reading.entry_error(what, trail[0], trail, field, "sizes")
+
+    @staticmethod
+    def check_places(reading: Reading, at: int) -> None:
+        """Raise unless the data lie one after the other, from `at` to the end of the file."""
+        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
+        items.sort(key=lambda item: (item.start, item.stored_nbytes))
+        for item in items:
+            if item.start != at:
+                what = f"its data begin at {item.start}, those before end at {at}"
+                trail = (item.name,)
+                raise reading.entry_error(what, item.name, trail, "data_offsets", "bounds")
+            at += item.stored_nbytes
+        reading.check_whole()
+        if at < reading.end:
+            what = f"bytes after the end of the data: {reading.end - at}"
+            raise reading.error(what, "trailing", offset=at, check="bounds")
+
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
+        if before == "structure":
+            return stop - start, 32
+        return 0, 32
+
+    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+        # 1 the type of each tensor
+        sort = self.option("sort", True, options, {})
+        empty = self.option("empty_metadata", False, options, attrs)
+        if not isinstance(sort, bool) or not isinstance(empty, bool):
+            raise ValueError("sort and empty_metadata are bools")
+        rows = self.make_rows(items, metadata)
+        if sort:
+            rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
+        # 2 the index, spaces after it
+        index: Facts = {}
+        if metadata or empty:
+            index["__metadata__"] = metadata
+        starts = []
+        end = 0
+        for _, name, code, item in rows:
+            starts.append(end)
+            end += item.nbytes
+            index[name] = {"dtype": code, "shape": item.shape, "data_offsets": (starts[-1], end)}
+        data = json_dumps(index)
+        data += b" " * (-len(data) % 8)
+        if len(data) > self.MAX_HEADER_BYTES:
+            raise ValueError(f"{len(data)} bytes of header are over MAX_HEADER_BYTES")
+        # 3 its size, the index, the data
+        head = self.HEADER.pack(len(data)) + data
+        starts = [len(head) + start for start in starts]
+        pairs = [(name, item) for _, name, _, item in rows]
+        return self.iter_file(head, pairs, starts, len(head) + end)
+
+    def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
+        """Return rows (place of the type, name, type, tensor); ValueError tells what is unfit."""
+        problems = self.problems(items, metadata)
+        rows = []
+        for name, item in items:
+            known = self.DTYPES.get(item.dtype)
+            code = self.native_attrs(item).get("st_dtype", known)
+            if name == "__metadata__":
+                problems.append((name, "the name is that of the metadata"))
+            elif known is not None and known != code:
+                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
+                problems.append((name, what))
+            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
+                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
+            place = self.TYPES.get(code, (99, 0, ""))[0]
+            rows.append((place, name, code, item))
+        self.raise_problems(problems)
+        return rows
+
+
+FORMATS += (Safetensors(),)
+
+
+# -- [10e] burnrecord ------------------------------------------------------------------------------
+
+
+class Module:
+    """A map or an array of a record that each_tensor() is in."""
+
+    def __init__(self, trail: Trail, value: Any) -> None:
+        self.trail = trail
+        pairs = value.items() if type(value) is Map else enumerate(value)
+        self.pairs: "Iterator[Tuple[Any, Any]]" = iter(pairs)
+        self.prefix: "Optional[str]" = None  # of the names in it, which can be long
+
+    def name_of(self, key: Any) -> str:
+        """Return the name of a member: the keys that lead to it, but for the first."""
+        if self.prefix is None:
+            self.prefix = "".join([f"{step}." for step in self.trail[1:]])
+        return f"{self.prefix}{key}"
+
+
+class BurnRecord(Format):
+    """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
+
+    one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
+                "item": the module: maps and arrays around parameters, "_b": []
+    parameter = {"id": text, "param": TENSOR}
+    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
+
+    Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
+    those of Burnpack. What is of no tensor: numbers and texts are scalars in File.attrs, bytes are
+    File.others. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
+    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
+    """
+
+    NAME = FAMILY = "burnrecord"
+    TITLE = "Burn's record"
+    SUFFIXES = (".mpk",)
+    HOLDS = "read only: convert it to .bpk; numbers, texts, bytes, param_id, quantized bytes"
+    MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
+    READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
+    DTYPES = Burnpack.DTYPES
+    SETTINGS = ("float", "int", "format", "version", "settings")  # of the record's metadata
+    FILE_ATTRS = SETTINGS + ("scalars",)
+    TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
+    DTYPE_ATTRS = Burnpack.DTYPE_ATTRS
+    FIELD_OF = dict(name="", size="bytes", place="bytes")
+    OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
+    BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
+    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in SETTINGS],
+                      additional=(TEXT, "of the record"))
+    TENSOR = Schema(
+        ("bytes", typed(range, "bytes"), True, "the elements"),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("dtype", Burnpack.ENTRY.rows["dtype"][0], True, "type of the elements"))
+    # of the whole map, for explain(); is_tensor() finds the tensors
+    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), doc="one map")
+    ITEM.rows.update(TENSOR.rows, param=(ANY, "the tensor", ITEM))
+    ITEM.rows["value"] = ANY, "the elements", ITEM
+    ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
+
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
+        reading.root = "magic"
+        # 1 the metadata come first: an old release is refused before its numbers
+        if reading.source.read(0, 10) not in self.MAGICS:
+            reading.check_magic(self, self.MAGICS[0])
+        codec = MessagePack(reading.source, lazy=True)
+        reading.note(0, "tree", codec, self.ITEM, ())
+        metadata, _ = codec.parse(10)
+        reading.check_schema(self.METADATA, metadata, ("metadata",))
+        if metadata["version"].split(".")[:2] in self.OLD:
+            raise self.too_old(reading, metadata, "metadata", "version")
+        # 2 the whole map; the bytes of tensors stay in the file
+        top, end = codec.parse()
+        if end < reading.end:  # for convert(); verify() notes it only
+            reading.rest = end
+        if "item" not in top:
+            raise reading.error("the map has no item", "item", offset=0)
+        # 3 the tensors in it, and what else it holds
+        scalars: Facts = Map()
+        for trail, entry in self.each_tensor(reading, top["item"], scalars):
+            with reading:
+                item = self.open_entry(reading, metadata, trail, *entry)
+                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+        for name, value in reading.others.items():
+            if type(value) is range:
+                reading.others[name] = reading.source.read(value.start, len(value))
+                codec.read_starts.add(value.start)
+        if scalars:
+            metadata["scalars"] = scalars
+        return metadata, Map()
+
+    @staticmethod
+    def too_old(reading: Reading, metadata: Facts, *trail: Any) -> FormatError:
+        what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
+                "are not read; Burn 0.13 reads them")
+        return reading.error(what, *trail, error_class=Unsupported)
+
+    def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
+        """Yield (trail, (name, attrs, entry)) of each tensor.
+
+        Numbers and texts go to `scalars`, bytes to the reading's `others`.
+        """
+        around = [Module((), Map(item=item))]
+        # A member without a name is called as the item itself is, if nothing else is.
+        is_taken = type(item) is Map and "item" in item
+        while around:
+            module = around[-1]
+            inner: "Optional[Module]" = None
+            for key, value in module.pairs:
+                if value is None or type(value) is range and not value:
+                    continue
+                here = module.trail + (key,)
+                where, attrs, entry = here, None, value
+                if self.is_parameter(value):
+                    attrs = self.id_attrs(value["id"])
+                    entry = value.get("param")
+                    where = here + ("param",)
+                if type(value) in (list, Map) and not self.is_tensor(entry):
+                    inner = Module(here, value)
+                    break
+                name = module.name_of(key)
+                if not name and not is_taken:
+                    name = "item"
+                reading.spend_name(name, *here)
+                if self.is_tensor(entry):
+                    yield where, (name, attrs, entry)
+                    continue
+                found = scalars
+                if type(value) in (range, tuple):
+                    found = reading.others
+                if name in found:
+                    what = f"two values have the name {short_repr(name)}"
+                    raise reading.error(what, *here)
+                found[name] = value
+            if inner is None:
+                around.pop()
+            else:
+                around.append(inner)
+
+    @staticmethod
+    def is_parameter(value: Any) -> bool:
+        """Return whether this is a map of an id and one thing more, a tensor perhaps."""
+        return type(value) is Map and len(value) == 2 and type(value.get("id")) is str
+
+    @staticmethod
+    def is_tensor(entry: Any) -> bool:
+        if type(entry) is not Map or "shape" not in entry:
+            return False
+        if len(entry) == 2:  # of an old record
+            return type(entry["shape"]) is type(entry.get("value")) is list
+        if "bytes" not in entry or "dtype" not in entry:
+            return False
+        return len(entry) == 3 or type(entry["bytes"]) is range
+
+    def open_entry(self, reading: Reading, metadata: Facts, trail: Trail, name: str,
+                   attrs: "Optional[Facts]", entry: Any) -> Tensor:
+        if len(entry) == 2:
+            raise self.too_old(reading, metadata, *trail + ("value",))
+        reading.check_schema(self.TENSOR, entry, trail, name)
+        data = entry["bytes"]
+        code = entry["dtype"]
+        if json_problem(code, MAX_DEPTH):
+            raise reading.entry_error("dtype holds bytes", name, trail, "dtype")
+        return Burnpack().make_tensor(name, code, entry["shape"], reading.source, data.start,
+                                      len(data), self.NAME, attrs)
+
+    def notes(self, file: File) -> "Notes":
+        if file.others:
+            names = join_names([safe_repr(name) for name in file.others])
+            yield [(None, f"bytes that are of no tensor, which .bpk does not hold: {names}")]
+
+    def id_attrs(self, text: str) -> Facts:
+        """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
+        if len(text) not in (10, 13) or text.strip(self.BASE32):
+            return {"id": text}
+        nbytes = 5 * len(text) // 8
+        spare = 5 * len(text) % 8  # bits at the end, which are 0
+        number = int(text, 32)
+        if number & (1 << spare) - 1:
+            return {"id": text}
+        raw = (number >> spare).to_bytes(nbytes, "big")
+        return {"param_id": int.from_bytes(raw, "little")}
+
+
+FORMATS += (BurnRecord(),)
+
+
+# -- [10f] shards ----------------------------------------------------------------------------------
+
+UTF8_MARK = b"\xef\xbb\xbf"  # which editors put in front of a text
+OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
+
+
+def anywhere() -> str:
+    """Return what reads shards that do not fit their index."""
+    return option("partial=True") + " takes each tensor from where it is whole"
+
+
+def split_shard_name(name: str) -> Any:
+    """Return (stem, number of shards, ending) of a name as m-00001-of-00002.safetensors, or None.
+
+    They are those of all shards of a model.
+    """
+    front, _, rest = name.rpartition("-of-")
+    stem, dash, number = front.rpartition("-")
+    count, _, ending = rest.partition(".")
+    if not dash or not number or not count or (number + count).strip("0123456789"):
+        return None
+    return stem, int(count), ending
+
+
+def is_plain_name(text: str) -> bool:
+    """Return whether this names a file beside the index, on every system."""
+    return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
+
+
+class Shards(Format):
+    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
+
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
+    "metadata": {"total_size": bytes of tensors ...}?
+
+    Only files of its folder are opened. No library reads total_size when it loads, and released
+    tools write other numbers there.
+    """
+
+    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    SUFFIXES = (".safetensors.index.json",)
+    INDEX_FIRST = True
+    READ_ONLY = "save one .safetensors file of any size; huggingface_hub splits models of torch"
+    MARK = RecordType(("mark", "3s", "of UTF-8, by an editor"))
+    INDEX = Schema(
+        ("metadata", MAP, None, "of the writer"),
+        ("weight_map", Schema(additional=(
+            typed(str, "a plain file name", is_plain_name), "the file of it"), key_type=TEXT),
+         True, "files by name of the tensor"), doc="an index")
+
+    def detect(self, head: bytes) -> bool:
+        if head.startswith(UTF8_MARK):
+            head = head[3:]
+        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
+
+    def read(self, reading: Reading) -> Any:
+        reading.root = "index"
+        reading.check_range(reading.end, high=MAX_INDEX, limit="MAX_INDEX")
+        start = 0
+        if reading.source.read(0, 3) == UTF8_MARK:
+            _, start = reading.record(0, self.MARK)
+        index = read_json(reading, start, reading.end - start, self.INDEX)
+        places = index["weight_map"]
+        reading.note_names((("weight_map", name), name) for name in places)
+        return Map([("shards", sorted(set(places.values()))),
+                    ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
+
+    def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
+        return ShardedFile(reading.source, attrs, reading.partial)
+
+
+class ReopenedFile(PickledFile):
+    """The source of a shard that is opened for each read."""
+
+    mapping: Any = False
+    closed = False
+
+    def view(self, offset: int, nbytes: int) -> Any:
+        if self.closed:
+            raise ValueError(CLOSED)
+        with process_lock(self._locks):
+            source = self.open()
+            self._source = None
+        try:
+            return source.view(offset, nbytes)
+        finally:
+            source.close()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class ShardedFile(File):
+    """A model in several files; a shard is opened when one of its tensors is asked for.
+
+    It must have the tensors that the index places there, and no others. `partial` opens all at
+    once, and takes each tensor from where it is whole.
+    """
+    def __init__(self, source: "Buffer", attrs: Facts, partial: bool) -> None:
+        self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
+        self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
+        self.others = {}
+        self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
+        self.shards: Any = Map()  # that are open, by name
+        self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
+        self.names: Any = {}  # shard -> tensors that the index places there
+        for name, shard in self._tensors.items():
+            self.names.setdefault(shard, []).append(name)
+        if partial:
+            self.take_whole()
+
+    def shard(self, shard: str) -> Any:
+        """Return a shard as a File; FormatError where it is missing or not that of the index."""
+        if shard not in self.shards:
+            file = self.open_shard(shard)
+            for name, what in () if self.partial else self.misplaced(shard, file):
+                file.close()
+                raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name, self.path)
+            self.shards.setdefault(shard, file)  # another thread may have been first
+        return self.shards[shard]
+
+    def open_shard(self, shard: str) -> Any:
+        """Return a shard as a File, whatever tensors it has."""
+        source = self.open_source(shard)
+        try:
+            return self.read_shard(source)
+        except BaseException:
+            source.close()
+            raise
+
+    def open_source(self, shard: str) -> Buffer:
+        """Return the source of a shard; Unsupported where it is missing."""
+        if self.source.file_id is None:
+            raise Unsupported("shards lie beside their index: load it by its path")
+        self.source.view(0, 0)  # raises where the File is closed
+        path = os.path.join(os.path.dirname(str(self.path)), shard)
+        where = self.place_of(shard)
+        if not os.path.isfile(where):
+            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
+                    f"{anywhere()}; each other shard can be loaded by its own path")
+            raise Unsupported(what, path=path)
+        source = open_path(where, self.source.file_id[1])
+        if shard in self.states:
+            check_state(source, *self.states[shard])
+        if len(self.shards) >= OPEN_SHARDS:
+            source.close()
+            source = ReopenedFile(where, False, source.file_id[2], source.nbytes)
+        source.path = path
+        return source
+
+    def read_shard(self, source: Buffer) -> File:
+        """Return a source as a File, if it is a shard."""
+        fmt = detect_format(source)
+        if fmt is not self.fmt:
+            what = f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}"
+            raise FormatError(what, path=source.path)
+        return read_file(source, fmt, self.partial)
+
+    def place_of(self, shard: str) -> str:
+        """Return the absolute path of a shard: chdir() may come."""
+        return os.path.join(os.path.dirname(self.source.file_id[0]), shard)
+
+    def misplaced(self, shard: str, file: File) -> Any:
+        """Yield (name, why) of tensors that a shard lacks or has against the index."""
+        for name in self.names.get(shard, ()):
+            if name not in file:
+                yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
+        for name in file:
+            place = self._tensors.get(name)
+            if place != shard:
+                said = "lacks it" if place is None else f"places it in {safe_repr(place)}"
+                yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
+
+    def unlisted(self) -> "List[str]":
+        """Return the files beside the index that are shards by their names, but not of it."""
+        if self.source.file_id is None:
+            return []
+        kinds = set(map(split_shard_name, self.names))
+        folder = os.path.dirname(self.source.file_id[0])
+        found = []
+        for name in sorted(os.listdir(folder)):
+            kind = split_shard_name(name)
+            is_one = kind is not None and kind in kinds and name not in self.names
+            if is_one and os.path.isfile(os.path.join(folder, name)):
+                found.append(name)
+        return found
+
+    def check_listed(self) -> None:
+        """Raise where the index does not name all shards of the model."""
+        names = [] if self.partial else self.unlisted()
+        if names:
+            what = f"{unlisted_message(names[0])}; {anywhere()}"
+            raise FormatError(what, None, "weight_map", None, self.path)
+
+    def take_whole(self) -> None:
+        """Take each tensor from where it is whole; attrs["missing"] names the others."""
+        places, names = Map(), Map.fromkeys(self._tensors)
+        for shard in self.attrs["shards"] + self.unlisted():
+            try:
+                file = self.shard(shard)
+            except FormatError:
+                if self.source.file_id is None:  # none can be looked for
+                    raise
+                continue
+            names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
+            for name in file:
+                if name not in places or self._tensors.get(name) == shard:
+                    places[name] = shard
+        self._tensors = Map([(name, places[name]) for name in names if name in places])
+        self.attrs["missing"] = [name for name in names if name not in places]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.shard(str(super().__getitem__(name)))[name]
+
+    def items(self) -> Any:
+        return Map(zip(self, self.values())).items()
+
+    def values(self) -> Any:
+        self.check_listed()
+        return [self[name] for name in self]
+
+    def __reduce__(self) -> Any:
+        call, (_, file_id, partial) = super().__reduce__()
+        return call, (Shards.NAME, file_id, partial, self.list_states())
+
+    def list_states(self) -> Facts:
+        """Return (state, nbytes) of each shard: as it was opened, else as it is now."""
+        states = dict(self.states)
+        for shard in self.attrs["shards"] + list(self.shards):
+            where = self.place_of(shard)
+            if shard in self.shards:
+                source = self.shards[shard].source
+            elif shard in states or self.partial or not os.path.isfile(where):
+                continue
+            else:
+                source = open_path(where, False)
+                source.close()
+            states[shard] = source.file_id[2], source.nbytes
+        return states
+
+    def expect(self, states: Facts) -> None:
+        """Raise ValueError, now or when it is opened, where a shard has changed since a pickle."""
+        self.states = states
+        for shard in states if self.partial else ():
+            if shard not in self.shards:
+                raise ValueError(f"{safe_str(self.place_of(shard))} {CHANGED}")
+            check_state(self.shards[shard].source, *states[shard])
+
+    def close(self) -> None:
+        super().close()
+        for file in list(self.shards.values()):
+            file.close()
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """The stored bytes of all tensors, whose shards it opens."""
+        return sum([item.stored_nbytes for item in self.values()])
+
+    @property
+    def metadata(self) -> Facts:  # type: ignore[override]
+        """That of all shards, which it opens; ValueError where they do not agree."""
+        values = metadata_values(self)
+        for key in [key for key in values if len(values[key]) > 1]:
+            raise ValueError(f"the files do not agree on metadata {short_repr(key)}; "
+                             "convert(drop=True) leaves it out")
+        return Map([(key, same) for key, (same,) in values.items()])
+
+
+def unlisted_message(shard: str) -> str:
+    return f"{safe_repr(shard)} is one of the shards by its name, but weight_map lacks it"
+
+
+def find_in_folder(folder: str) -> str:
+    """Return the path of a folder's one index, else of its one tensor file."""
+    names = sorted(os.listdir(folder))
+    for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
+        found = [name for name in names if name.lower().endswith(ends)
+                 and not os.path.isdir(os.path.join(folder, name))]
+        if len(found) == 1:
+            kind = split_shard_name(found[0])
+            if kind is not None and kind[1] > 1:
+                raise ValueError(f"{safe_str(folder)}: {safe_str(found[0])} is one of {kind[1]} "
+                                 "shards, their index is missing; by its own path it is read alone")
+            return os.path.join(folder, found[0])
+        if found:
+            break
+    inside = ", ".join(map(safe_str, found[:9])) or "no tensor files"
+    raise IsADirectoryError(21, f"is a directory; it has {inside}", folder)
+
+
+GENERATIONS += (Shards(),)
+
+
+# == III tools =====================================================================================
+
+
+# -- [12a] other files -----------------------------------------------------------------------------
+
+NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
+    (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
+    (b"PK\3\4", b"/data.pkl", "a PyTorch file: save() takes torch.load(path, map_location='cpu')"),
+    (b"PK\3\4", b"", "a zip archive (an .npz? numpy.load; of PyTorch? torch.load)"),
+    (b"\x93NUMPY", b"", "an .npy array: save() takes {name: numpy.load(path)}"),
+    (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
+    (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
+    (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"\x1f\x8b", b"", "a gzip file: gunzip it, or load(gzip.open(path).read())"),
+    (b"\xfd7zXZ\0", b"", "an xz file: unxz it, or load(lzma.open(path).read())"),
+    (b"BZh", b"1ay&sy", "a bzip2 file: bunzip2 it, or load(bz2.open(path).read())"),
+    (b"\x28\xb5\x2f\xfd", b"", "a zstd file: `zstd -dc FILE | tensorfmt ls -`"),
+    (b"", b"\0ustar", "a tar archive: take the file out of it first"),
+    (b"<", b"html", "an HTML page, perhaps of an error: download the file itself"),
+    (b"<?xml", b"", "XML, perhaps of an error: download the file itself"),
+    (b"version ", b"git-lfs", "a Git LFS pointer: `git lfs pull` fetches the file itself"))
+
+
+def unknown_file(head: bytes) -> FormatError:
+    """Return the error of a file that is of no format here."""
+    if not head:
+        return FormatError("the file is empty", 0, "magic", check="magic")
+    looks = looks_like(head)
+    error_class = FormatError
+    if ".open(path)" in looks:  # it may be right inside
+        error_class = Unsupported
+    if not looks:
+        looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
+    return error_class(f"not a tensor file known here; {looks}", 0, "magic", check="magic")
+
+
+UTF_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
+             b"\xfe\xff": "UTF-16"}
+
+
+def wide_encoding(head: bytes) -> str:
+    """Return the encoding of a text whose letters take several bytes, or ""."""
+    for mark, encoding in UTF_MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    # Without a mark every other byte of plain text is 0.
+    halves = head[:16:2], head[1:16:2]
+    for zeros, letters, encoding in (halves[1], halves[0], "UTF-16-LE"), (*halves, "UTF-16-BE"):
+        if zeros and not zeros.strip(b"\0") and 0 < min(letters) <= max(letters) < 128:
+            return encoding
+    return ""
+
+
+def looks_like(head: bytes) -> str:
+    """Return what a file that begins so seems to be and what to do, or ""."""
+    encoding = wide_encoding(head)
+    if encoding:
+        head = head.decode(encoding, "replace").encode()
+    elif head.startswith(UTF8_MARK):
+        head = head[3:]
+    looks = [text for start, word, text in NOT_OURS
+             if head.lstrip().startswith(start) and word in head.lower()]
+    if looks:
+        return "it looks like " + looks[0]
+    if head and not head.strip(b"\0"):
+        return "it begins with zeros: a download that stopped?"
+    text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())  # a letter was cut
+    if not text or "\ufffd" in text or not text.isprintable():
+        return ""
+    noun = "JSON" if text[0] in "{[" else "the text"
+    text = f"it is {noun} {safe_repr(truncate(text, 100))}"
+    if encoding:
+        text += " in " + encoding[:6]
+        if noun == "JSON":
+            text += ": write it as UTF-8 (PowerShell 5: Out-File -Encoding utf8)"
+    return text
+
+
+def dangling_link(path: str) -> str:
+    """Return what is wrong with a symbolic link without target; "" of other paths."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    target = os.readlink(path)
+    what = "which is not there"
+    if os.path.islink(os.path.join(os.path.dirname(path), target)):
+        what = "a link that leads to no file"
+    return f"a symbolic link to {safe_str(target)}, {what}"
+
+
+# -- [12b] repr and previews -----------------------------------------------------------------------
+
+SHOWN = 200  # values that repr() and `get` show whole
+DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # attrs that name an unknown dtype
+
+
+def preview(item: "Tensor", edge: int = SHOWN) -> str:
+    """Return the values as numpy shows them; of more than SHOWN those at the edges."""
+    if item.ndim > 64:
+        raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
+    if not 0 < item.size <= SHOWN:
+        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
+    base = item.decoded() if item.shape else item.item()
+    widths = [0]
+    preview_part(base, item.ndim, edge, widths)
+    return preview_part(base, item.ndim, edge, widths)
+
+
+def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
+    """Return a part of a tensor of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not hasattr(part, "shape"):  # a number
+        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+        widths[0] = max(widths[0], len(text))
+        return " " * (widths[0] - len(text)) + text
+    n = part.shape[0]
+    rows = [*range(min(n, edge)), *range(max(n - edge, edge), n)]
+    texts = [preview_part(part[i], rank, edge, widths) for i in rows]
+    if len(rows) < n:
+        texts.insert(edge, "...")
+    if part.ndim == 1:  # in lines of 78 columns
+        count = max(1, (80 - 2 * rank) // (widths[0] + 2))
+        texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
+    return "[" + (",\n" + " " * (rank - part.ndim + 1)).join(texts) + "]"
+
+
+def json_ready(value: Any) -> Any:
+    """Return a value that JSON holds: bytes as hex digits, maps of odd keys as pairs."""
+    if isinstance(value, dict):
+        if all(isinstance(key, str) for key in value):
+            return {key: json_ready(item) for key, item in value.items()}
+        return [[json_ready(key), json_ready(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, int) and abs(value) >> 128:
+        return short_repr(value)
+    finite = isinstance(value, float) and abs(value) < INFINITY
+    return value if finite or value is None or isinstance(value, (str, int)) else repr(value)
+
+
+def to_json(value: Any) -> str:
+    """Return any value as one line of JSON."""
+    from json import dumps
+    return dumps(json_ready(value))
+
+
+class Result:
+    """What verify(), convert() and diff() return: attributes, a text for people, to_json()."""
+
+    def facts(self) -> Facts:
+        return vars(self)
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON, as `--json` prints it."""
+        return to_json(self.facts())
+
+
+def describe_tensor(item: "Tensor") -> str:
+    """Return repr() of a tensor: its facts, and values if there is room."""
+    text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
+    text += f" of {item.format}" if item.format else ""
+    encodings = [part.encoding for part in item.stored_parts().values()]
+    if item.encoding == "raw" or item.size <= SHOWN and not (
+            item.is_sparse and encodings != ["raw"] * len(encodings)):
+        try:
+            for edge in (SHOWN, 3, 1, 0):
+                whole = f"{text}:\n{preview(item, edge)}>"
+                if len(whole) <= MAX_LINE:
+                    return whole
+        except (ValueError, OSError):  # damaged, closed, no values
+            pass
+    return text + ">"
+
+
+def dtype_words(item: "Tensor") -> str:
+    """Return the dtype; an unknown one as the file calls it, quoted."""
+    for word in map(item.attrs.get, () if item.dtype else DTYPE_KEYS):
+        if word is not None:
+            return short_repr(word)
+    return item.dtype or "?"
+
+
+def missing_message(file: "File", name: Any) -> str:
+    """Return that a File lacks a tensor, and which name is most like its name."""
+    if name in file.attrs.get("missing", ()):
+        return f"{safe_repr(name)} is missing or cut short"
+    near = isinstance(name, str) and len(file) <= 20000
+    text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
+    return text + (did_you_mean(name, file) if near else "")
+
+
+def option(argument: str) -> str:
+    """Return an argument of functions, or a limit, and the option of the command line for it."""
+    name, _, value = argument.lower().replace("_", "-").partition("=")
+    if not value.strip().isdigit():
+        value = ""
+    return f"{argument} (--{name.strip()}{value})"
+
+
+def did_you_mean(name: str, names: Any) -> str:
+    """Return the end of a message: the name that is like a wrong one, if any."""
+    def likeness(other: str) -> float:
+        """Return which part of both, 0 to 1, is a common beginning and end."""
+        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
+        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+    near = max(names, key=likeness, default="")
+    return f"; did you mean {safe_repr(near)}?" if near and likeness(near) >= 0.5 else ""
+
+
+def html_table(file: "File") -> str:
+    """Return the first SHOWN tensors of a File, and the sum of all, in HTML."""
+    rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
+            for name, item in list(file.items())[:SHOWN]]
+    total = sum([item.nbytes for item in file.values()])
+    more = f", {len(file) - SHOWN:,} more than are shown" if len(file) > SHOWN else ""
+    text = "<tr><th>dtype<th>shape<th>bytes<th>name"
+    for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
+        text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
+    return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
+
+
+# -- [13a] places ----------------------------------------------------------------------------------
 #
 # Regions are kept for explain() and verify(), and when load() reads again after an error.
 # spans() of a region yields (begin, end, trail, value, where that begins, doc) of each
@@ -5025,4930 +9978,7 @@ def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
                 error.offset = offset
 
 
-# -- [7d] sparse -----------------------------------------------------------------------------------
-
-INDEX_TYPES = ("uint64", "uint32")
-
-
-class Sparse(Tensor):
-    """A tensor that stores some of its elements, csr or coo; read as its dense form.
-
-    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
-    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
-    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
-    """
-
-    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
-    is_sparse = True
-
-    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
-                 is_blob: bool = False, is_sorted: bool = False, attrs: Any = None,
-                 custom: Any = None, format: Any = None) -> None:
-        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
-                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
-        self.stored, self.open_parts, self.is_blob = stored, open_parts, is_blob
-        self.is_sorted = is_sorted
-        self._components: Any = None  # those checked
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        parts = self._components or self.find_kept("parts")
-        if parts is None:
-            parts = self.check_parts()
-            if self.is_blob:  # they were decoded
-                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
-            else:
-                self._components = parts
-        return Map(parts.items())
-
-    def check_parts(self) -> TensorMap:
-        """Return the parts; raise what is wrong with them."""
-        try:
-            parts: Any = self.open_parts(True)
-            for part in parts.values():
-                part.check_readable()
-            if parts["values"].size > self.size:
-                raise FormatError(f"{parts['values'].size} values, but {self.size} elements")
-            why = find_bad_index(self.shape, parts, self.is_sorted)
-        except FormatError as error:
-            raise self.error(error.what, type(error), error.field or "data")
-        if why:
-            raise self.error(why)
-        return parts
-
-    def stored_parts(self) -> TensorMap:
-        parts: Any = Map()
-        try:
-            parts.update({} if self.is_blob else self._components or self.open_parts(False))
-        except FormatError:  # .components raises it again
-            pass
-        parts[""] = parts.pop("values", self.stored)
-        return parts
-
-    def iter_bytes(self) -> Blocks:
-        """Yield the dense form: zeros, and the values in their places."""
-        parts, size = self.components, self.check_readable()
-        if self.nbytes > MAX_DENSE:
-            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
-            raise self.error(what, Unsupported)
-        if unpack_values(str(self.dtype), bytes(size))[0]:
-            raise self.error(f"{self.dtype} has no zero", Unsupported)
-        values = parts["values"].tobytes()
-        places = find_places(self.shape, parts)
-        order: Any = range(len(places))
-        if not is_rising(places):
-            order = sorted(order, key=places.__getitem__)
-        done = 0  # of the order
-        step = BLOCK // size
-        for start in range(0, self.size, step):
-            block = bytearray(min(step, self.size - start) * size)
-            while done < len(order) and places[order[done]] < start + step:
-                i = order[done]
-                at = (places[i] - start) * size
-                block[at:at + size] = values[i * size:i * size + size]
-                done += 1
-            yield block
-
-    def contiguous(self) -> Tensor:
-        """Return it dense, in memory."""
-        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
-        return item.copy(custom=Map(self.custom.items()))
-
-    todense = contiguous
-
-    def copy(self, **changes: Any) -> "Sparse":
-        """Return it with another name, attrs or custom ones."""
-        keys = Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format")
-        made = Sparse(**dict({key: getattr(self, key) for key in keys}, **changes))
-        made._components = self._components
-        return made
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Return it with values of another dtype, in memory."""
-        parts = self.components
-        parts["values"] = parts["values"].astype(dtype)
-        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
-
-    def __reduce__(self) -> Any:
-        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
-                             self.format)
-
-    def sort_rows(self) -> Facts:
-        """Return the components; of csr, the columns of each row rise."""
-        parts = self.components
-        places = find_places(self.shape, parts) if "indices" in parts else []
-        for role in ("values", "indices") if not is_rising(places) else ():
-            part = parts[role]
-            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
-            data = b"".join([element for _, element in elements])
-            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
-        return parts
-
-
-def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> Any:
-    """Return the shapes of the components of `nnz` elements, by role."""
-    if sparse_format == "csr":
-        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
-    return {"values": (nnz,), "coords": (len(shape), nnz)}
-
-
-def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = None,
-                custom: Any = None, format: Any = None) -> Sparse:
-    """Return the sparse tensor of these components."""
-    return Sparse(parts["values"], name, tuple(shape), lambda decode: parts, attrs=attrs,
-                  custom=custom, format=format)
-
-
-def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
-    """Return the sparse tensor of components that a user gives to tensor()."""
-    roles = sorted(parts)
-    sparse_format = "coo" if roles == ["coords", "values"] else "csr"
-    if shape is None or sparse_format == "csr" and (
-            len(shape) != 2 or roles != ["indices", "indptr", "values"]):
-        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
-                         "shape of rank 2 and {values, indptr, indices}")
-    made, nnz = {}, parts["values"].size
-    for role, dims in component_shapes(sparse_format, shape, nnz).items():
-        part = parts[role]
-        if role != "values" and part.dtype not in INDEX_TYPES:
-            part = part.astype("uint64")
-        if part.size != count_elements(dims):
-            raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
-                             f"{short_repr(shape)} need {count_elements(dims)}")
-        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
-    why = find_bad_index(shape, made)
-    if why:
-        raise ValueError(why)
-    return join_sparse(made, shape, custom=custom)
-
-
-def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> Any:
-    """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
-
-    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
-    coo: of each element the coordinates uint64 [rank] | value
-    """
-    size, rank = blob.check_readable(), len(shape)
-    if blob.encoding == "raw" and blob.stored_nbytes % size:
-        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
-    data = b"".join(blob.iter_bytes())
-    step, head = (8 + size, 8 * shape[0] + 8) if sparse_format == "csr" else (8 * rank + size, 0)
-    nnz, rest = divmod(len(data) - head, step)
-    if nnz < 0 or rest:
-        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
-    found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
-             "values": data[head + 8 * nnz:]}
-    if sparse_format == "coo":
-        rows = [data[i:i + step] for i in range(0, len(data), step)]
-        found["values"] = b"".join([row[8 * rank:] for row in rows])
-        found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
-    components = {}
-    for role, dims in component_shapes(sparse_format, shape, nnz).items():
-        dtype = blob.dtype if role == "values" else "uint64"
-        components[role] = new_tensor(dtype, dims, found[role], "<", role)
-    return components
-
-
-def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
-    """Return what is wrong with the indices, or None. O(stored elements)."""
-    nnz = parts["values"].size
-    parts = decode_indices(parts)
-    if "coords" in parts:
-        axes = list(zip(split_axes(parts), shape))
-    else:
-        indptr, axes = parts["indptr"].data, [(parts["indices"].data, shape[1])]
-        if indptr[0] != 0 or indptr[shape[0]] != nnz:
-            return "indptr does not go from 0 to the number of values"
-        for i in range(shape[0]):
-            if indptr[i] > indptr[i + 1]:
-                return f"indptr falls in row {i}"
-    for numbers, n in axes if nnz else ():
-        if max(numbers) >= n:
-            return f"an index is outside the shape: {max(numbers)} of {n}"
-    places = find_places(shape, parts)
-    if is_rising(places):
-        return None
-    if is_sorted and "indptr" in parts:
-        return "the columns do not rise in each row"
-    places.sort()
-    for a, b in zip(places, places[1:]):
-        if a == b:
-            return f"element {short_repr(a)} occurs twice"
-    return None
-
-
-def decode_indices(parts: TensorMap) -> TensorMap:
-    """Return the components; indices that are encoded are decoded once, in memory."""
-    found = Map(parts.items())
-    for role, part in parts.items():
-        if role != "values" and part.encoding != "raw":
-            found[role] = part.contiguous()
-    return found
-
-
-def is_rising(places: Any) -> bool:
-    """Return whether each is larger than the one before."""
-    last: Any = None
-    for place in places:
-        if last is not None and place <= last:
-            return False
-        last = place
-    return True
-
-
-def split_axes(parts: TensorMap) -> Any:
-    """Return the coordinates of coo: of each axis those of all elements."""
-    data, (rank, nnz) = parts["coords"].data, parts["coords"].shape
-    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
-
-
-def find_places(shape: Shape, parts: TensorMap) -> Any:
-    """Return the row-major number of each stored element; if it is long, the coordinates."""
-    if "coords" in parts:
-        axes = split_axes(decode_indices(parts))
-        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return list(zip(*axes))
-        places = [0] * parts["values"].size
-        for numbers, n in zip(axes, shape):
-            places = [place * n + i for place, i in zip(places, numbers)]
-        return places
-    indptr, indices = parts["indptr"].data, parts["indices"].data
-    return [i * shape[1] + column for i in range(shape[0])
-            for column in indices[indptr[i]:indptr[i + 1]]]
-
-
-# -- [7e] Format -----------------------------------------------------------------------------------
-
-
-# Each format adds itself at the end of its section. Generations are later ones of a family.
-FORMATS: "Tuple[Format, ...]" = ()
-GENERATIONS: "Tuple[Format, ...]" = ()
-
-
-class Format:
-    """What every format says; its docstring draws the layout. FORMATS has one object of each.
-
-    >>> FORMATS[0], FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
-    (<Format mag>, ('.mag',), False)
-    """
-
-    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
-    TITLE = ""  # as a person calls it
-    SUFFIXES: "Tuple[str, ...]" = ()
-    MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
-    DTYPES: Any = ()  # that it can hold
-    HOLDS = ""  # what besides tensors
-    OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    FILE_ATTRS: Any = ()  # File.attrs that save takes
-    TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
-    DTYPE_ATTRS: Any = ()  # those that describe values which cannot be read here
-    DIGESTS: "Dict[str, int]" = {}  # algorithms of its checksums -> hexadecimal digits
-    HASHES_DECODED = False  # its checksums are of decoded bytes; write() hashes, then yields
-    VERSION = ""  # the option version= of save for this generation
-    MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
-    DIM_BITS = 64  # of a dimension
-    ALIGN = 1  # tensors begin at multiples of it, with padding between
-    PAD_END: Any = ()  # what padding may follow at the end: "structure", "data"
-    TEXT_METADATA = False  # its metadata are any text to text
-    INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
-    STRICT_END = False  # bytes behind the end are an error of verify()
-    SPARSE = False  # it holds sparse tensors
-    SORTED = False  # the index is: a File is then saved in the order of its data
-    READ_ONLY = ""  # why it is never written
-
-    def __repr__(self) -> str:
-        return f"<Format {self.NAME}>"
-
-    def detect(self, head: bytes) -> bool:
-        """Return whether a file that begins so is of this format, of any generation."""
-        for magic in self.MAGICS + tuple(self.REFUSED):
-            if head.startswith(magic):
-                return True
-        return False
-
-    def read(self, reading: Reading) -> Any:
-        """Return (attrs, metadata) of a file, and add its tensors without reading them."""
-        raise NotImplementedError
-
-    def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
-        """Return the File of what was read."""
-        file = File(self, reading.source, attrs, metadata, reading.tensors)
-        file.others = reading.others
-        file.rest = reading.rest
-        return file
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        """Return the bytes of a file in blocks; ValueError, before, for what it cannot hold."""
-        raise NotImplementedError
-
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
-        """Return (nbytes, byte) of the padding that a gap begins with.
-
-        `before`, `after`: what is around it, "structure", "data" or "end" (of the file).
-        """
-        is_padded_end = after == "end" and before in self.PAD_END
-        if after == "data" or is_padded_end:
-            return min(stop - start, -start % self.ALIGN), 0
-        return 0, 0
-
-    def checksums(self, item: Tensor) -> Any:
-        """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
-        return iter(())
-
-    def inner_checksums(self, part: Tensor) -> Any:
-        """Yield, as checksums(), those among the stored bytes of a tensor or a component."""
-        return iter(())
-
-    def hashed_blocks(self, part: Tensor) -> Blocks:
-        """Return the bytes of a Tensor of checksums() that its digest is of."""
-        return part.iter_stored()
-
-    def has_odd_bytes(self, item: Tensor) -> bool:
-        """Return whether odd_byte() has to read the tensor."""
-        return False
-
-    def odd_byte(self, item: Tensor) -> Any:
-        """Return (position, why) of a byte that no value has, or None."""
-        return None
-
-    def notes(self, file: File) -> "Notes":
-        """Yield lists of (tensor or None, what): what a reader of the format may stumble over.
-
-        Each is of one kind, such as what the real library refuses, though it is saved here.
-        """
-        return iter(())
-
-    def other_checksums(self, attrs: Facts) -> Any:
-        """Yield of which other files a file has checksums: nobody looks at them."""
-        return iter(())
-
-    def native_attrs(self, item: Tensor) -> Facts:
-        """Return the attrs that count here: those of this format, or what a user gave."""
-        if item.format == self.NAME and item._attrs:
-            return item.attrs
-        if item.format is None and item._custom:
-            return item.custom
-        return {}
-
-    def type_facts(self, item: Tensor) -> Facts:
-        """Return what describes the values of a tensor that cannot be read here."""
-        return {key: item.attrs.get(key) for key in self.DTYPE_ATTRS}
-
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether a tensor of an unknown dtype can be written as it is stored."""
-        if item.dtype not in (None, "qfloat"):
-            return False
-        return not set(self.native_attrs(item)).isdisjoint(self.DTYPE_ATTRS)
-
-    def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
-        """Return an option of save, else the attr, else the default."""
-        for given in options, attrs:
-            if given.get(key) is not None:
-                return given[key]
-        return default
-
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
-        """Return why the metadata cannot hold this, or None."""
-        if not self.TEXT_METADATA:
-            return "there is no place for metadata"
-        if not is_text(key) or not is_text(value):
-            return f"{self.TITLE} holds text to text"
-        return None
-
-    def no_metadata(self, options: Facts) -> "Optional[str]":
-        """Return why a file of these options and attrs has no place for metadata, or None."""
-        return None
-
-    def stored_number(self, value: Any) -> Any:
-        """Return a value of the metadata as it is read again."""
-        return value
-
-    def name_problem(self, name: str) -> "Optional[str]":
-        """Return why a tensor cannot have this name, or None."""
-        return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
-
-    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
-        """Return why an attribute that a user gave a tensor has no place here, or None."""
-        if self.TENSOR_ATTRS is None:
-            return None
-        if item.format is None and key in self.TENSOR_ATTRS:
-            return None
-        return "there is no place for it"
-
-    def custom_problems(self, item: Tensor) -> "Dict[Any, str]":
-        """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
-        problems = {}
-        for key in item._custom or ():
-            why = self.custom_problem(item, key)
-            if why:
-                problems[key] = f"attribute {short_repr(key)}: {why}"
-        return problems
-
-    def tensor_problems(self, item: Tensor) -> Any:
-        """Yield why a tensor cannot be written, but for its name and attrs."""
-        if item.is_sparse and not self.SPARSE:
-            yield "sparse; .todense() or convert(dense=True)"
-        is_held = item.dtype in self.DTYPES and not item.unreadable
-        if not is_held and not self.can_copy_opaque(item):
-            what = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
-            yield item.unreadable or what + dtype_remedy(self, str(item.dtype))
-        if item.ndim > self.MAX_RANK:
-            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
-        if max(item.shape, default=0) >> self.DIM_BITS:
-            yield f"a dimension over 2**{self.DIM_BITS}-1"
-
-    def problems(self, items: Items, metadata: Facts) -> "List[Tuple[Optional[str], str]]":
-        """Return (name, why) of tensors that cannot be written; the name of metadata is None."""
-        found: "List[Tuple[Optional[str], str]]" = []
-        texts = []
-        for key, value in metadata.items():
-            why = self.metadata_problem(key, value)
-            if why:
-                texts.append(f"{short_repr(key)} = {short_repr(value)} ({why})")
-        if texts:
-            found.append((None, ", ".join(texts) + "; metadata={} leaves it out"))
-        for name, item in items:
-            found += [(name, why) for why in self.tensor_problems(item)]
-            if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
-                found += [(name, why) for why in self.custom_problems(item).values()]
-            name_why = self.name_problem(name)
-            if name_why:
-                found.append((name, name_why))
-        return found
-
-    def raise_problems(self, problems: Any) -> None:
-        """Raise ValueError if there are problems: a line for each."""
-        if not problems:
-            return
-        lines = []
-        if len(problems) > 1:
-            lines.append(f"{len(problems)} things:")
-        for name, text in problems:
-            owner = "metadata " if name is None else f"tensor {safe_repr(name)}: "
-            lines.append(owner + text)
-        raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
-
-    @staticmethod
-    def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
-        """Yield a file: the head, each tensor at its start, zeros between, the tail."""
-        for _, item in items:
-            if item.encoding == "zstd" and not item.unreadable:
-                zstd_module()  # raises without one, before the first byte
-                break
-        yield head
-        at = len(head)
-        for (_, item), start in zip(items, starts):
-            if start > at:
-                yield bytes(start - at)
-            if item.unreadable:
-                yield from item.iter_stored()
-            else:
-                yield from item.iter_bytes()
-            at = start + item.nbytes
-        yield bytes(end - at) + tail
-
-
-# -- [8a] mag --------------------------------------------------------------------------------------
-
-
-class Mag(Format):
-    """.mag, the file of magnetron, storage version 1 (its specification text; release 0.1.2).
-
-    0      magic "MAG!" 4 | version, checksum, num_tensors, num_meta_kv, aux: u32 each
-    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 | key
-           num_tensors x, in the layout of the specification text:
-             key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 | data_offset u64 |
-             aux u32
-           or in that of the real library 0.1.2:
-             dtype u8, rank u8, 0, 0 | numel u64 | data_offset u64 | shape u64[rank] |
-             key_length u32 | key
-    data   of each tensor, at a multiple of 64, with zeros before it and up to the next one
-
-    Only the checksum over all before the zeros tells the layouts apart. The specification's is
-    written, with CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with
-    metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not read.
-    """
-
-    NAME = FAMILY = TITLE = "mag"
-    VERSION = "1"
-    SUFFIXES = (".mag",)
-    HOLDS = "metadata: numbers; up to 6 dimensions"
-    MAGICS = (b"MAG!",)
-    REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
-    DTYPES = ("float32", "float16", "bool", "int32")  # by number, from 0
-    OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
-    FILE_ATTRS = ("version", "layout")
-    TENSOR_ATTRS = ("aux",)
-    MAX_RANK = 6
-    DIM_BITS = 63
-    ALIGN = 64
-    PAD_END = ("data",)
-    INDEX_FIRST = True
-    HEADER = RecordType(
-        ("magic", "4s", "mag"),
-        ("version", "I", "storage version"),
-        ("checksum", "I", "CRC-32 of the index"),
-        ("num_tensors", "I", "tensor records"),
-        ("num_meta_kv", "I", "metadata records"),
-        ("aux", "I", "reserved"))
-    META = RecordType(
-        ("type", "I", "0 u64, 1 i64, 2 float64"),
-        ("payload", "8s", "the value's bits"),
-        ("key_length", "I", "bytes of the key"),
-        ("key", "text", "name of the number"))
-    SPEC = RecordType(
-        ("key_length", "I", "bytes of the key"),
-        ("key", "text", "name of the tensor"),
-        ("shape", "6q", "dimensions, then fill"),
-        ("dtype", "B", "0-3: f32 f16 bool i32"),
-        ("data_length", "Q", "bytes"),
-        ("data_offset", "Q", "offset in the file"),
-        ("aux", "I", "reserved"))
-    M012 = RecordType(
-        ("aux", "I", "dtype + 256 * rank"),
-        ("numel", "Q", "elements"),
-        ("data_offset", "Q", "offset in the file"),
-        ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
-        ("key_length", "I", "bytes of the key"),
-        ("key", "text", "name of the tensor"))
-    NUMBERS = "Qqd"  # struct codes of payloads, by type
-    SPEC_FIELD_OF = dict(name="key", size="data_length", place="data_offset")
-    M012_FIELD_OF = dict(name="key", size="numel", place="data_offset")
-
-    def read(self, reading: Reading) -> Any:
-        # 1 the header says how many records there are
-        reading.check_magic(self, b"MAG!")
-        (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
-        if version != 1:
-            raise self.version_error(reading, version)
-        left = reading.end - at
-        reading.check_range(count, "num_meta_kv", high=left // 16)
-        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
-        # 2 records of metadata, then of tensors, which are of one of two types
-        numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        record_type, rows, end = self.find_record_type(reading, checksum, total, at)
-        if aux:
-            raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
-        metadata = self.read_numbers(reading, numbers)
-        # 3 each record of a tensor is a Tensor
-        is_spec = record_type is self.SPEC
-        if is_spec:
-            open_entry, field_of = self.open_spec, self.SPEC_FIELD_OF
-        else:
-            self.check_offsets(reading, rows)
-            open_entry, field_of = self.open_012, self.M012_FIELD_OF
-        for i, row in enumerate(rows):
-            with reading:
-                item = open_entry(reading, ("tensors", i), row)
-                reading.add_tensor(item, ("tensors", i), end, reading.end, field_of)
-        reading.check_whole()
-        # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
-        if not rows:
-            has_u64 = 0 in [row[0] for row in numbers]
-            is_spec = has_u64 or checksum != crc32c(reading.source.read(12, end - 12))
-        layout = "spec" if is_spec else "magnetron-0.1.2"
-        return {"version": 1, "layout": layout}, metadata
-
-    @staticmethod
-    def version_error(reading: Reading, version: int) -> FormatError:
-        """Return the error of a version; 0 was never one."""
-        what = f"version {version} is not supported (only 1 and 300)"
-        if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
-            what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
-        error_class = Unsupported if version else FormatError
-        return reading.error(what, "version", error_class=error_class)
-
-    @staticmethod
-    def check_offsets(reading: Reading, rows: Any) -> None:
-        """Raise if the first offset is relative: 0, where the header lies."""
-        for _, numel, offset, *_ in rows[:1]:
-            if offset == 0 and numel % 64 == 0:
-                what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-                raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
-
-    @staticmethod
-    def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
-                     count: int) -> Any:
-        """Return (records, where they end)."""
-        rows = []
-        for i in range(count):
-            row, at = reading.record(at, record_type, name, i)
-            rows.append(row)
-        return rows, at
-
-    def find_record_type(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
-        """Return (SPEC or M012, the records of tensors, where they end)."""
-        before = reading.regions
-        faults = []
-        for record_type in self.SPEC, self.M012:
-            if before is not None:
-                reading.regions = list(before)
-            try:
-                rows, end = self.read_records(reading, at, record_type, "tensors", total)
-                self.check_checksum(reading, checksum, end)
-            except FormatError as error:
-                error.__traceback__ = None  # a cycle with this frame
-                faults.append((error, reading.regions))
-                continue
-            if record_type is self.SPEC and rows and 1 <= rows[0][0] >> 8 <= self.MAX_RANK:
-                self.check_one_layout(reading, checksum, total, at)
-            return record_type, rows, end
-        # The error is that of SPEC, unless only the records of M012 are whole.
-        fault, regions = faults[0]
-        if fault.check != "checksum" and faults[1][0].check == "checksum":
-            fault, regions = faults[1]
-        reading.regions = regions
-        raise fault
-
-    def check_one_layout(self, reading: Reading, checksum: int, total: int, at: int) -> None:
-        """Raise if the records of a SPEC, whose first key is long, are those of an M012, too."""
-        probe = Reading(reading.source)
-        try:
-            _, end = self.read_records(probe, at, self.M012, "tensors", total)
-            self.check_checksum(probe, checksum, end)
-        except FormatError:
-            return
-        what = ("the records are right in both layouts of version 1: readers of each would find "
-                "other tensors")
-        raise reading.error(what, "tensors", offset=at, check="magic", error_class=Unsupported)
-
-    @staticmethod
-    def check_checksum(reading: Reading, checksum: int, end: int) -> None:
-        """Raise unless it is CRC-32 of [0, end) with itself as 0, or either CRC of [12, end)."""
-        tail = reading.source.read(12, end - 12)
-        whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
-        if checksum != whole and checksum != crc32(tail) and checksum != crc32c(tail):
-            what = f"checksum: {checksum:08X} stored, CRC-32 gives {whole:08X}, "
-            what += f"CRC-32C {crc32c(tail):08X}"
-            raise reading.error(what, "checksum", check="checksum")
-
-    def read_numbers(self, reading: Reading, rows: Any) -> Facts:
-        """Return the metadata: numbers by their keys."""
-        metadata = Map()
-        for i, (number_type, payload, _, raw) in enumerate(rows):
-            key = self.key_text(reading, raw, ("metadata", i))
-            if key in metadata:
-                what = f"metadata key {short_repr(key)} twice"
-                raise reading.error(what, "metadata", i, "key")
-            if number_type > 2:
-                what = f"metadata {short_repr(key)} has type {number_type}, not 0, 1 or 2"
-                raise reading.error(what, "metadata", i, "type", error_class=Unsupported)
-            metadata[key], = unpack_from("<" + self.NUMBERS[number_type], payload, 0)
-        return metadata
-
-    @staticmethod
-    def key_text(reading: Reading, raw: bytes, trail: Trail) -> str:
-        text = decode_text(raw)
-        if text is None:
-            raise reading.entry_error("the key is not UTF-8", None, trail, "key")
-        return text
-
-    def open_spec(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
-        """Return the tensor of a SPEC: -1 ends the shape, or 0 with data."""
-        name = self.key_text(reading, row[1], trail)
-        places = row[2:8]
-        number, nbytes, offset, aux = row[8:]
-        rank = 0
-        while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
-            rank += 1
-        if min(places) < -1 or len(set(places[rank:])) > 1:
-            what = f"shape {list(places)} is not dimensions from 0 on, then all -1 or all 0"
-            raise reading.entry_error(what, name, trail, "shape", "sizes")
-        dtype = self.dtype_of(reading, number, trail, "dtype", name)
-        if not nbytes:  # of no bytes, any offset does
-            offset = min(offset, reading.end)
-        attrs = {"aux": aux} if aux else None
-        return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes, attrs=attrs,
-                      format=self.NAME)
-
-    def open_012(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
-        """Return the tensor of an M012."""
-        aux, numel, offset = row[:3]
-        shape = row[3:-2]
-        name = self.key_text(reading, row[-1], trail)
-        need = count_elements(shape)
-        what = ""
-        if aux >> 16 or not 1 <= len(shape) <= 6:
-            field = "aux"
-            what = "aux is 0x%x: a rank of 1 to 6 in its second byte, 0 above" % aux
-        elif min(shape) < 1 or max(shape) >= 1 << 63:
-            field = "shape"
-            what = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}"
-        elif numel != need:
-            field = "numel"
-            what = f"{numel} elements, the shape {short_repr(shape)} has {need}"
-        if what:
-            raise reading.entry_error(what, name, trail, field, "sizes")
-        dtype = self.dtype_of(reading, aux & 255, trail, "aux", name)
-        nbytes = numel * ITEMSIZE[dtype]
-        return Tensor(name, dtype, shape, reading.source, offset, nbytes, format=self.NAME)
-
-    def dtype_of(self, reading: Reading, number: int, trail: Trail, field: str, name: str) -> str:
-        if number < 4:
-            return self.DTYPES[number]
-        what = f"dtype {number} is not 0 to 3"
-        raise reading.entry_error(what, name, trail, field, error_class=Unsupported)
-
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
-        nbytes, zero = super().padding(start, stop, before, after, attrs)
-        if attrs["layout"] == "spec":
-            return nbytes, zero
-        if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
-            return stop - start, 0
-        return nbytes, 255
-
-    def notes(self, file: File) -> "Notes":
-        reading = Reading(file.source)
-        numbers, _ = self.read_records(reading, 24, self.META, "metadata", len(file.metadata))
-        keys = [safe_repr(row[3].decode()) for row in numbers if row[0] == 0]
-        if keys:
-            what = f"magnetron 0.1.2 opens no file with metadata of type 0: {join_names(keys)}"
-            yield [(None, what)]
-
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
-        if not is_text(key) or "\0" in key or not 0 < len(encode_text(key)) < 1 << 16:
-            return "keys are text of 1 to 65535 bytes without NUL"
-        if isinstance(value, float):
-            return None
-        if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
-            return None
-        return "mag holds numbers only: u64, i64, float64"
-
-    def stored_number(self, value: Any) -> Any:
-        return int(value) if type(value) is bool else value
-
-    def name_problem(self, name: str) -> "Optional[str]":
-        if not name or "\0" in name:
-            return "an empty name, or a NUL in it"
-        return super().name_problem(name)
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        self.raise_problems(self.problems(items, metadata))
-        # 1 records of the metadata
-        records = []
-        for key, value in metadata.items():
-            number_type = 0  # u64
-            if isinstance(value, float):
-                number_type = 2
-            elif value < 0:
-                number_type = 1
-            raw = encode_text(key)
-            code = f"<I{self.NUMBERS[number_type]}I"
-            records += [pack(code, number_type, value, len(raw)), raw]
-        # 2 records of the tensors, each of 73 bytes and a name; the data begin after all
-        names = [encode_text(name) for name, _ in items]
-        at = 24 + len(b"".join(records + names)) + 73 * len(names)
-        if items:
-            at = round_up(at, 64)
-        starts = []
-        for raw, (_, item) in zip(names, items):
-            nbytes = item.nbytes
-            if at + nbytes >> 64:
-                raise ValueError("mag cannot hold 2**64 bytes of data")
-            fill = 0 if nbytes else -1
-            places = item.shape + (fill,) * (6 - item.ndim)
-            number = self.DTYPES.index(item.dtype)
-            records += [pack("<I", len(raw)), raw]
-            records.append(pack("<6qBQQI", *places, number, nbytes, at, 0))
-            starts.append(at)
-            at = round_up(at + nbytes, 64)
-        # 3 the header, with the checksum of all
-        index = b"".join(records)
-        counts = len(items), len(metadata), 0
-        header = self.HEADER.pack(b"MAG!", 1, 0, *counts)
-        checksum = crc32(index, crc32(header))
-        header = self.HEADER.pack(b"MAG!", 1, checksum, *counts)
-        return self.iter_file(header + index, items, starts, at)
-
-
-FORMATS += (Mag(),)
-
-
-# -- [8a2] mag300 ----------------------------------------------------------------------------------
-
-
-class Mag300(Format):
-    """.mag, snapshot 300 (magnetron 0.2.0 to 0.2.2), written as by 0.2.2.
-
-    0            magic "MAG!" 4 | version, aux (bit 0: the data are big-endian): u32 each |
-                 meta_offset, meta_span, blob_offset, blob_span: u64 each
-    meta_offset  JSON: manifest_ver 1, timestamp, magnetron_ver, snapshot_ver, usr_metadata {},
-                 tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
-    blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
-
-    dtype_id counts, not the name. Unknown numbers are listed, and kept; magnetron 0.2.2 refuses a
-    file with one.
-    """
-
-    NAME, FAMILY, TITLE = "mag300", "mag", "mag 300"
-    VERSION = "300"
-    MAGICS = (b"MAG!\x2c\x01\0\0",)
-    HEADER = RecordType(
-        ("magic", "4s", "mag"),
-        ("version", "I", "snapshot version"),
-        ("aux", "I", "1: the data are big-endian"),
-        ("meta_offset", "Q", "where the JSON begins"),
-        ("meta_span", "Q", "its bytes"),
-        ("blob_offset", "Q", "where the data begin"),
-        ("blob_span", "Q", "bytes of data"))
-    ENTRY = Schema(
-        ("shape", UINT64_LIST, True, "dimensions"),
-        ("dtype", TEXT, True, "name of the type"),
-        ("dtype_id", UINT64, True, "its number, which counts"),
-        ("offset", UINT64, True, "from blob_offset"),
-        ("nbytes", UINT64, True, "bytes"))
-    ROOT = Schema(  # open_entry checks the entries of tensors
-        ("manifest_ver", UINT64, True, "1"),
-        ("timestamp", TEXT, True, "of the writing"),
-        ("magnetron_ver", TEXT, True, "which wrote it"),
-        ("snapshot_ver", TEXT, True, ""),
-        ("usr_metadata", MAP, True, "of the user"),
-        ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
-    FIELD_OF = dict(name="", size="nbytes", place="offset")
-    NUMBERS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "bool", "uint8", "int8",
-               "uint16", "int16", "uint32", "int32", "uint64", "int64")
-    DTYPES: Any = {dtype: dtype.replace("bool", "boolean") for dtype in NUMBERS}
-    FACTS = Map([  # written, unless a file of 300 has others
-        ("timestamp", "1970-01-01T00:00:00+00:00"),
-        ("magnetron_ver", "0.2.2"),
-        ("snapshot_ver", "0.3.0")])
-    OPTIONS = {
-        "version": "1, or 300 for magnetron 0.2",
-        "timestamp": "text, else that of the file, or of 1970"}
-    FILE_ATTRS = ("version", "byte_order", "timestamp", "magnetron_ver", "snapshot_ver")
-    TENSOR_ATTRS = DTYPE_ATTRS = ("dtype", "dtype_id")
-    MAX_RANK = 16
-    DIM_BITS = 63
-    ALIGN = 4096
-    INDEX_FIRST = True
-
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        # 1 the header says where JSON and data are
-        reading.check_magic(self, self.MAGICS[0])
-        (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
-        end = reading.end
-        if aux > 1:
-            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux", error_class=Unsupported)
-        reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
-        reading.check_range(span, "meta_span", high=end - meta)
-        if start % 4096 or start < meta + span:
-            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
-            raise reading.error(what, "blob_offset")
-        reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
-        # 2 the index is one JSON object
-        reading.root = "meta"
-        root = reading.json(meta, span, self.ROOT, nan=True)
-        if root["manifest_ver"] != 1:
-            what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
-            raise reading.error(what, "manifest_ver", error_class=Unsupported)
-        # 3 each entry of tensor_map is a tensor in the data
-        order = ">" if aux else "<"
-        for name, entry in root["tensor_map"].items():
-            trail = "tensor_map", name
-            with reading:
-                item = self.open_entry(reading, trail, entry, start, order)
-                reading.add_tensor(item, trail, start, min(start + size, end), self.FIELD_OF)
-        if not reading.errors:
-            self.check_places(reading, start, size)
-        if start > end:
-            reading.check_whole("blob_offset")
-        else:
-            reading.check_whole()
-        if not reading.partial:
-            reading.check_range(start, "blob_offset", high=end)
-            reading.check_range(size, "blob_span", high=end - start)
-        # 4 the rest belongs to the file
-        attrs: Facts = Map([("version", 300)])
-        for key in self.FACTS:
-            attrs[key] = root[key]
-        if aux:
-            attrs["byte_order"] = "big"
-        return attrs, root["usr_metadata"]
-
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any, start: int,
-                   order: str) -> Tensor:
-        """Return the tensor of an entry."""
-        name = trail[1]
-        if not is_text(name):
-            raise reading.error("the name has a lone surrogate", *trail, tensor=name)
-        reading.check_schema(self.ENTRY, entry, trail, name)
-        text = entry["dtype"]
-        number = entry["dtype_id"]
-        dtype: "Optional[str]" = None
-        attrs: "Optional[Facts]" = None
-        unreadable = None
-        if number < len(self.NUMBERS):
-            dtype = self.NUMBERS[number]
-            if text != self.DTYPES[dtype]:
-                attrs = Map(dtype=text)
-        else:
-            attrs = Map([("dtype", text), ("dtype_id", number)])
-            unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
-        return Tensor(name, dtype, tuple(entry["shape"]), reading.source,
-                      start + entry["offset"], entry["nbytes"], None, order,
-                      unreadable=unreadable, attrs=attrs, format=self.NAME)
-
-    def check_places(self, reading: Reading, start: int, size: int) -> None:
-        """Raise unless each tensor is at the next multiple of 4096."""
-        at = 0
-        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
-        items.sort(key=lambda item: item.start)
-        for item in items:
-            offset = item.start - start
-            if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
-                what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
-                trail = "tensor_map", item.name
-                raise reading.entry_error(what, item.name, trail, "offset", "bounds")
-            at = offset + item.stored_nbytes
-        if size - at >= 4096:
-            raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
-
-    def notes(self, file: File) -> "Notes":
-        yield [(item, f"{item.unreadable}: magnetron 0.2.2 refuses the file")
-               for item in file.values() if item.unreadable]
-
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
-        return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
-
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        self.raise_problems(self.problems(items, metadata))
-        # 1 an entry and a place for each tensor
-        entries: Facts = {}
-        end = 0
-        for name, item in items:
-            nbytes = item.nbytes
-            start = round_up(end, 4096) if nbytes else end
-            end = start + nbytes
-            text, number = self.type_of(item)
-            entries[name] = {"shape": item.shape, "dtype": text, "dtype_id": number,
-                             "offset": start, "nbytes": nbytes}
-        if not end:
-            raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
-        # 2 the JSON
-        root: Facts = {"manifest_ver": 1}
-        for key, text in self.FACTS.items():
-            root[key] = self.option(key, text, options, attrs)
-        root["usr_metadata"] = dict(metadata)
-        root["tensor_map"] = {}
-        for _, what in self.ROOT.iter_errors(root):
-            raise ValueError(what)
-        root["tensor_map"] = entries
-        data = json_dumps(root)
-        # 3 header, JSON, data
-        data_start = round_up(44 + len(data), 4096)
-        header = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), data_start, end)
-        starts = [data_start + entry["offset"] for entry in entries.values()]
-        return self.iter_file(header + data, items, starts, data_start + end)
-
-    def type_of(self, item: Tensor) -> "Tuple[str, int]":
-        """Return the name and the number of a tensor's type."""
-        if item.dtype is None:
-            own = self.native_attrs(item)
-            return own.get("dtype", ""), own["dtype_id"]
-        return self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
-
-
-GENERATIONS += (Mag300(),)
-
-
-# -- [8b] ztensor ----------------------------------------------------------------------------------
-
-
-def hash_blocks(algorithm: str, blocks: Any) -> str:
-    """Return the digest of bytes, as zTensor writes it."""
-    if algorithm == "xxh3":
-        return "xxh3:%016x" % xxh3_64(blocks)
-    if algorithm == "xxh64/32":
-        return "xxh64/32:%08x" % (xxh64(blocks) & 0xFFFFFFFF)
-    digest = Digest(algorithm)
-    for block in blocks:
-        digest.update(block)
-    return digest.text()
-
-
-def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple[str, str]":
-    """Return whether bytes have a digest: ("ok", the digest as it is written), or (status, why).
-
-    `digits`: of each algorithm, how many.
-    """
-    algorithm, colon, text = stored.partition(":")
-    if not colon or algorithm not in digits:
-        return "-", f"{short_repr(stored)} is of an unknown algorithm"
-    size, plain = digits[algorithm], text.lower()
-    if plain[:2] == "0x":
-        plain = plain[2:]
-        if plain and size == 8:  # with any zeros in front
-            plain = plain.lstrip("0").rjust(8, "0")
-    if len(plain) != size or plain.strip("0123456789abcdef"):
-        return "FAIL", f"{short_repr(stored)} cannot be read"
-    try:
-        found = hash_blocks(algorithm, blocks)
-    except FormatError as error:
-        return "-" if isinstance(error, Unsupported) else "FAIL", error.what
-    if found.lower().endswith(plain):
-        return "ok", found
-    return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
-
-
-def iter_digests(item: Tensor, key: str) -> Any:
-    """Yield (label, Tensor, digest) of a tensor, or of its components, where attrs have one."""
-    for role, part in item.stored_parts().items():
-        digest = part.attrs.get(key)
-        if digest is not None:
-            yield role and role + ": ", part, digest
-
-
-def has_wide_int(value: Any) -> bool:
-    """Return whether a value has an integer that the real library of zTensor 0.1 cannot read."""
-    if isinstance(value, dict):
-        value = list(value) + list(value.values())
-    if isinstance(value, (list, tuple)):
-        return any(map(has_wide_int, value))
-    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
-
-
-def pack_pairs(found: Facts, keys: Any, sort: Any = True) -> bytes:
-    """Return pairs of a map in CBOR, of those keys that it has."""
-    return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=sort)
-                     for key in keys if key in found])
-
-
-class ZTensor(Format):
-    """zTensor 0.1 (specification 0.1.0; crate and wheels ztensor 0.1.0 to 0.1.4).
-
-    0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
-    64     blob of tensor 0 | zeros to a multiple of 64 | blob of tensor 1 | ...
-    index  CBOR array, one map per tensor (N bytes, right after the last blob, not aligned)
-    end-8  N u64
-
-    Real maps are of indefinite length, real zstd frames without content size. Tensors of another
-    layout, dtype or encoding are listed, with their bytes. Layout "sparse": sparse_format "csr"
-    (indptr, indices) or "coo" (coords), each an inline array or a map that places a blob; the
-    entry's blob: the values. "sparsecsr", "sparsecoo" of the real library: see split_blob().
-
-    The real library refuses a file with layout "sparse", or with another layout, dtype or encoding
-    than it knows, and it dies of a NUL in a name. With zstd, data_endianness has no effect.
-    """
-
-    NAME = FAMILY = "ztensor"
-    TITLE = "zTensor 0.1"
-    SUFFIXES = (".zt", ".ztensor")
-    HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
-    MAGICS = (b"ZTEN",)
-    REFUSED = {b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
-               b"ZTEN0000": "another version of zTensor"}
-    DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
-              "uint64", "uint32", "uint16", "uint8", "bool")
-    LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
-    ENCODINGS = ("raw", "zstd")
-    ALIGN = 64
-    VERSION = "0.1"
-    SPARSE = True
-    CHOICES = Schema(
-        ("encoding", choice(*ENCODINGS), None, "raw or zstd"),
-        ("level", typed(int, "-131072 to 22", lambda n: -131073 < n < 23), None,
-         "of zstd, 3 unless given"),
-        ("data_endianness", choice("little", "big"), None, "little or big"),
-        ("checksum", choice("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
-    BIG_ZSTD = ("data_endianness='big' has no effect on encoding='zstd', whose data are "
-                "little-endian; encoding='raw' has both")
-    OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
-                   version="0.1, or 2 for ztensor 2")
-    FILE_ATTRS = ("version",)
-    MECHANICS = ("layout", "encoding", "data_endianness", "checksum")  # how bytes are stored
-    SPARSE_KEYS = ("sparse_format", "nnz", "indptr", "indices", "coords")
-    TENSOR_ATTRS = None  # fields of an entry that are none of these are the user's
-    DTYPE_ATTRS = ("dtype", "layout") + SPARSE_KEYS
-    DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
-    MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 0.1"))
-    TRAILER = RecordType(("index_size", "Q", "bytes of CBOR before"))
-    STORED = (
-        ("offset", UINT64, True, "first stored byte"), ("size", UINT64, True, "bytes stored"),
-        ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
-        ("checksum", TEXT, None, "of the stored bytes"))
-    COMPONENT = Schema(
-        *STORED, ("dtype", ANY, False, "uint64 or uint32"), ("encoding", ANY, False, "raw or zstd"),
-        additional=(ANY, "custom field"))
-    ENTRY = Schema(
-        ("name", TEXT, True, "name of the tensor"), *STORED,
-        ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
-        ("layout", TEXT, False, "dense, sparse ..."), ("encoding", TEXT, True, "raw or zstd"),
-        ("sparse_format", ANY, False, "csr or coo"), ("nnz", ANY, False, "elements stored"),
-        ("indptr", ANY, False, "csr: row pointers", COMPONENT),
-        ("indices", ANY, False, "csr: columns", COMPONENT),
-        ("coords", ANY, False, "coo: coordinates", COMPONENT),
-        additional=(ANY, "custom field"), key_type=TEXT)
-    INDEX = Schema(additional=(ANY, "entry of a tensor", ENTRY), container=list,
-                   doc="one map per tensor")
-    KEYS = ("name", "offset", "size", "dtype", "shape")  # that become attributes of the Tensor
-    REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
-    FIELD_OF = dict(name="name", size="size", place="offset")
-
-    def read(self, reading: Reading) -> Any:
-        # 1 the magic
-        reading.check_magic(self, b"ZTEN0001")
-        reading.record(0, self.MAGIC_RECORD)  # for explain()
-        # 2 the size of the index, at the end of the file
-        if reading.end < 17:
-            raise reading.error(f"{reading.end} bytes, at least 17 are needed", "index", offset=8)
-        (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
-        if not 1 <= nbytes <= reading.end - 16:
-            raise reading.error("truncated: no size of an index at the end", "index_size")
-        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, limit="MAX_INDEX")
-        # 3 the index: one map per tensor
-        end = reading.end - 8 - nbytes
-        index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
-        # 4 their tensors
-        for i, entry in enumerate(index):
-            with reading:
-                item = self.open_entry(reading, end, ("index", i), entry)
-                reading.add_tensor(item, ("index", i), self.ALIGN, end, self.FIELD_OF)
-        return {"version": "0.1.0"}, Map()
-
-    def open_entry(self, reading: Reading, end: int, trail: Trail, entry: Facts) -> Tensor:
-        """Return the tensor of an entry; its data end before `end`."""
-        if not self.ENTRY.fits(entry):
-            name = entry.get("name") if type(entry) is Map else None
-            reading.check_schema(self.ENTRY, entry, trail, name if is_text(name) else None)
-        name, start, nbytes, code, dims = [entry[key] for key in self.KEYS]
-        attrs, custom = self.split_entry(entry)
-        shape, encoding, layout = tuple(dims), entry["encoding"], entry.get("layout", "dense")
-        dtype, unreadable, order = code, None, "<"
-        if layout not in self.LAYOUTS:
-            unreadable = f"layout {short_repr(layout)} is not known"
-        if encoding not in self.ENCODINGS:
-            unreadable = f"encoding {short_repr(encoding)} is not known"
-        if code not in self.DTYPES:
-            attrs["dtype"], dtype = code, None
-            unreadable = f"dtype {short_repr(code)} is not known"
-        self.check_place(reading, start, nbytes, end, trail + ("offset",), name)
-        if encoding == "zstd":
-            need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
-            if not nbytes or need > ZSTD_RATIO * nbytes:
-                what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
-                raise reading.entry_error(what, name, trail, "size", "sizes")
-        elif entry.get("data_endianness") == "big" and encoding == "raw":
-            order = "<" if ITEMSIZE.get(dtype) == 1 else ">"
-        item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
-                      unreadable, attrs, custom, self.NAME)
-        if layout == "dense":
-            return item
-        source = reading.source  # not the Reading, which has the tensors
-        if unreadable is not None:
-            return self.with_parts(item, end)
-        return Sparse(item, name, shape,
-                      lambda decode: self.open_sparse(Reading(source), item, end, decode),
-                      layout != "sparse", False, attrs, custom, self.NAME)
-
-    def with_parts(self, item: Tensor, end: int) -> Tensor:
-        """Return a tensor that is not known here with the parts that its fields place before `end`.
-        """
-        fields = Map(item.attrs.items())
-        fields.update(item.custom)
-        places = self.find_parts(item, fields, end)
-        if not places:
-            return item
-        whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
-                          item.stored_nbytes, None, item.byteorder, item.encoding, item.unreadable,
-                          item.attrs, item._custom, self.NAME)
-        whole.parts = Map([("", item)])
-        whole.parts.update(places)
-        return whole
-
-    def find_parts(self, item: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
-        """Return what maps in these fields, of any depth, place before `end`, by role."""
-        parts = Map()
-        for key, value in fields.items():
-            for fact in iter_maps(value):
-                start = fact.get("offset")
-                if not self.COMPONENT.fits(fact) or start % 64 or not (
-                        64 <= start <= end - fact["size"]):
-                    continue
-                role = truncate(str(key), TRAIL_WIDTH)
-                if role in parts:
-                    role += f"[{len(parts)}]"
-                parts[role] = Tensor(role, None, (), item.source, start, fact["size"],
-                                     unreadable=item.unreadable, attrs=fact, format=self.NAME)
-        return parts
-
-    def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
-        """Return the attrs and the fields of the user, None without any, of an entry."""
-        keys: Any = self.MECHANICS
-        if entry.get("layout") == "sparse":
-            keys += self.SPARSE_KEYS
-        attrs = {key: entry[key] for key in keys if key in entry}
-        if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
-            return attrs, None
-        return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
-
-    @staticmethod
-    def check_place(reading: "Reading", start: int, nbytes: int, end: int, trail: Trail,
-                    name: Any) -> None:
-        """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
-        if not 64 <= start <= end - nbytes or start % 64:
-            what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
-            raise reading.error(what, *trail, tensor=name, check="bounds")
-
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
-        """Return the components of a sparse tensor; `blob`: that of its entry."""
-        attrs, shape, components = blob.attrs, blob.shape, Map()
-        sparse_format = attrs["layout"][6:] or attrs.get("sparse_format")
-        if sparse_format not in ("csr", "coo"):
-            error_class = Unsupported if type(sparse_format) is str else FormatError
-            raise error_class(f"sparse_format is {short_repr(sparse_format)}, not csr or coo")
-        if sparse_format == "csr" and len(shape) != 2:
-            raise FormatError(f"csr needs rank 2, this is rank {len(shape)}")
-        if attrs["layout"] != "sparse":
-            return split_blob(sparse_format, shape, blob)
-        nnz: Any = attrs.get("nnz")
-        if "nnz" not in attrs and blob.encoding == "raw":
-            nnz = blob.stored_nbytes // blob.check_readable()
-        elif "nnz" not in attrs and sparse_format == "csr":  # the last row ends there
-            indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
-            if not decode:  # they are as many as there are elements, at most
-                indices = self.open_index(reading, "indices", attrs, end)
-                if indices.encoding != "raw":
-                    indices.shape = (count_elements(shape),)
-                return Map(values=blob, indptr=indptr, indices=indices)
-            nnz = indptr.data[shape[0]]
-        elif "nnz" not in attrs:
-            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
-        if not UINT64.fits(nnz):
-            raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
-        if nnz > count_elements(shape):
-            raise FormatError(f"{nnz} values, but {count_elements(shape)} elements", field="nnz")
-        for role, dims in component_shapes(sparse_format, shape, nnz).items():
-            components[role] = self.open_component(reading, blob, role, dims, end)
-        return components
-
-    def open_component(self, reading: Reading, blob: Any, role: str, dims: Any, end: int) -> Tensor:
-        """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
-        part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
-        need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
-        part = part.copy(name=role, shape=dims)
-        if part.encoding == "raw" and need != stored or part.encoding == "zstd" and (
-                not stored or need > ZSTD_RATIO * stored):
-            raise FormatError(size_message(part, need))
-        return part
-
-    def open_index(self, reading: Reading, role: str, attrs: Facts, end: int) -> Tensor:
-        """Return the indices that a map places, or an array holds."""
-        fact: Any = attrs.get(role)
-        if role not in attrs:
-            raise Unsupported(f"no {role} of uint64 or uint32")
-        if UINT64_LIST.fits(fact):
-            data = b"".join([pack_values("uint64", part) for part in iter_parts([fact], PART)])
-            return new_tensor("uint64", (len(fact),), data, "<", role)
-        for _, what in self.COMPONENT.iter_errors(fact, role):
-            raise FormatError(what, field=role)
-        self.check_place(reading, fact["offset"], fact["size"], end, (role,), None)
-        dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
-        if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
-            raise Unsupported(f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}")
-        big = encoding == "raw" and fact.get("data_endianness") == "big"
-        return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
-                      ">" if big else "<", encoding, None, fact, None, self.NAME)
-
-    def notes(self, file: File) -> "Notes":
-        items = list(file.values())
-        refused = "ztensor 0.1.4 refuses the whole file"
-        yield [(item, f"layout 'sparse': {refused}")
-               for item in items if item.attrs.get("layout") == "sparse"]
-        yield [(item, f"{item.unreadable}: {refused}") for item in items if item.unreadable]
-        yield [(item, "a NUL in the name: ztensor 0.1.4 dies of it")
-               for item in items if "\0" in item.name]
-        ordered = []
-        for item in items:
-            for part in item.stored_parts().values():
-                if part.attrs.get("data_endianness") != "big":
-                    continue
-                what = "data_endianness 'big' has no effect: "
-                if part.encoding == "zstd":
-                    ordered.append((item, what + "data of zstd are little-endian"))
-                elif part.encoding == "raw" and part.itemsize == 1:
-                    ordered.append((item, f"{what}{part.dtype} has one byte"))
-        yield ordered
-
-    def checksums(self, item: Tensor) -> Any:
-        yield from iter_digests(item, "checksum")  # of the stored bytes
-        if item.is_sparse:
-            # Where something is wrong with one component, the others are not known as its parts.
-            known = item.stored_parts()
-            for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
-                if role not in known and "checksum" in part.attrs:
-                    yield role + ": ", part, part.attrs["checksum"]
-
-    def type_facts(self, item: Tensor) -> Facts:
-        return dict(super().type_facts(item), layout=item.attrs.get("layout", "dense"))
-
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        if item.unreadable is None or item.format != self.NAME:
-            return False
-        if item.attrs.get("layout") == "sparse" or self.has_more_bytes(item):
-            return False
-        return is_text(item.dtype or item.attrs.get("dtype"))
-
-    @staticmethod
-    def has_more_bytes(item: Tensor) -> bool:
-        """Return whether a tensor of an unknown layout has bytes that would be lost."""
-        return len(item.stored_parts()) > 1 or places_other_bytes(item)
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
-              digest_of: Any = None) -> Blocks:
-        """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
-        for _, what in self.CHOICES.iter_errors(options):
-            raise ValueError(what)
-        if options.get("encoding") == "zstd" and options.get("data_endianness") == "big":
-            raise ValueError(self.BIG_ZSTD)
-        plans = [self.plan(item, options) for _, item in items]
-        packed = [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]
-        if options.get("level") is not None and options.get("encoding") != "zstd" and not packed:
-            raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
-        if digest_of is not None:
-            for (name, item), plan in zip(items, plans):
-                plan["digest"] = digest_of(name, item)
-        problems = self.problems(items, metadata)
-        problems += [(name, why) for (name, item), plan in zip(items, plans)
-                     for why in self.plan_problems(item, plan, options)]
-        self.raise_problems(problems)
-        return self.iter_entries(items, plans)
-
-    def plan(self, item: Tensor, options: Facts) -> Facts:
-        """Return how a tensor will be stored; "copy": its stored bytes are written."""
-        native, opaque = self.native_attrs(item), self.can_copy_opaque(item)
-        encoding = self.option("encoding", "raw", options, native)
-        order = self.option("data_endianness", "little", options, native)
-        checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        copy = item.encoding == encoding != "raw" and not (
-            options.get("encoding") or options.get("level"))
-        if opaque:  # but where they were decoded in memory
-            copy = item.encoding != "raw" or encoding != "zstd"
-        if encoding == "zstd" and not copy:
-            zstd_module()  # raises where there is none
-        if checksum == "sha256":
-            Digest("sha256")  # raises where there is no hashlib
-        layout = native.get("layout", "dense") if opaque else "dense"
-        custom = {key: value for key, value in item.custom.items()
-                  if item.format is not None or key not in self.MECHANICS}
-        return {"encoding": encoding, "data_endianness": order, "checksum": checksum, "copy": copy,
-                "level": self.option("level", 3, options, {}), "custom": custom,
-                "layout": "sparse" if item.is_sparse else layout}
-
-    def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
-        """Yield why a tensor cannot be stored so."""
-        opaque = self.can_copy_opaque(item)
-        for trail, what in () if self.CHOICES.fits(plan) else self.CHOICES.iter_errors(plan):
-            if trail[0] == "checksum" or not opaque:
-                yield f"attribute {what}; the option {trail[0]}= replaces it"
-        if opaque and [key for key in ("encoding", "data_endianness")
-                       if options.get(key) not in (None, item.attrs.get(key))]:
-            yield f"{item.unreadable}; it can only be copied as it is stored"
-        elif item.unreadable and self.has_more_bytes(item):
-            yield "its fields place bytes that would be lost"
-        elif plan["encoding"] == "zstd" and plan["data_endianness"] == "big":
-            if options.get("data_endianness") or item.format is None:  # not as a file has it
-                yield self.BIG_ZSTD
-        try:
-            _ = item.components  # of a sparse one: raises what is wrong with them
-        except FormatError as error:
-            yield error.what
-
-    def custom_problem(self, item: Tensor, key: Any) -> Any:
-        taken: Any = self.KEYS
-        if item.is_sparse:
-            taken += self.SPARSE_KEYS
-        if item.format is not None:  # else they say how to store it
-            taken += self.MECHANICS
-        try:  # one level deeper than it is: the real library reads 127
-            if not isinstance(key, str) or key in taken:
-                raise ValueError("a custom field cannot be called so")
-            Cbor(cbor_dumps([[{key: item.custom[key]}]]), bignums=False).parse()
-            if has_wide_int(item.custom[key]):
-                raise ValueError("an integer below -2**63 or over 64 bits")
-        except (ValueError, TypeError) as error:
-            return str(error)
-        return None
-
-    def iter_entries(self, items: Items, plans: "List[Facts]") -> Blocks:
-        """Yield a file: the magic, the blobs, the index and its size."""
-        yield b"ZTEN0001"
-        at, index = 8, [cbor_head(4, len(items))]
-        encoded: "Dict[Any, bytes]" = {}  # fields that come again
-        for (name, item), plan in zip(items, plans):
-            entry: Facts = {"name": name}
-            custom, components = plan["custom"], {"values": item}
-            if item.is_sparse:
-                sparse: Any = item  # for type checkers
-                components = sparse.sort_rows()
-                custom = dict(custom, nnz=components["values"].size,
-                              sparse_format="coo" if "coords" in components else "csr")
-            for role in ["values"] + sorted(role for role in components if role != "values"):
-                facts = entry if role == "values" else custom.setdefault(role, {})
-                yield from self.iter_blob(components[role], plan, at, facts)
-                at = facts["offset"] + facts["size"]
-            entry.update(layout=plan["layout"], shape=item.shape)
-            repeated = tuple([entry.get(key) for key in self.REPEATED])
-            if repeated not in encoded:
-                encoded[repeated] = pack_pairs(entry, self.REPEATED)
-            index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name), cbor_scalar("offset"),
-                      cbor_scalar(entry["offset"]), encoded[repeated],
-                      pack_pairs(entry, ("checksum",)), pack_pairs(custom, sorted(custom)), b"\xff"]
-        data = b"".join(index)
-        yield data + self.TRAILER.pack(len(data))
-
-    def iter_blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
-        """Yield the stored bytes of a tensor or component, padding first; note where and what."""
-        encoding, copy = plan["encoding"], plan["copy"]
-        facts.update(dtype=part.dtype or part.attrs["dtype"], encoding=encoding)
-        if (part.attrs.get("data_endianness") if part.unreadable else
-                encoding == "raw" and part.check_readable() > 1):
-            facts["data_endianness"] = plan["data_endianness"]
-        facts["offset"] = start = round_up(at, 64)
-        yield bytes(start - at)
-        blocks = part.iter_stored() if copy else part.iter_bytes()
-        if encoding == "zstd" and not copy:
-            blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
-        elif facts.get("data_endianness") == "big" and not copy:
-            blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
-        known, at = plan.get("digest"), start
-        digest = None if known or plan["checksum"] == "none" else Digest(plan["checksum"])
-        for block in blocks:
-            at += len(block)
-            if digest is not None:
-                digest.update(block)
-            yield block
-        facts["size"] = at - start
-        if digest is not None:
-            known = digest.text()
-        if known:
-            facts["checksum"] = known
-
-
-def iter_maps(value: Any) -> Any:
-    """Yield the maps in a value, of any depth."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if type(value) is Map:
-            yield value
-            waiting += reversed(list(value.values()))
-        elif type(value) is list:
-            waiting += reversed(value)
-
-
-def places_other_bytes(item: Tensor) -> bool:
-    """Return whether a tensor of an unknown layout may have other bytes than those known."""
-    if "parts" in item.attrs:  # in zTensor 2 all bytes are of a part
-        return len(item.attrs["parts"]) > len(item.stored_parts())
-    if item.attrs.get("layout", "dense") == "dense":
-        return False
-    facts = [part.attrs for part in item.stored_parts().values()]
-    known = {(fact.get("offset"), fact.get("size")) for fact in facts}
-    for value in (item.custom, item.attrs):
-        for fact in iter_maps(value):
-            if has_offset(fact):
-                place = fact.get("offset"), fact.get("size")
-                if set(map(type, place)) != {int} or place not in known:
-                    return True
-    return False
-
-
-def has_offset(fact: Facts) -> bool:
-    """Return whether a number of a map may say where bytes are: its key has "offset" in it."""
-    for key, value in fact.items():
-        if isinstance(key, str) and "offset" in key.lower():
-            numbers = value if isinstance(value, list) else [value]
-            if int in map(type, numbers):
-                return True
-    return False
-
-
-FORMATS += (ZTensor(),)
-
-
-# -- [8b2] ztensor2 --------------------------------------------------------------------------------
-
-CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
-LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-def is_digest(text: str) -> Any:
-    name, _, digits = text.partition(":")
-    return name and digits and not digits.strip("0123456789abcdef") and not name.strip(LETTERS)
-
-
-NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
-    0 < len(text.encode("utf-8", "replace")) <= 1024 and "\0" not in text))
-SHARD_NAME = typed(str, "the name of a shard", lambda text: (
-    0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
-DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
-
-
-class ZTensor2(Format):
-    """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
-
-    0         magic 89 "ZT2" 0d 0a 1a 0a | zeros
-    data      blobs, each at a multiple of 4096 (written: of 65536), zeros between
-    manifest  at a multiple of 4096, one map of deterministic CBOR: "attributes"?,
-              "objects": name -> {shape, layout, parts: role -> {dtype, blob [offset, length],
-              type?, digest?, encoding?, ...}}
-    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
-
-    Without a manifest it is a data shard of another file; parts in shards are listed only. Digests
-    are those of decoded bytes. The canonical form is written: raw and dense, equal contents once;
-    but for names that are not in NFC, which the real library reads, and does not write so.
-    """
-
-    NAME, FAMILY, TITLE = "ztensor2", "ztensor", "zTensor 2"
-    VERSION = "2"
-    MAGICS = (b"\x89ZT2\r\n\x1a\n",)
-    OPTIONS = {"version": ZTensor.OPTIONS["version"]}
-    FILE_ATTRS = ("version", "shards", "data_shard")
-    ALIGN = 4096
-    PLACE = 65536  # multiples where blobs are written
-    MAX_RANK = 64
-    LAYOUTS = {"dense": ["data"], CSR: ["values", "indptr", "indices"], COO: ["values", "coords"]}
-    # Digits of each algorithm. The last is of frames in a seek table: half of an XXH64.
-    DIGESTS = {"xxh3": 16, "sha256": 64, "xxh64/32": 8}
-    NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
-             "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
-             "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
-    TYPES = {  # (over this dtype, bits of an element, dtype here)
-        "bool": ("u8", 8, "bool"), "f8_e4m3fn": ("u8", 8, "float8_e4m3fn"),
-        "f8_e5m2": ("u8", 8, "float8_e5m2"), "f8_e4m3fnuz": ("u8", 8, "float8_e4m3fnuz"),
-        "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"), "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
-        "f4_e2m1": ("u8", 4, None), "complex64": ("f32", 64, None),
-        "complex128": ("f64", 128, None)}
-    DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()] + [
-        (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
-    KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
-    TENSOR_ATTRS = None  # a user's are attributes
-    DTYPE_ATTRS = ("type", "dtype", "layout")
-    HASHES_DECODED = True
-    MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
-    FOOTER = RecordType(("manifest_offset", "Q", "a multiple of 4096"),
-                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
-                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
-                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
-    PART = Schema(
-        ("dtype", choice(*NAMES), True, "type of the elements"),
-        ("blob", OFFSET_LENGTH, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
-        ("digest", DIGEST, False, "of decoded bytes"),
-        ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
-        ("decoded_length", UINT64, False, "bytes decoded"))
-    USER = Schema(additional=(ANY, "of the user"), key_type=NAMED)
-    ENTRY = Schema(
-        ("shape", UINT64_LIST, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
-        ("attributes", USER, False, "of the user"),
-        ("parts", Schema(additional=(PART, "a part"), key_type=NAMED), True, "parts by role"))
-    SHARD = Schema(
-        ("size", typed(int, "an integer from 48 on", lambda n: 47 < n < 1 << 64), True,
-         "bytes of the file"), ("digest", DIGEST, True, "of the file"))
-    TOP = Schema(
-        ("attributes", USER, False, "of the user"),
-        ("shards", Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME), False,
-         "files by name"),
-        ("objects", Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED), True, "by name"),
-        doc="the manifest")
-    FIELD_OF = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
-
-    def read(self, reading: Reading) -> Any:
-        # 1 the magic, and the footer at the end: where the manifest is
-        reading.check_magic(self, self.MAGICS[0])
-        if reading.end < 48:
-            raise reading.error(f"{reading.end} bytes; the shortest file has 48", "magic", offset=0)
-        reading.record(0, self.MAGIC_RECORD)  # for explain()
-        start, nbytes = self.find_manifest(reading)
-        if not nbytes:
-            return {"version": "2", "data_shard": True}, Map()
-        # 2 the manifest
-        reading.root = "manifest"
-        top = reading.cbor(start, nbytes, self.TOP, whole=True, strict=True)
-        # 3 its tensors; `ranges` of their parts, for the last check
-        shards, ranges = top.get("shards", {}), [("", start, start + nbytes, ())]
-        for name, entry in top["objects"].items():
-            trail = "objects", name
-            with reading:
-                item = self.open_entry(reading, shards, ranges, trail, entry)
-                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
-        self.check_overlap(reading, ranges)
-        attrs = {"version": "2", "shards": shards} if "shards" in top else {"version": "2"}
-        return attrs, top.get("attributes", {})
-
-    def find_manifest(self, reading: Reading) -> "Tuple[int, int]":
-        """Return offset and length of the manifest; 0, 0 in a data shard."""
-        end = reading.end - 40
-        (start, nbytes, digest, version, _, magic), _ = reading.record(end, self.FOOTER)
-        if magic != self.MAGICS[0]:
-            raise reading.error("truncated: no magic at the end", "magic_end")
-        if version != 2:
-            raise reading.error(f"version {version} is not supported (only 2)", "version",
-                                error_class=Unsupported)
-        low, high = (4096, end) if nbytes else (0, 0)
-        if start % 4096 or not low <= start <= high:
-            what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
-            raise reading.error(what, "manifest_offset")
-        reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
-        reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, limit="MAX_INDEX")
-        found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
-        if found != digest:
-            what = f"the manifest gives {found:016x}, the file says {digest:016x}"
-            raise reading.error(what, "manifest_hash")
-        return start, nbytes
-
-    def open_entry(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
-                   entry: Any) -> Any:
-        """Return the tensor of an object; `ranges`: add (shard, start, end, trail) of its parts."""
-        name = trail[-1]
-        reading.check_schema(self.ENTRY, entry, trail, name)
-        shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
-        parts = {role: self.open_part(reading, shards, ranges, trail + ("parts", role), fact)
-                 for role, fact in facts.items()}
-        roles = self.LAYOUTS.get(layout)
-        if not parts or roles and set(parts) != set(roles):
-            wanted = short_repr(roles) if roles else "one"
-            what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
-            raise self.fault(reading, what, trail, "parts")
-        self.check_shape(reading, trail, shape, layout)
-        shapes = self.find_shapes(reading, trail, parts, shape) if roles else {}
-        for role, part in parts.items():
-            self.check_size(reading, trail + ("parts", role), part, facts[role], shapes.get(role))
-        attrs, custom = Map(layout=layout), entry.get("attributes")
-        if layout == "dense":
-            item = parts["data"]
-            attrs.update(item.attrs)
-            item.name, item._attrs, item._custom = name, attrs, custom
-            return item
-        attrs["parts"] = {role: {key: fact[key] for key in fact if key in self.KEPT + ("dtype",)}
-                          for role, fact in facts.items()}
-        first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
-        if roles and first.dtype:
-            ordered = {role: parts[role] for role in shapes}
-            return Sparse(first, name, shape, lambda decode: ordered, False, True, attrs, custom,
-                          self.NAME)
-        why = first.unreadable or f"layout {short_repr(layout)} is not known"
-        item = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
-                         "<", first.encoding, why, attrs, custom, self.NAME)
-        item.parts = parts
-        return item
-
-    @staticmethod
-    def fault(reading: Reading, what: str, trail: Trail, field: str, check: str = "index") -> Any:
-        """Return the error of a field of an object, or of a part of it."""
-        return reading.entry_error(what, trail[1], trail, field, check)
-
-    def find_shapes(self, reading: Reading, trail: Trail, parts: Any, shape: Shape) -> Any:
-        """Return the shapes of the parts; raise where indices have other types."""
-        if "data" in parts:
-            return {"data": shape}
-        sparse_format = "coo" if "coords" in parts else "csr"
-        index = parts["coords" if sparse_format == "coo" else "indices"]
-        for role in sorted(parts):
-            dtype = parts[role].dtype
-            if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
-                what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
-                raise self.fault(reading, what, trail + ("parts", role), "dtype")
-        nnz = index.size // len(shape) if sparse_format == "coo" else index.size
-        return component_shapes(sparse_format, shape, nnz)
-
-    def open_part(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
-                  fact: Any) -> Tensor:
-        """Return a part of an object as a flat Tensor."""
-        (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
-        dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
-        end, unreadable = reading.end - 40, None
-        decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
-        if ("encoding" in fact) != ("decoded_length" in fact):
-            what = "encoding and decoded_length come together"
-            raise self.fault(reading, what, trail, "encoding")
-        if "encoding" in fact and encoding != SEEKABLE:
-            unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
-        if code is not None:
-            over, _, dtype = self.TYPES.get(code, (fact["dtype"], 0, None))
-            if over != fact["dtype"]:
-                what = f"type {short_repr(code)} over dtype {fact['dtype']}"
-                raise self.fault(reading, what, trail, "type")
-            if dtype is None:
-                unreadable = unreadable or f"type {short_repr(code)} is not decoded here"
-        if "shard" in fact:
-            if shard not in shards:
-                raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail, "shard")
-            end = shards[shard]["size"] - 40
-            unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
-        if not 4096 <= start <= end - nbytes or start % 4096:
-            what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
-            raise self.fault(reading, what, trail, "blob", "bounds")
-        if nbytes:
-            ranges.append((shard, start, start + nbytes, trail))
-        if "shard" in fact:
-            start, nbytes, encoding = 0, 0, "shard"
-        attrs = {key: fact[key] for key in self.KEPT if key in fact
-                 and (key != "type" or dtype is None)}
-        if dtype is None:
-            attrs["dtype"] = fact["dtype"]
-            if encoding == SEEKABLE:
-                attrs["decoded_length"] = decoded
-        return Tensor(trail[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
-                      nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
-
-    def check_shape(self, reading: Reading, trail: Trail, shape: Shape, layout: str) -> None:
-        if (len(shape) > 64 or count_elements(shape) >> 64
-                or layout == CSR and len(shape) != 2 or layout == COO and not shape):
-            what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
-                    "elements; of csr 2, of coo 1 or more")
-            raise self.fault(reading, what, trail, "shape")
-
-    def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Any,
-                   shape: Any) -> None:
-        """Give a part its shape, if that is known; raise unless its bytes are those of it."""
-        nbytes = fact["blob"][1]
-        need = decoded = fact.get("decoded_length", nbytes)
-        bits = self.TYPES.get(fact.get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))[1]
-        if shape is not None:
-            part.shape = shape
-            need = -(-count_elements(shape) * bits // 8) if bits else decoded
-        what = None
-        if part.encoding == SEEKABLE and (not nbytes or need > ZSTD_RATIO * nbytes):
-            what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
-        elif need != decoded:
-            what = (f"{decoded} bytes, {part.dtype or 'its type'} {short_repr(shape)} needs "
-                    + short_repr(need))
-        if what:
-            field = "decoded_length" if "encoding" in fact else "blob"
-            raise self.fault(reading, what, trail, field, "sizes")
-
-    def check_overlap(self, reading: Reading, ranges: Any) -> None:
-        """Note the first part whose bytes overlap others, unless they are the same."""
-        ranges.sort()
-        for last, row in zip(ranges, ranges[1:]):
-            is_shared = row[1:3] == last[1:3] and last[3] != ()  # of the manifest nothing is
-            if row[1] < last[2] and row[0] == last[0] and not is_shared:
-                trail = row[3] or last[3]  # the manifest has none
-                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                if () in (row[3], last[3]):
-                    what = "its bytes are those of the manifest, or overlap them"
-                with reading:
-                    raise self.fault(reading, what, trail, "blob", "bounds")
-                return
-
-    def checksums(self, item: Tensor) -> Any:
-        return iter_digests(item, "digest")  # of decoded bytes
-
-    def inner_checksums(self, part: Tensor) -> Any:
-        """Those of a seek table that no frame has: the others are compared on decoding."""
-        if part.encoding != SEEKABLE:
-            return
-        try:
-            table = SeekTable(part.source, part.start, part.stored_nbytes)
-        except FormatError:  # decoding raises it again
-            return
-        for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
-            if checksum is not None and own is None:
-                frame = Tensor(part.name, "uint8", (decoded,), part.source, at, stored, None, "<",
-                               "zstd", format=part.format)
-                yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
-
-    def notes(self, file: File) -> "Notes":
-        try:
-            from unicodedata import normalize
-        except ImportError:
-            return
-        yield [(item, "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it")
-               for item in file.values() if normalize("NFC", item.name) != item.name]
-
-    def hashed_blocks(self, part: Tensor) -> Blocks:
-        if part.encoding == "raw":
-            yield from part.iter_stored()
-            return
-        if not part.is_decodable():
-            part.check_readable()  # raises why
-        yield from part.iter_decoded()
-
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether it is dense, of an unknown type over a known dtype, and can be decoded."""
-        attrs = item.attrs
-        if item.format != self.NAME or item.dtype is not None or attrs.get("layout") != "dense":
-            return False
-        code, over = attrs.get("type"), attrs.get("dtype")
-        if not is_text(code) or over not in self.NAMES:
-            return False
-        if code in self.TYPES and self.TYPES[code][0] != over:
-            return False
-        if item.encoding == "raw":
-            return True
-        return item.is_decodable() and item.decoded_nbytes is not None
-
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
-        if stop % self.ALIGN:
-            return 0, 0
-        return min(stop - start, -start % self.PLACE), 0
-
-    def has_odd_bytes(self, item: Tensor) -> bool:
-        if item.encoding not in ("raw",) + DECODED:
-            return False
-        if item.dtype == "bool":
-            return item.unreadable is None
-        return item.attrs.get("type") == "f4_e2m1" and item.size & 1 == 1
-
-    def other_checksums(self, attrs: Facts) -> Any:
-        for name in attrs.get("shards", ()):
-            yield f"the shard {short_repr(name)}"
-
-    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
-        if not self.has_odd_bytes(item):
-            return None
-        at, last = 0, b""
-        for block in iter_parts(item.iter_bytes(), BLOCK):
-            if item.dtype == "bool":
-                rest = bytes(block).lstrip(b"\0\1")
-                if rest:
-                    return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
-            at += len(block)
-            last = bytes(block[-1:]) or last
-        if item.dtype is None and last > b"\x0f":
-            return at - 1, "the unused half of the last byte is not 0"
-        return None
-
-    def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
-        """Return why a map of the user cannot hold this, with so many arrays and maps around it."""
-        try:
-            if not is_text(key) or not NAMED.fits(key):
-                raise ValueError("the key is not " + NAMED.words)
-            data = b"\x81" * level + cbor_dumps(value, sort="bytes")
-            Cbor(data, strict=True).parse()
-        except (ValueError, TypeError) as error:
-            return getattr(error, "what", str(error))
-        return None
-
-    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
-        return self.metadata_problem(key, item.custom[key], 4)
-
-    def name_problem(self, name: str) -> "Optional[str]":
-        why = super().name_problem(name)
-        return why or (None if NAMED.fits(name) else "the name is not " + NAMED.words)
-
-    def tensor_problems(self, item: Tensor) -> Any:
-        yield from super().tensor_problems(item)
-        if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
-            yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
-        odd = self.odd_byte(item)
-        if odd is not None:
-            yield f"{odd[1]} (byte {odd[0]})"
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
-              digest_of: Any = None) -> Blocks:
-        """As Format.write(); `digest_of`(name, item): the digest of a tensor, if not computed."""
-        self.raise_problems(self.problems(items, metadata))
-        return self.iter_objects(items, metadata, digest_of or self.digest_of)
-
-    @staticmethod
-    def digest_of(name: str, item: Tensor) -> str:
-        return hash_blocks("xxh3", item.iter_bytes())
-
-    def iter_objects(self, items: Items, metadata: Facts, digest_of: Any) -> Blocks:
-        """Yield a file: the magic, the blobs by name, the manifest and the footer."""
-        yield self.MAGICS[0]
-        zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
-        encoded, stored = {}, {}  # stored: (tensor, where) by size and digest
-        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
-            nbytes: Any = item.decoded_nbytes
-            start = round_up(at, self.PLACE)
-            digest = digest_of(name, item)
-            twin, place = stored.setdefault((nbytes, digest), (item, start))
-            if place != start and has_same_bytes(item, twin):
-                start = place
-            elif nbytes:
-                yield zeros[:start - at]
-                yield from item.iter_bytes()
-                at = start + nbytes
-            blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
-            objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, encoded)))
-        more = {"attributes": metadata} if metadata else {}
-        index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects"), cbor_head(5, len(objects))]
-        index += [data for pair in sorted(objects) for data in pair]
-        data, start = b"".join(index) + pack_pairs(more, more, "bytes"), round_up(at, self.PLACE)
-        yield bytes(start - at) + data
-        yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
-
-    def pack_object(self, item: Tensor, blob: bytes, digest: str, encoded: Any) -> Any:
-        """Return an object of the manifest; `encoded`: what comes again in others."""
-        more = {"attributes": item._custom} if item._custom else {}
-        code = self.DTYPES.get(item.dtype) or item.attrs  # of an unknown type
-        key = code["dtype"], code.get("type"), item.shape
-        if key not in encoded:
-            code = {word: code[word] for word in ("type", "dtype") if word in code}
-            form = {"shape": item.shape, "layout": "dense"}
-            front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
-            encoded[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
-                           pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
-                           pack_pairs(form, form))
-        front, middle, end = encoded[key]
-        return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
-                + pack_pairs(more, more, "bytes"))
-
-
-class SeekTable:
-    """The table behind zstd frames: `.rows` of them, (stored, decoded, checksum or None) bytes.
-
-    5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
-    frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
-
-    All frames but the last are of one size. A checksum is the lower half of an XXH64, as the one
-    that a frame may end with. FormatError where the table does not fit the stored bytes.
-    """
-
-    def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
-        self.source, self.offset = source, offset
-        end = offset + nbytes
-        tail = bytes(9)
-        if nbytes >= 17:
-            tail = bytes(source.view(end - 9, 9))
-        count, flags, magic = unpack_from("<IB4s", tail)
-        step = 12 if flags & 128 else 8
-        start = end - 17 - count * step
-        table = b""
-        if start >= offset:
-            table = bytes(source.view(start, 8 + count * step))
-        self.rows: Any = []
-        for at in range(8, len(table), step):
-            stored, decoded = unpack_from("<II", table, at)
-            checksum = None
-            if flags & 128:
-                checksum, = unpack_from("<I", table, at + 8)
-            self.rows.append((stored, decoded, checksum))
-        sizes = [decoded for _, decoded, _ in self.rows]
-        self.nbytes = sum(sizes)  # decoded
-        largest = max(sizes, default=0)
-        stored = sum([row[0] for row in self.rows])
-        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or stored != start - offset
-                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9)
-                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
-            raise FormatError("zstd: no seek table at the end")
-
-    def iter_frames(self) -> Any:
-        """Yield (offset, stored, decoded, checksum, the one that the frame has or None)."""
-        at = self.offset
-        for stored, decoded, checksum in self.rows:
-            own = None
-            if checksum is not None and stored > 8 and self.source.view(at + 4, 1)[0] & 4:
-                own, = unpack_from("<I", self.source.view(at + stored - 4, 4), 0)
-            yield at, stored, decoded, checksum, own
-            at += stored
-
-
-def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]") -> Blocks:
-    """Yield the bytes of zstd frames with a SeekTable: as many as it says, and as `need` says.
-
-    Each frame must agree with it: who reads some of the frames gets the same bytes.
-    """
-    table = SeekTable(source, offset, nbytes)
-    if need not in (None, table.nbytes):
-        raise FormatError(f"zstd: no seek table at the end for {need} bytes")
-    module = None
-    if table.rows:
-        module = zstd_module()
-    for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
-        if own is not None and own != checksum:
-            raise FormatError(f"frame {i} of the seek table: checksum {checksum:08x}, the frame "
-                              f"ends with {own:08x}")
-        try:
-            yield from zstd_decode(source, at, stored, decoded, module)
-        except FormatError as error:
-            raise type(error)(f"frame {i} of the seek table: {error.what}")
-
-
-GENERATIONS += (ZTensor2(),)
-
-
-# -- [8c] primitiv ---------------------------------------------------------------------------------
-
-
-class Primitiv(Format):
-    """primitiv 0.1, one Shape, Tensor, Parameter, Model or Optimizer as MessagePack values.
-
-    file      = ver_major 0 | ver_minor 1 | data_type | body; no outer array, no magic, no end
-    Shape     = array(dims) batch                        data_type 0x000
-    Tensor    = Shape bin(data)                          0x100
-    Parameter = Tensor N, then N x (str, Tensor)         0x200: the value and its statistics
-    Model     = N, then N x (array(str ...), Parameter)  0x300
-    Optimizer = map(str -> uint32) map(str -> float32)   0x400
-
-    Integers are written as ce + uint32, floats as ca; any form is read. Data: float32,
-    little-endian, column-major, the batch last. Names are keys joined by ".", or KEY:STATISTIC; a
-    backslash escapes ".", ":" and itself. Up to 32 dimensions are read, 8 are written. The real
-    library loads no file of a Shape or a Tensor alone.
-    """
-
-    NAME = FAMILY = "primitiv"
-    TITLE = "primitiv 0.1"
-    SUFFIXES = (".primitiv", ".model", ".optimizer")
-    HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
-    MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
-    STRICT_END = True
-    INDEX_FIRST = True  # each tensor is described in front of its data
-    DTYPES = ("float32",)
-    OPTIONS = {
-        "kind": "model, parameter, tensor, shape or optimizer",
-        "dims": "of kind shape",
-        "batch": "of kind shape, 1 unless given"}
-    FILE_ATTRS = ("version", "kind", "dims", "batch")
-    TENSOR_ATTRS = ("batch",)
-    DIM_BITS = 32
-    RANK_WRITTEN = 8
-    NAME_PARTS = 1 << 16  # at most in a name
-    KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
-    HEADER = (
-        ("ver_major", "uint32", "of format 0.1"),
-        ("ver_minor", "uint32", "of format 0.1"),
-        ("data_type", "uint32", "256 tensor, 768 model"))
-    PARAMETERS = (("N", "uint32", "parameters"),)
-    SHAPE = (
-        ("dims", "[uint32", "dimensions", "dimension", 32),
-        ("batch", "uint32", "samples"))
-    TENSOR = SHAPE + (("data", "bin", "bytes of the tensor"),)
-    NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
-    STATISTICS = (("N", "uint32", "statistics"),)
-    STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
-    CONFIGS = (("uint_configs", "uint32"), ("float_configs", "float"))
-    FIELD_OF = dict(name="key", size="data", place="data")
-
-    def detect(self, head: bytes) -> bool:
-        try:
-            (major, minor, number), _ = MessagePack(Buffer(head)).read_rows(0, self.HEADER)
-        except FormatError:
-            return False
-        # Three integers as the real library writes them tell of other versions, too.
-        is_usual = head[:1] == head[5:6] == head[10:11] == b"\xce"
-        return self.is_data_type(number) and (is_usual or (major, minor) == (0, 1))
-
-    @staticmethod
-    def is_data_type(number: int) -> bool:
-        return number in range(0, 0x500, 0x100)
-
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        # 1 the header: the version, and what the file holds
-        (major, minor, number), at = reading.messagepack(0, self.HEADER)
-        if (major, minor) != (0, 1):
-            field = "ver_major" if major else "ver_minor"
-            what = f"version {major}.{minor} is not supported (only 0.1)"
-            raise reading.error(what, field, error_class=Unsupported)
-        if not self.is_data_type(number):
-            what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
-            raise reading.error(what, "data_type")
-        kind = self.KINDS[number // 256]
-        attrs: Facts = Map([("version", "0.1"), ("kind", kind)])
-        # 2 Shape and Optimizer have no tensors
-        if kind == "shape":
-            (dims, batch), at = reading.messagepack(at, self.SHAPE)
-            if not batch:
-                raise reading.error("batch is 0", "batch")
-            attrs.update(batch=batch, dims=dims)
-            reading.note_rest(at)
-            return attrs, Map()
-        if kind == "optimizer":
-            return attrs, self.read_configs(reading, at)
-        # 3 the others are tensors, each where the last one ends
-        shapes: "Dict[Any, Any]" = {}
-        for trail, entry in self.each_tensor(reading, kind, at):
-            with reading:
-                item = self.open_entry(reading, shapes, trail, entry)
-                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
-        reading.check_whole()
-        return attrs, Map()
-
-    def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
-        """Yield (trail, (name, dims, batch, range of the data)) of each tensor."""
-        rest = f"the rest of the {kind}"
-        try:
-            if kind == "model":
-                (count,), at = reading.messagepack(at, self.PARAMETERS)
-                for i in range(count):
-                    rest = f"params[{i}:{count}]"
-                    trail = "params", i
-                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED, *trail)
-                    if not parts:
-                        raise reading.entry_error("key has no components", None, trail, "key")
-                    name = join_key(parts)
-                    yield trail, (name, dims, batch, data)
-                    (few,), at = reading.messagepack(at, self.STATISTICS, *trail)
-                    if few:
-                        at = yield from self.each_statistic(reading, trail, name, at, few)
-            else:
-                name = "tensor" if kind == "tensor" else "value"
-                (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
-                reading.note_names([((row[0],), name) for row in self.TENSOR])
-                yield (), (name, dims, batch, data)
-                if kind == "parameter":
-                    (few,), at = reading.messagepack(at, self.STATISTICS)
-                    at = yield from self.each_statistic(reading, (), name, at, few)
-            reading.note_rest(at)
-        except FormatError as error:
-            is_cut = error.check == "bounds" and (reading.partial or reading.missing)
-            if not is_cut:
-                raise
-            reading.unnamed.append(rest)  # they have no names yet
-
-    def each_statistic(self, reading: Reading, trail: Trail, name: str, at: int,
-                       count: int) -> Any:
-        """Yield the same of each statistic of a parameter; return where they end."""
-        for i in range(count):
-            inner = trail + ("stats", i)
-            (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
-            reading.spend_name(name, *inner + ("key",))
-            yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
-        return at
-
-    def open_entry(self, reading: Reading, shapes: "Dict[Any, Any]", trail: Trail,
-                   entry: Any) -> Tensor:
-        """Return a tensor, column-major; `shapes`: what those of one shape share."""
-        name, dims, batch, data = entry
-        if not batch:
-            raise reading.entry_error("batch is 0", name, trail, "batch")
-        key = tuple(dims), batch
-        if key not in shapes:
-            if len(shapes) >= 256:  # shapes can be chosen to have one hash
-                shapes.clear()
-            shapes[key] = self.column_major(key[0], batch, len(data))
-        shape, strides, attrs = shapes[key]
-        return Tensor(name, "float32", shape, reading.source, data.start, len(data), strides,
-                      attrs=attrs, format=self.NAME)
-
-    @staticmethod
-    def column_major(shape: Shape, batch: int, nbytes: int) -> Any:
-        """Return (shape, strides or None, attrs) of tensors; the batch is their last dimension."""
-        attrs = (("batch", batch),)
-        if batch > 1:
-            shape += (batch,)
-        if len(shape) < 2 or not nbytes:
-            return shape, None, attrs
-        strides = row_major(tuple(reversed(shape)), 4)
-        return shape, tuple(reversed(strides)), attrs
-
-    def read_configs(self, reading: Reading, at: int) -> Facts:
-        """Return the numbers of an Optimizer: a map of integers, then one of floats."""
-        metadata: Facts = Map()
-        for group, code in self.CONFIGS:
-            rows = ("key", "str", "name of the number"), ("value", code, "the number")
-            (count,), at = reading.messagepack(at, ((group, "map", "numbers of the optimizer"),))
-            for i in range(count):
-                (raw, value), at = reading.messagepack(at, rows, group, i)
-                key = str_of_bytes(raw)
-                if key in metadata:
-                    raise self.twice_error(reading, group, i, key, metadata[key])
-                metadata[key] = value if code == "uint32" else float(value)
-        reading.note_rest(at)
-        return metadata
-
-    @staticmethod
-    def twice_error(reading: Reading, group: str, i: int, key: str, before: Any) -> FormatError:
-        """Return the error of a config whose name was there before, with some value."""
-        text = f"config {short_repr(key)}"
-        if group == "float_configs" and type(before) is int:
-            what = f"{text} is in both maps"
-            return reading.error(what, group, i, "key", error_class=Unsupported)
-        return reading.error(f"{text} twice", group, i, "key")
-
-    def notes(self, file: File) -> "Notes":
-        kind = file.attrs["kind"]
-        if kind in ("shape", "tensor"):
-            yield [(None, f"primitiv loads no file of kind {kind} by itself")]
-
-    def name_problem(self, name: str) -> "Optional[str]":
-        return None  # make_row() looks at it
-
-    def no_metadata(self, options: Facts) -> "Optional[str]":
-        if options.get("kind") == "optimizer":
-            return None
-        return "only kind='optimizer' holds metadata"
-
-    def stored_number(self, value: "Union[int, float]") -> "Union[int, float]":
-        if type(value) is float:
-            return unpack_from("<f", pack("<f", value))[0]
-        return int(value)
-
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
-        if type(key) is not str or not isinstance(value, (int, float)):
-            return "configs are numbers"
-        if type(value) is not float:
-            value = int(value)
-        try:
-            name_to_bytes(key)
-            msgpack_dumps(value, typed=True)
-        except ValueError as error:
-            return str(error)
-        return None
-
-    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
-        yield from super().tensor_problems(item)
-        if 0 in item.shape:
-            yield f"no elements (shape {short_repr(item.shape)})"
-        if item.nbytes >> 32:
-            yield "data over 2**32-1 bytes"
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        # 1 the kind, and what it cannot hold
-        kind = self.option("kind", "model", options, attrs)
-        dims = self.option("dims", None, options, attrs)
-        self.check_options(kind, dims, metadata, options)
-        rows = self.make_rows(kind, items, metadata)
-        if kind in ("tensor", "parameter") and not rows:
-            raise ValueError(f"kind={kind!r} needs a tensor")
-        # 2 the type, then a shape, maps or the number of parameters
-        values: "List[Any]" = [256 * self.KINDS.index(kind)]
-        if kind == "shape":
-            values += self.make_shape(dims, self.option("batch", 1, options, attrs))
-        elif kind == "optimizer":
-            values += self.make_configs(metadata)
-        elif kind == "model":
-            values.append(len([row for row in rows if row[1] is None]))
-        head = b"".join([msgpack_dumps(value, typed=True) for value in values])
-        # 3 each tensor after the other
-        return self.iter_rows(self.MAGICS[0] + head, rows, kind)
-
-    def check_options(self, kind: str, dims: Any, metadata: Facts, options: Facts) -> None:
-        """Raise ValueError for an unknown kind, and for what a kind has no place for."""
-        if kind not in self.KINDS:
-            raise ValueError(f"kind is one of {', '.join(self.KINDS)}, not {short_repr(kind)}")
-        if metadata and kind != "optimizer":
-            raise ValueError(f"{self.no_metadata({})}; metadata={{}} leaves it out")
-        is_dimensioned = dims is not None or options.get("batch") is not None
-        if is_dimensioned and kind != "shape":
-            raise ValueError("only kind='shape' holds dims and batch; attrs={} leaves them out")
-
-    def make_rows(self, kind: str, items: Items, metadata: Facts) -> "List[Any]":
-        """Return the rows of make_row(), by key; ValueError tells all that has no place."""
-        problems = self.problems(items, metadata)
-        rows = []
-        for name, item in items:
-            try:
-                rows.append(self.make_row(kind, name, item))
-            except ValueError as error:
-                problems.append((name, str(error)))
-        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
-        problems += self.find_clashes(rows)
-        self.raise_problems(problems)
-        return rows
-
-    def make_row(self, kind: str, name: str, item: Tensor) -> Any:
-        """Return (parts of the key, statistic or None, name, tensor, batch)."""
-        key, statistic = split_name(name)
-        owners = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}
-        if key != owners.get(kind) or kind == "tensor" and statistic is not None:
-            raise ValueError(f"kind={kind!r} has no place for it")
-        if len(key) > self.NAME_PARTS:
-            raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
-        batch = self.native_attrs(item).get("batch", 1)
-        if type(batch) is not int or batch not in (1,) + item.shape[-1:]:
-            raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
-                             f"{short_repr(item.shape)}")
-        rank = item.ndim
-        if batch > 1:
-            if statistic is None and kind != "tensor":
-                raise ValueError(
-                    f"batch {batch} of a parameter; attrs['batch'] = 1 makes a dimension")
-            rank -= 1
-        if rank > self.RANK_WRITTEN:
-            raise ValueError(f"{rank} dimensions, {self.RANK_WRITTEN} is the limit")
-        return key, statistic, name, item, batch
-
-    def find_clashes(self, rows: "List[Any]") -> "Iterator[Tuple[str, str]]":
-        """Yield (name, why) of keys that cannot be beside the others."""
-        outer: Any = (None,)  # the last key that is not inside another
-        last = outer
-        for key, statistic, name, _, _ in rows:
-            is_inside = key[:len(outer)] == outer
-            if key != last:
-                if is_inside:
-                    text = short_repr(join_key(outer))
-                    yield name, f"the key {text} is both a parameter and a group of them"
-                if statistic is not None:
-                    yield name, "a statistic without its value; escape ':' by a backslash"
-            last = key
-            if not is_inside:
-                outer = key
-
-    @staticmethod
-    def make_shape(dims: Any, batch: Any) -> "List[Any]":
-        """Return [dims, batch] of kind shape."""
-        try:
-            shape = as_shape(dims) + (as_index(batch),)
-        except TypeError:
-            shape = (0,)
-        if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
-            raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, not "
-                             f"{short_repr(dims)} and {short_repr(batch)}")
-        return [shape[:-1], shape[-1]]
-
-    @staticmethod
-    def make_configs(metadata: Facts) -> "List[Facts]":
-        """Return the maps of integers and of floats of an Optimizer."""
-        integers: Facts = Map()
-        floats: Facts = Map()
-        for key, value in metadata.items():
-            if type(value) is float:
-                floats[key] = value
-            else:
-                integers[key] = int(value)
-        return [integers, floats]
-
-    def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
-        """Yield a file: the head, then name, shape and data of each tensor."""
-        yield head
-        shape_heads: "Dict[Any, bytes]" = {}  # most shapes come again
-        statistics: "Dict[Any, int]" = {}  # of each key: how many
-        for row in rows:
-            statistics[row[0]] = statistics.get(row[0], -1) + 1
-        for key, statistic, _, item, batch in rows:
-            if statistic is not None:
-                yield msgpack_head("str", len(statistic)) + statistic
-            elif kind == "model":
-                yield self.key_head(key)
-            if (item.shape, batch) not in shape_heads:
-                shape_heads[item.shape, batch] = self.shape_head(item, batch)
-            yield shape_heads[item.shape, batch]
-            yield from iter_columns(item)
-            if statistic is None and kind != "tensor":
-                yield pack(">BI", 0xCE, statistics[key])
-
-    @staticmethod
-    def key_head(key: Any) -> bytes:
-        """Return a key: an array of its parts."""
-        head = msgpack_head("array", len(key))
-        for part in key:
-            head += msgpack_head("str", len(part)) + part
-        return head
-
-    @staticmethod
-    def shape_head(item: Tensor, batch: int) -> bytes:
-        """Return what stands before the data: dimensions, batch, number of bytes."""
-        dims = item.shape[:-1] if batch > 1 else item.shape
-        head = msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-        return head + msgpack_head("bin", item.nbytes)
-
-
-def iter_columns(item: Tensor) -> Blocks:
-    """Return the column-major little-endian bytes of a tensor in blocks."""
-    is_plain = item.encoding == "raw" and item.byteorder == "<" and item._strides is None
-    if is_plain and item.ndim == 2 and item.stored_nbytes <= 1 << 12:
-        # Columns of a small matrix are slices of an array: 2 times as fast as gather().
-        from array import array
-        values = array(BITS_CODE[4], bytes(item.raw))
-        width = item.shape[1]
-        return iter([b"".join([values[i::width] for i in range(width)])])
-    return transpose(item).iter_bytes()
-
-
-def transpose(item: Tensor) -> Tensor:
-    """Return the transpose, a view: its row-major bytes are the tensor's column-major ones."""
-    if item.ndim < 2:
-        return item
-    base = item if item.encoding == "raw" else item.contiguous()
-    shape = base.shape[::-1]
-    strides: "Optional[Shape]" = base.strides[::-1]
-    if strides == row_major(shape, base.itemsize or 1):
-        strides = None
-    return Tensor(base.name, base.dtype, shape, base.source, base.start, base.stored_nbytes,
-                  strides, base.byteorder)
-
-
-def join_key(parts: "List[bytes]") -> str:
-    """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
-    name = b".".join(parts)
-    if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
-        name = b".".join([escape_part(part) for part in parts])
-    return str_of_bytes(name)
-
-
-def escape_part(part: bytes) -> bytes:
-    """Return a part of a key with a backslash before what has a meaning in names."""
-    part = part.replace(b"\\", b"\\\\")
-    return part.replace(b".", b"\\.").replace(b":", b"\\:")
-
-
-def name_to_bytes(text: str) -> bytes:
-    """Return the bytes of a name; ValueError if they are read as another one."""
-    raw = encode_text(text, TEXT_ERRORS)
-    if str_of_bytes(raw) != text:
-        raise ValueError(f"its bytes are those of {short_repr(str_of_bytes(raw))}")
-    return raw
-
-
-def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
-    """Return (parts of the key, statistic or None) of a name, as bytes."""
-    raw = name_to_bytes(name)
-    if b"\\" not in raw:
-        whole, colon, statistic = raw.partition(b":")
-        return tuple(whole.split(b".")), statistic if colon else None
-    parts = [bytearray()]
-    at = 0
-    while at < len(raw) and raw[at:at + 1] != b":":
-        byte = raw[at:at + 1]
-        if byte == b".":
-            parts.append(bytearray())
-        elif byte == b"\\":
-            at += 1
-            parts[-1] += raw[at:at + 1]
-        else:
-            parts[-1] += byte
-        at += 1
-    key = tuple([bytes(part) for part in parts])
-    if encode_text(join_key(list(key)), TEXT_ERRORS) != raw[:at]:
-        raise ValueError("a backslash escapes only '.', ':' and itself: write another before it")
-    if at < len(raw):
-        return key, raw[at + 1:]
-    return key, None
-
-
-FORMATS += (Primitiv(),)
-
-
-# -- [8d] burnpack, quantized ----------------------------------------------------------------------
-
-QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4, "Q2F": 2,
-              "Q2S": 2}  # of a value; F and S both are two's complement
-QUANT_SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
-                "UE4M3": "E4M3"}  # dtypes, or kinds of minifloat()
-DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
-
-
-def is_store(store: Any) -> bool:
-    """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
-    if type(store) is Map:
-        return list(store) in (["PackedNative"], ["PackedU32"]) and UINT64.fits(*store.values())
-    return store in ("Native", "U32")
-
-
-QUANT_BLOCK = Schema(("len", UINT64, True, "dimensions of a block"),
-                     ("storage", UINT64_LIST, True, "size of a block"))
-QUANT_SCHEME = Schema(
-    ("value", choice(*QUANT_BITS), True, "type of the values"),
-    ("param", choice(*QUANT_SCALES), True, "type of the scales"),
-    ("store", Typed("Native, {PackedNative: n} or {PackedU32: n}", is_store), True,
-     "how values are packed", Schema(additional=(ANY, "packed dimension"))),
-    ("level", choice("Tensor"), True, "what shares a scale",  # block_of() looks at blocks
-     Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))),
-    ("mode", choice("Symmetric"), True, "Symmetric: no offset"))
-
-
-class QuantPlan:
-    """Where the parts of a quantized tensor are: values, zeros, scales."""
-
-    def __init__(self, shape: Shape, value: str, scale: str, block: "Optional[List[int]]") -> None:
-        self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
-        self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
-        self.scale = scale
-        self.block = block  # shape of what shares a scale; None: all
-        size = count_elements(shape)
-        self.count = 1  # of scales
-        self.step: "Optional[int]" = size  # elements in turn that share one; None: unclear
-        if block:
-            sides = [1] * (len(shape) - len(block)) + block
-            self.count = count_elements([-(-n // side) for n, side in zip(shape, sides)])
-            self.step = block[-1]
-            if set(block[:-1]) - {1} or shape[-1] % block[-1]:
-                self.step = None
-        self.scales_at = round_up(size * self.bits + 7 >> 3, 4)
-        self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
-
-
-class Quantized(Tensor):
-    """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
-
-    Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales
-    """
-
-    __slots__ = ()
-
-    def check_readable(self) -> int:
-        raise self.error("qfloat cannot be read element by element" + DEQUANTIZE, Unsupported)
-
-    def iter_bytes(self) -> Blocks:
-        return self.iter_stored()
-
-    @property
-    def scheme(self) -> Facts:
-        """How it is stored, in the words of Burn."""
-        code: Any = (self.attrs or self.custom).get("burn_dtype")
-        if type(code) is not Map or type(code.get("QFloat")) is not Map:
-            raise self.error("no quantization scheme is known for it", Unsupported)
-        return code["QFloat"]
-
-    def known_scheme(self) -> "Tuple[Facts, Optional[List[int]]]":
-        """Return (the scheme, the shape of what shares a scale); Unsupported for unknown ones."""
-        scheme: Facts = Map(self.scheme.items())
-        block = self.block_of(scheme.get("level"))
-        scheme["level"] = "Tensor"  # block_of() has looked at it
-        if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
-            what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
-            raise self.error(what, Unsupported)
-        return scheme, block
-
-    def plan(self) -> QuantPlan:
-        """Return where its parts are; Unsupported for unknown schemes."""
-        scheme, block = self.known_scheme()
-        plan = QuantPlan(self.shape, scheme["value"], QUANT_SCALES[scheme["param"]], block)
-        if plan.nbytes != self.stored_nbytes:
-            what = f"{self.stored_nbytes} bytes stored, the scheme needs {plan.nbytes}"
-            raise self.error(what, Unsupported)
-        return plan
-
-    def block_of(self, level: Any) -> "Optional[List[int]]":
-        """Return the shape of what shares a scale; None: all does; []: not known."""
-        if level == "Tensor":
-            return None
-        if type(level) is not Map or len(level) != 1:
-            return []
-        block: Any = level.get("Block")
-        if not QUANT_BLOCK.fits(block) or len(block) != 2:
-            return []
-        sizes: "List[int]" = block["storage"]
-        rank = block["len"]
-        if rank > min(len(sizes), self.ndim) or 0 in sizes[:rank]:
-            return []
-        return sizes[:rank]
-
-    def iter_numbers(self, plan: QuantPlan) -> "Iterator[Tuple[int, List[Any]]]":
-        """Yield (index of the first, numbers) of PART elements at a time, not scaled."""
-        bits = plan.bits
-        rows = numbers_of_bytes(bits, plan.floats)
-        for start in range(0, self.size, PART):
-            count = min(PART, self.size - start)
-            raw = self.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
-            yield start, [number for byte in raw for number in rows[byte]][:count]
-
-    def read_scales(self, plan: QuantPlan, first: int, stop: int) -> Any:
-        """Return some of the scales as numbers."""
-        width = ITEMSIZE.get(plan.scale, 1)
-        start = self.start + plan.scales_at + first * width
-        raw = self.source.view(start, (stop - first) * width)
-        if plan.scale in ITEMSIZE:
-            return unpack_values(plan.scale, raw)
-        return [minifloat(plan.scale, code) for code in raw]
-
-    @property
-    def values(self) -> Tensor:
-        """The stored numbers, not scaled: int8, or float32 for floats."""
-        plan = self.plan()
-        dtype = "float32" if plan.floats else "int8"
-        blocks = [pack_values(dtype, numbers) for _, numbers in self.iter_numbers(plan)]
-        return new_tensor(dtype, self.shape, b"".join(blocks), "<", self.name, self.format)
-
-    @property
-    def scales(self) -> Tensor:
-        """The scales: one, or one per block in row-major order."""
-        plan = self.plan()
-        data = pack_values("float32", self.read_scales(plan, 0, plan.count))
-        return new_tensor("float32", (plan.count,), data, "<", self.name, self.format)
-
-    def iter_scaled(self, dtype: str) -> Blocks:
-        """Return an iterator over the bytes of values x scales; errors come before."""
-        plan = self.plan()
-        if plan.step is None:
-            what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
-        return (pack_values(dtype, self.scale(plan, plan.step, start, numbers))
-                for start, numbers in self.iter_numbers(plan))
-
-    def scale(self, plan: QuantPlan, step: int, start: int, numbers: "List[Any]") -> "List[float]":
-        """Return numbers times their scales, `step` share one; `start`: the index of the first."""
-        last = start + len(numbers) - 1
-        scales = self.read_scales(plan, start // step, last // step + 1)
-        return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
-
-    def dequantize(self) -> Tensor:
-        """Return values x scales as float32, in memory."""
-        data = b"".join(self.iter_scaled("float32"))
-        return new_tensor("float32", self.shape, data, "<", self.name, self.format)
-
-
-def numbers_of_bytes(bits: int, floats: "Optional[str]") -> "List[List[Any]]":
-    """Return what each byte holds: numbers of few bits in two's complement, or small floats."""
-    half = 1 << bits - 1
-    mask = 2 * half - 1
-    if floats:
-        table = [minifloat(floats, code) for code in range(2 * half)]
-    else:
-        table = [(code ^ half) - half for code in range(2 * half)]
-    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte in range(256)]
-
-
-def make_quantized(data: Any, shape: "Optional[Shape]", custom: Facts) -> Quantized:
-    """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
-    code: Any = custom.get("burn_dtype")
-    if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
-        raise ValueError("qfloat needs bytes, shape= and "
-                         'custom={"burn_dtype": {"QFloat": {...}}}')
-    raw = bytes(memoryview(data))
-    return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw), custom=Map(custom.items()))
-
-
-def is_code(code: Any) -> bool:
-    """Return whether this may be a dtype in Burn's words, known or not."""
-    if type(code) is not Map or len(code) != 1:
-        return type(code) is str
-    (key, facts), = code.items()
-    return type(key) is str and (key != "QFloat" or type(facts) is Map)
-
-
-def fits_int64(value: int) -> bool:
-    return -(1 << 63) <= value < 1 << 63
-
-
-class Burnpack(Format):
-    """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
-
-    0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
-    10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
-           param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
-    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros between,
-           nothing after the last; data_offsets count from DS
-
-    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
-    10 + M if the metadata say version 0.19 and the file ends with its data then, or if no tensor
-    has a byte and the file ends before DS. Such files are only read. Unknown dtypes and schemes are
-    listed, and kept; burn 0.21 refuses a file with one.
-    """
-
-    NAME = FAMILY = "burnpack"
-    TITLE = "Burnpack"
-    SUFFIXES = (".bpk", ".burnpack")
-    HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
-    MAGICS = (b"NRUB", b"BURN")  # BURN is in an example of Burn: found, then refused
-    HEADER = RecordType(
-        ("magic", "4s", "Burnpack"),
-        ("version", "H", "1 from burn 0.19 on"),
-        ("metadata_size", "I", "bytes of CBOR"))
-    CODE = Typed("text or a map of one text key", is_code)
-    CODE_MAP = Schema(
-        ("Bool", ANY, False, "how it is stored"),
-        ("QFloat", ANY, False, "quantized", QUANT_SCHEME))
-    ENTRY = Schema(
-        ("dtype", CODE, True, "type of the elements", CODE_MAP),
-        ("shape", UINT64_LIST, True, "dimensions"),
-        ("data_offsets", START_END, True, "bytes from DS, [start, end)"),
-        ("param_id", UINT64, None, "Burn's own id of it"))
-    METADATA = Schema(additional=(TEXT, "of the user"), key_type=TEXT)
-    TENSORS = Schema(  # ENTRY explains entries here; open_entry() checks them
-        additional=(ANY, "entry of a tensor", ENTRY), key_type=TEXT)
-    SCALAR = Schema(additional=(ANY, "the value"))
-    SCALAR_MAP = Schema(additional=(ANY, "type and value", SCALAR), key_type=TEXT)
-    INDEX = Schema(
-        ("tensors", TENSORS, True, "entries by name"),
-        ("metadata", METADATA, False, "of the user"),
-        ("scalars", SCALAR_MAP, False, "numbers by name"),
-        doc="tensors, metadata, scalars")
-    FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
-    NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
-        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
-        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
-        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
-    DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
-                       bool={"Bool": "Native"})  # as they are written
-    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
-    OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
-    SCALARS = {
-        "Int": typed(int, "int64", fits_int64), "UInt": UINT64,
-        "Float": typed(float, "float"), "Bool": typed(bool, "bool")}
-    FILE_ATTRS = ("version", "layout", "scalars")
-    TENSOR_ATTRS = ("param_id", "burn_dtype")
-    DTYPE_ATTRS = ("burn_dtype",)
-    TEXT_METADATA = SORTED = INDEX_FIRST = True
-    ALIGN, PAD_END = 256, ("structure",)
-    MAX_METADATA_BYTES = 104857600  # limits of the real reader
-    MAX_TENSORS = 100000
-
-    def read(self, reading: Reading) -> Any:
-        # 1 the header says how long the index is
-        reading.check_magic(self, b"NRUB")
-        (_, version, nbytes), at = reading.record(0, self.HEADER)
-        if version != 1:
-            what = f"version {version} is not supported (only 1)"
-            raise reading.error(what, "version", error_class=Unsupported)
-        reading.check_range(nbytes, "metadata_size", high=reading.end - at)
-        reading.check_range(nbytes, "metadata_size", high=self.MAX_METADATA_BYTES,
-                            limit="MAX_METADATA_BYTES")
-        # 2 the index is one CBOR map
-        index = reading.cbor(at, nbytes, self.INDEX)
-        tensors = index["tensors"]
-        metadata = index.get("metadata", Map())
-        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, limit="MAX_TENSORS")
-        # 3 each entry is a tensor, which lies after DS
-        data_start = at + nbytes
-        is_packed = self.is_packed(reading, data_start, tensors, metadata)
-        if not is_packed:
-            data_start = round_up(data_start, 256)
-        for name, entry in tensors.items():
-            trail = "tensors", name
-            with reading:
-                item = self.open_entry(reading, trail, entry, data_start)
-                reading.add_tensor(item, trail, data_start, reading.end, self.FIELD_OF)
-        reading.check_whole()
-        # 4 the rest belongs to the file
-        attrs: Facts = {"version": 1, "layout": "aligned"}
-        if is_packed:
-            attrs["layout"] = "packed"
-        if "scalars" in index:
-            attrs["scalars"] = index["scalars"]
-        return attrs, metadata
-
-    def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
-        """Return whether no padding is before the data, as of burn 0.19.
-
-        A file converted from such a one keeps its metadata, but is aligned.
-        """
-        aligned = round_up(index_end, 256)
-        is_old = metadata.get("version", "").startswith("0.19.")
-        if not is_old and reading.end >= aligned:
-            return False
-        data_end = 0
-        for entry in tensors.values():
-            if self.ENTRY.fits(entry):
-                data_end = max(data_end, entry["data_offsets"][1])
-        if data_end == 0:
-            return reading.end < aligned
-        if not is_old:
-            return False
-        if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
-            what = "cut short: a file of burn 0.19 may be packed or aligned"
-            raise reading.error(what, "metadata", "version")
-        return reading.end == index_end + data_end
-
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
-        """Return the tensor of an entry."""
-        name = trail[-1]
-        reading.check_schema(self.ENTRY, entry, trail, name)
-        start, end = entry["data_offsets"]
-        attrs: Any = None
-        if entry.get("param_id") is not None:
-            attrs = Map(param_id=entry["param_id"])
-        return self.make_tensor(name, entry["dtype"], entry["shape"], reading.source,
-                                data_start + start, end - start, self.NAME, attrs)
-
-    def make_tensor(self, name: str, code: Any, shape: Any, source: Buffer, start: int,
-                    nbytes: int, format: str, attrs: Any) -> Tensor:
-        """Return the tensor of a dtype in Burn's words, also for its records (.mpk)."""
-        dtype = self.dtype_of(code)
-        if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
-            attrs = Map(attrs or (), burn_dtype=code)
-        tensor_class = Quantized if dtype == "qfloat" else Tensor
-        unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
-        return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
-                            unreadable=unreadable, attrs=attrs, format=format)
-
-    def dtype_of(self, code: Any) -> "Optional[str]":
-        """Return the dtype for one in Burn's words, or None."""
-        if type(code) is str:
-            return self.NAMES.get(code)
-        if "QFloat" in code:
-            return "qfloat"
-        store = code.get("Bool")
-        return self.BOOLS.get(store) if type(store) is str else None
-
-    def native_attrs(self, item: Tensor) -> Facts:
-        if item.format == "burnrecord":  # the same attrs, but for ids that are text
-            return Map([row for row in item.attrs.items() if row[0] != "id"])
-        return super().native_attrs(item)
-
-    def notes(self, file: File) -> "Notes":
-        found = []
-        for item in file.values():
-            why = item.unreadable
-            if item.dtype == "qfloat":
-                quantized: Any = item
-                try:
-                    quantized.known_scheme()
-                except Unsupported as error:
-                    why = error.what
-            if why:
-                found.append((item, f"{why}: burn 0.21 refuses the whole file"))
-        yield found
-
-    def check_scalars(self, scalars: Any) -> Facts:
-        """Return scalars as they are written; ValueError for what is unfit."""
-        if not hasattr(scalars, "items"):
-            raise self.scalar_error(None, scalars)
-        checked = Map()
-        for name, scalar in scalars.items():
-            pairs = list(scalar.items()) if hasattr(scalar, "items") else []
-            if len(pairs) != 1:
-                raise self.scalar_error(name, scalar)
-            kind, value = pairs[0]
-            if kind == "Float" and type(value) is int:
-                value = float(value)
-            known = self.SCALARS.get(kind)
-            if known is None or not known.fits(value) or not is_text(name):
-                raise self.scalar_error(name, scalar)
-            checked[str(name)] = Map([(kind, value)])
-        return checked
-
-    @staticmethod
-    def scalar_error(name: Any, scalar: Any) -> ValueError:
-        return ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
-                          f"not {short_repr(name)}: {short_repr(scalar)}")
-
-    def tensor_problems(self, item: Tensor) -> Any:
-        yield from super().tensor_problems(item)
-        if not self.native_attrs(item):
-            return
-        entry = self.make_entry(item, 0)
-        for _, what in self.ENTRY.iter_errors(entry):
-            yield what
-        code = entry["dtype"]
-        if is_code(code) and item.dtype not in (None, self.dtype_of(code)):
-            yield f"burn_dtype {short_repr(code)} does not go with {item.dtype}"
-
-    def make_entry(self, item: Tensor, start: int) -> Facts:
-        """Return the entry of the CBOR for a tensor."""
-        own = self.native_attrs(item)
-        entry = Map()  # a board's keeps the order of its keys only so
-        entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(item.dtype))
-        entry["shape"] = list(item.shape)
-        entry["data_offsets"] = [start, start + item.nbytes]
-        if own.get("param_id") is not None:
-            entry["param_id"] = own["param_id"]
-        return entry
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        self.raise_problems(self.problems(items, metadata))
-        if len(items) > self.MAX_TENSORS:
-            raise ValueError(f"{len(items)} tensors, {self.MAX_TENSORS} is the limit")
-        # 1 an entry and a place for each tensor
-        entries = {}
-        starts = []
-        end = 0
-        for name, item in items:
-            start = round_up(end, 256)
-            starts.append(start)
-            entries[name] = self.make_entry(item, start)
-            end = start + item.nbytes
-        # 2 the index, sorted by name: code points sort as UTF-8 does
-        scalars = self.scalars_of(attrs, options)
-        index = Map(tensors=Map(sorted(entries.items())))
-        if metadata:
-            index["metadata"] = Map(sorted(metadata.items()))
-        if scalars:
-            index["scalars"] = Map(sorted(scalars.items()))
-        data = cbor_dumps(index)
-        if len(data) > self.MAX_METADATA_BYTES:
-            raise ValueError(f"{len(data)} bytes of metadata are over MAX_METADATA_BYTES")
-        # 3 header, index, data
-        data_start = round_up(10 + len(data), 256)
-        head = self.HEADER.pack(b"NRUB", 1, len(data)) + data
-        starts = [data_start + start for start in starts]
-        return self.iter_file(head, items, starts, data_start + end)
-
-    def scalars_of(self, attrs: Facts, options: Facts) -> Facts:
-        """Return the scalars to write: those of the option, else those of a File as they are."""
-        scalars: Any = attrs.get("scalars") or {}
-        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
-            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
-        if options.get("scalars") is not None:
-            return self.check_scalars(options["scalars"])
-        return scalars
-
-
-FORMATS += (Burnpack(),)
-
-
-# -- [8e] tensorbuffers ----------------------------------------------------------------------------
-
-
-class TensorBuffers(Format):
-    """TensorBuffers "TBS1" (russellwmy/tensorbuffers, both schemas: 7190fc4 and 2422de1).
-
-    0      magic "TBS1" 4
-    4      data of all tensors, back to back as written, no padding
-    root   metadata: one FlatBuffer of n bytes, up to end - 8; positions in it count from here
-    end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
-
-    The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
-    Tensors are sorted by id, a hash of the name and ff, by which the real library looks for them;
-    it does not sort. An id need not be that of the name; save writes those that are.
-    """
-
-    NAME = FAMILY = "tensorbuffers"
-    TITLE = "TensorBuffers TBS1"
-    HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
-    SUFFIXES, MAGICS = (".tbs", ".tensorbuffers"), (b"TBS1",)
-    HEADER = RecordType(("magic", "4s", "TensorBuffers"))
-    TRAILER = RecordType(("metadata_size", "I", "bytes of FlatBuffer"),
-                     ("end_magic", "4s", "TensorBuffers"))
-    TENSOR = (
-        ("id", "Q", 0, "hash of the name"),
-        ("name", "string", MISSING, "name"),
-        ("shape", ["I"], [], "dimensions"),
-        ("data_type", "b", 0, "1 float32 ... 10 uint64"),
-        ("data_offset", "I", 0, "offset in the file"),
-        ("data_size", "I", 0, "bytes"))
-    OPERATION = (
-        ("id", "Q", 0, "number of this one"),
-        ("operation", "b", 0, "what it does"),
-        ("output", "Q", 0, "id of a tensor"),
-        ("input_operations", ["Q"], [], "what goes into it"))
-    ROOT = (
-        ("version", "string", MISSING, "of the format"),
-        ("model", "string", None, "of the user"),
-        ("tensors", [TENSOR], [], "the index"),
-        ("operations", [OPERATION], None, "a graph"))
-    FIELD_OF = dict(name="name", size="data_size", place="data_offset")
-    DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
-                       uint32=9, uint64=10)
-    NAMES = dict([(code, dtype) for dtype, code in DTYPES.items()])
-    OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
-               "operations": "list of dicts; True: the field, empty; False: no field"}
-    FILE_ATTRS = ("version", "operations")
-    TENSOR_ATTRS = ("id",)
-    DTYPE_ATTRS = ("data_type",)
-    MAX_RANK = 64
-    DIM_BITS = 32
-    SORTED = True
-
-    def read(self, reading: Reading) -> Any:
-        # 1 the last 8 bytes say where the metadata begin
-        reading.check_magic(self, b"TBS1")
-        if reading.end < 12:
-            what = f"{reading.end} bytes, too short for a frame of 12"
-            raise reading.error(what, "magic", offset=0, check="magic")
-        reading.record(0, self.HEADER)  # for explain()
-        (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
-        if magic != b"TBS1":
-            raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
-        reading.check_range(nbytes, "metadata_size", high=reading.end - 12, why="bytes before it")
-        data_end = reading.end - 8 - nbytes  # the metadata begin there
-        # 2 the metadata are one FlatBuffer, a dict
-        root = reading.flatbuffer(data_end, nbytes, self.ROOT)
-        # 3 each table in "tensors" is a tensor, which ends before the metadata
-        for i, entry in enumerate(root["tensors"]):
-            trail = "tensors", i
-            with reading:
-                item = self.open_entry(reading, trail, entry, data_end)
-                reading.add_tensor(item, trail, 4, data_end, self.FIELD_OF)
-        # 4 the rest belongs to the file
-        attrs = Map(version=root["version"])
-        if root["operations"]:
-            attrs["operations"] = root["operations"]
-        metadata = Map()
-        if root["model"] is not None:
-            metadata["model"] = root["model"]
-        return attrs, metadata
-
-    def open_entry(self, reading: Reading, trail: Trail, entry: Facts, data_end: int) -> Tensor:
-        """Return the tensor of a table."""
-        name = entry["name"]
-        code = entry["data_type"]
-        shape = tuple(entry["shape"])
-        if len(shape) > self.MAX_RANK:
-            what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
-            raise reading.entry_error(what, name, trail, "shape", error_class=Unsupported)
-        if not code:
-            raise reading.entry_error("data_type 0 is not a type", name, trail, "data_type")
-        dtype = self.NAMES.get(code)
-        unreadable = None if dtype else f"data_type {code} is not known"
-        start = entry["data_offset"]
-        nbytes = entry["data_size"]
-        if not nbytes:  # of no bytes, any offset does
-            start = min(start, data_end)
-        attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
-        if unreadable:
-            attrs += (("data_type", code),)
-        return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
-                      attrs=attrs, format=self.NAME)
-
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        return False
-
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
-        """The FlatBuffer aligns what is in it."""
-        if before == after == "structure" and stop - start < 8:
-            return stop - start, 0
-        return 0, 0
-
-    def notes(self, file: File) -> "Notes":
-        names: Any = {}  # by id
-        for item in file.values():
-            names.setdefault(item.attrs["id"], []).append(item.name)
-        ids = [item.attrs["id"] for item in file.values()]
-        if ids != sorted(ids):
-            yield [(None, "not sorted by id: a binary search misses tensors")]
-        wrong = []
-        for item in file.values():
-            found = names.get(self.hash_name(item.name), [])
-            if found != [item.name]:
-                words = " or ".join(map(safe_repr, found[:3])) or "no tensor"
-                what = f"by its name the real library, which asks ids, finds {words}"
-                wrong.append((item, what))
-        yield wrong
-
-    @staticmethod
-    def hash_name(name: str) -> int:
-        """Return the id of a tensor: FNV-1a of the name and ff."""
-        number = 0xCBF29CE484222325
-        for byte in name.encode("utf-8", "replace") + b"\xff":
-            number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-        return number
-
-    def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
-        if key == "model" and is_text(value):
-            return None
-        return "TensorBuffers holds one text, 'model'"
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        sort = self.option("sort", True, options, {})
-        operations = self.option("operations", True, options, attrs)
-        if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
-            raise ValueError("sort is a bool, operations a bool or a list of dicts")
-        # 1 an id and a place for each tensor
-        problems = self.problems(items, metadata)
-        ids = Map()
-        starts = []
-        end = 4
-        for name, item in items:
-            if end >> 32 or item.nbytes >> 32:
-                problems.append((name, "an offset or a size over 2**32-1"))
-            other = ids.setdefault(self.hash_name(name), name)
-            if other != name:
-                problems.append((name, f"it has the same id as {safe_repr(other)}"))
-            starts.append(end)
-            end += item.nbytes
-        self.raise_problems(problems)
-        # 2 the metadata, from their end on, in the order of the real library
-        flat = FlatBuilder()
-        tables = []
-        new_ids = {}
-        for tensor_id, (name, item), start in zip(ids, items, starts):
-            shape = flat.numbers("I", item.shape)
-            place = flat.table(
-                self.TENSOR, id=tensor_id, name=flat.string(name), shape=shape, data_offset=start,
-                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)
-            tables.append((tensor_id, place))
-            new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
-        if sort:
-            tables.sort()
-        rows = [] if isinstance(operations, bool) else operations
-        operation_places = self.write_operations(flat, rows, new_ids)
-        root: Facts = {"version": flat.string("1.0.0")}
-        root["tensors"] = flat.offsets([place for _, place in tables])
-        if operations is not False:
-            root["operations"] = flat.offsets(operation_places)
-        if "model" in metadata:
-            root["model"] = flat.string(metadata["model"])
-        flatbuffer = flat.finish(flat.table(self.ROOT, **root))
-        # 3 magic, data, metadata, trailer
-        tail = flatbuffer + self.TRAILER.pack(len(flatbuffer), b"TBS1")
-        return self.iter_file(b"TBS1", items, starts, end, tail)
-
-    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
-        """Return the places of the operations, with new ids of outputs."""
-        names = [row[0] for row in self.OPERATION]
-        places = []
-        try:
-            for operation in operations:
-                for name in operation:
-                    if name not in names:
-                        raise TypeError(f"no field {short_repr(name)}")
-                values = dict(operation)
-                output = operation.get("output", 0)
-                values["output"] = new_ids.get(output, output)
-                inputs = operation.get("input_operations", ())
-                values["input_operations"] = flat.numbers("Q", inputs)
-                places.append(flat.table(self.OPERATION, **values))
-            return places
-        except (StructError, TypeError, AttributeError) as error:
-            raise ValueError(f"operations: {error}; give a list of dicts as load() does")
-
-
-FORMATS += (TensorBuffers(),)
-
-
-# -- [8f] safetensors ------------------------------------------------------------------------------
-
-ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
-    "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
-    "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8:float8_e5m2fnuz "
-    "F8_E4M3FNUZ:8:float8_e4m3fnuz F8_E8M0:8:float8_e8m0fnu F8_E4M3:8:float8_e4m3fn "
-    "F8_E5M2:8:float8_e5m2 I8:8:int8 U8:8:uint8 F6_E3M2:6: F6_E2M3:6: F4:4: BOOL:8:bool").split()]
-
-
-def no_values(code: str) -> str:
-    """Return why a type cannot be read here, and how its bytes can be."""
-    ways = {
-        "C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
-        "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
-    way = ways.get(code, "t.raw are the bytes")
-    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
-            f"{way}")
-
-
-class Safetensors(Format):
-    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
-
-    0      header_size u64 = n, little-endian; there is no magic
-    8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
-           data_offsets [start, end)}; after it spaces, to a multiple of 8
-    data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count from here
-
-    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
-    errors, as in every official reader. Tensors of types without a name here are listed.
-    """
-
-    NAME = FAMILY = TITLE = "safetensors"
-    HOLDS = "metadata: text to text"
-    SUFFIXES = (".safetensors",)
-    HEADER = RecordType(("header_size", "Q", "bytes of JSON"))
-    ENTRY = Schema(
-        ("dtype", TEXT, True, "type of the elements"),
-        ("shape", UINT64_LIST, True, "dimensions"),
-        ("data_offsets", START_END, True, "bytes after the header, [start, end)"))
-    INDEX = Schema(  # open_entry checks the entries of tensors
-        ("__metadata__", Schema(additional=(TEXT, "of the user")), None, "of the user"),
-        additional=(ANY, "entry of a tensor", ENTRY), doc="metadata, tensors by name")
-    FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
-    DTYPES: Any = dict([(name, code) for code, _, name in ST_TYPES if name])
-    TYPES = dict([(row[0], (i, int(row[1]), row[2])) for i, row in enumerate(ST_TYPES)])
-    OPTIONS = {
-        "sort": "True: by type, then name; False: as given",
-        "empty_metadata": "True: an empty __metadata__ is written, too"}
-    FILE_ATTRS = ("empty_metadata",)
-    TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
-    TEXT_METADATA = True
-    INDEX_FIRST = True
-    MAX_HEADER_BYTES = 100000000  # limits of the real reader
-    NESTED = 127  # arrays and objects
-
-    def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
-        return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
-
-    def notes(self, file: File) -> "Notes":
-        found = []
-        for item in file.values():
-            code = item.attrs.get("st_dtype")
-            if code is not None and code not in self.TYPES:
-                what = f"no dtype of {self.NAME} is called {safe_repr(code)}: its readers refuse "
-                found.append((item, what + "the file"))
-        yield found
-
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        # 1 the header says how long the index is
-        (nbytes,), at = reading.record(0, self.HEADER)
-        reading.check_range(nbytes, "header_size", high=reading.end - at)
-        reading.check_range(nbytes, "header_size", high=self.MAX_HEADER_BYTES,
-                            limit="MAX_HEADER_BYTES")
-        reading.root = "header"
-        begin = reading.source.read(at, min(nbytes, 1))
-        if begin != b"{":
-            raise reading.error(f"the header begins with {begin!r}, not b'{{'", offset=at)
-        # 2 the index is one JSON object
-        index = reading.json(at, nbytes, self.INDEX, depth=self.NESTED)
-        metadata = index.pop("__metadata__", None)
-        # 3 each other entry is a tensor, which lies after the index
-        data_start = at + nbytes
-        for name in list(index):
-            with reading:
-                item = self.open_entry(reading, (name,), index.pop(name), data_start)
-                reading.add_tensor(item, (name,), 0, reading.end, self.FIELD_OF)
-        # 4 together they fill the file
-        if not reading.errors:
-            self.check_places(reading, data_start)
-        attrs: Facts = Map()
-        if metadata == {}:
-            attrs["empty_metadata"] = True
-        return attrs, metadata or Map()
-
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
-        """Return the tensor of an entry."""
-        name = trail[0]
-        reading.check_schema(self.ENTRY, entry, trail, name)
-        code = entry["dtype"]
-        shape = tuple(entry["shape"])
-        start, end = entry["data_offsets"]
-        _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        # Up to four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the size.
-        if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:
-            self.check_bits(reading, trail, entry, bits)
-        if dtype:
-            return Tensor(name, dtype, shape, reading.source, data_start + start, end - start,
-                          format=self.NAME)
-        return Tensor(name, None, shape, reading.source, data_start + start, end - start,
-                      unreadable=no_values(code), attrs=Map(st_dtype=code), format=self.NAME)
-
-    @staticmethod
-    def check_bits(reading: Reading, trail: Trail, entry: Any, bits: int) -> None:
-        """Raise unless a tensor has the bytes that its shape needs; `bits`: of an element, or 0."""
-        code = entry["dtype"]
-        shape = entry["shape"]
-        start, end = entry["data_offsets"]
-        need = bits * count_elements(shape)
-        field = "shape"
-        if max(need, count_elements(until_0(shape))) >> 64:
-            what = f"the shape {short_repr(shape)} has 2**64 elements or bits or more"
-        elif need % 8:
-            what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
-        elif bits and need != 8 * (end - start):
-            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
-            field = "data_offsets"
-        else:
-            return
-        raise reading.entry_error(what, trail[0], trail, field, "sizes")
-
-    @staticmethod
-    def check_places(reading: Reading, at: int) -> None:
-        """Raise unless the data lie one after the other, from `at` to the end of the file."""
-        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
-        items.sort(key=lambda item: (item.start, item.stored_nbytes))
-        for item in items:
-            if item.start != at:
-                what = f"its data begin at {item.start}, those before end at {at}"
-                trail = (item.name,)
-                raise reading.entry_error(what, item.name, trail, "data_offsets", "bounds")
-            at += item.stored_nbytes
-        reading.check_whole()
-        if at < reading.end:
-            what = f"bytes after the end of the data: {reading.end - at}"
-            raise reading.error(what, "trailing", offset=at, check="bounds")
-
-    def padding(self, start: int, stop: int, before: str, after: str,
-                attrs: Facts) -> "Tuple[int, int]":
-        if before == "structure":
-            return stop - start, 32
-        return 0, 32
-
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        # 1 the type of each tensor
-        sort = self.option("sort", True, options, {})
-        empty = self.option("empty_metadata", False, options, attrs)
-        if not isinstance(sort, bool) or not isinstance(empty, bool):
-            raise ValueError("sort and empty_metadata are bools")
-        rows = self.make_rows(items, metadata)
-        if sort:
-            rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
-        # 2 the index, spaces after it
-        index: Facts = {}
-        if metadata or empty:
-            index["__metadata__"] = metadata
-        starts = []
-        end = 0
-        for _, name, code, item in rows:
-            starts.append(end)
-            end += item.nbytes
-            index[name] = {"dtype": code, "shape": item.shape, "data_offsets": (starts[-1], end)}
-        data = json_dumps(index)
-        data += b" " * (-len(data) % 8)
-        if len(data) > self.MAX_HEADER_BYTES:
-            raise ValueError(f"{len(data)} bytes of header are over MAX_HEADER_BYTES")
-        # 3 its size, the index, the data
-        head = self.HEADER.pack(len(data)) + data
-        starts = [len(head) + start for start in starts]
-        pairs = [(name, item) for _, name, _, item in rows]
-        return self.iter_file(head, pairs, starts, len(head) + end)
-
-    def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
-        """Return rows (place of the type, name, type, tensor); ValueError tells what is unfit."""
-        problems = self.problems(items, metadata)
-        rows = []
-        for name, item in items:
-            known = self.DTYPES.get(item.dtype)
-            code = self.native_attrs(item).get("st_dtype", known)
-            if name == "__metadata__":
-                problems.append((name, "the name is that of the metadata"))
-            elif known is not None and known != code:
-                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
-                problems.append((name, what))
-            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
-                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
-            place = self.TYPES.get(code, (99, 0, ""))[0]
-            rows.append((place, name, code, item))
-        self.raise_problems(problems)
-        return rows
-
-
-FORMATS += (Safetensors(),)
-
-
-# -- [8g] burnrecord -------------------------------------------------------------------------------
-
-
-class Module:
-    """A map or an array of a record that each_tensor() is in."""
-
-    def __init__(self, trail: Trail, value: Any) -> None:
-        self.trail = trail
-        pairs = value.items() if type(value) is Map else enumerate(value)
-        self.pairs: "Iterator[Tuple[Any, Any]]" = iter(pairs)
-        self.prefix: "Optional[str]" = None  # of the names in it, which can be long
-
-    def name_of(self, key: Any) -> str:
-        """Return the name of a member: the keys that lead to it, but for the first."""
-        if self.prefix is None:
-            self.prefix = "".join([f"{step}." for step in self.trail[1:]])
-        return f"{self.prefix}{key}"
-
-
-class BurnRecord(Format):
-    """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
-
-    one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
-                "item": the module: maps and arrays around parameters, "_b": []
-    parameter = {"id": text, "param": TENSOR}
-    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
-
-    Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
-    those of Burnpack. What is of no tensor: numbers and texts are scalars in File.attrs, bytes are
-    File.others. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
-    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
-    """
-
-    NAME = FAMILY = "burnrecord"
-    TITLE = "Burn's record"
-    SUFFIXES = (".mpk",)
-    HOLDS = "read only: convert it to .bpk; numbers, texts, bytes, param_id, quantized bytes"
-    MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
-    READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
-    DTYPES = Burnpack.DTYPES
-    SETTINGS = ("float", "int", "format", "version", "settings")  # of the record's metadata
-    FILE_ATTRS = SETTINGS + ("scalars",)
-    TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
-    DTYPE_ATTRS = Burnpack.DTYPE_ATTRS
-    FIELD_OF = dict(name="", size="bytes", place="bytes")
-    OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
-    BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
-    METADATA = Schema(*[(key, TEXT, True, "of the record") for key in SETTINGS],
-                      additional=(TEXT, "of the record"))
-    TENSOR = Schema(
-        ("bytes", typed(range, "bytes"), True, "the elements"),
-        ("shape", UINT64_LIST, True, "dimensions"),
-        ("dtype", Burnpack.ENTRY.rows["dtype"][0], True, "type of the elements"))
-    # of the whole map, for explain(); is_tensor() finds the tensors
-    ITEM = Schema(("id", ANY, False, "Burn's own id of it"), doc="one map")
-    ITEM.rows.update(TENSOR.rows, param=(ANY, "the tensor", ITEM))
-    ITEM.rows["value"] = ANY, "the elements", ITEM
-    ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
-
-    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
-        reading.root = "magic"
-        # 1 the metadata come first: an old release is refused before its numbers
-        if reading.source.read(0, 10) not in self.MAGICS:
-            reading.check_magic(self, self.MAGICS[0])
-        codec = MessagePack(reading.source, lazy=True)
-        reading.note(0, "tree", codec, self.ITEM, ())
-        metadata, _ = codec.parse(10)
-        reading.check_schema(self.METADATA, metadata, ("metadata",))
-        if metadata["version"].split(".")[:2] in self.OLD:
-            raise self.too_old(reading, metadata, "metadata", "version")
-        # 2 the whole map; the bytes of tensors stay in the file
-        top, end = codec.parse()
-        if end < reading.end:  # for convert(); verify() notes it only
-            reading.rest = end
-        if "item" not in top:
-            raise reading.error("the map has no item", "item", offset=0)
-        # 3 the tensors in it, and what else it holds
-        scalars: Facts = Map()
-        for trail, entry in self.each_tensor(reading, top["item"], scalars):
-            with reading:
-                item = self.open_entry(reading, metadata, trail, *entry)
-                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
-        for name, value in reading.others.items():
-            if type(value) is range:
-                reading.others[name] = reading.source.read(value.start, len(value))
-                codec.read_starts.add(value.start)
-        if scalars:
-            metadata["scalars"] = scalars
-        return metadata, Map()
-
-    @staticmethod
-    def too_old(reading: Reading, metadata: Facts, *trail: Any) -> FormatError:
-        what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
-                "are not read; Burn 0.13 reads them")
-        return reading.error(what, *trail, error_class=Unsupported)
-
-    def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
-        """Yield (trail, (name, attrs, entry)) of each tensor.
-
-        Numbers and texts go to `scalars`, bytes to the reading's `others`.
-        """
-        around = [Module((), Map(item=item))]
-        # A member without a name is called as the item itself is, if nothing else is.
-        is_taken = type(item) is Map and "item" in item
-        while around:
-            module = around[-1]
-            inner: "Optional[Module]" = None
-            for key, value in module.pairs:
-                if value is None or type(value) is range and not value:
-                    continue
-                here = module.trail + (key,)
-                where, attrs, entry = here, None, value
-                if self.is_parameter(value):
-                    attrs = self.id_attrs(value["id"])
-                    entry = value.get("param")
-                    where = here + ("param",)
-                if type(value) in (list, Map) and not self.is_tensor(entry):
-                    inner = Module(here, value)
-                    break
-                name = module.name_of(key)
-                if not name and not is_taken:
-                    name = "item"
-                reading.spend_name(name, *here)
-                if self.is_tensor(entry):
-                    yield where, (name, attrs, entry)
-                    continue
-                found = scalars
-                if type(value) in (range, tuple):
-                    found = reading.others
-                if name in found:
-                    what = f"two values have the name {short_repr(name)}"
-                    raise reading.error(what, *here)
-                found[name] = value
-            if inner is None:
-                around.pop()
-            else:
-                around.append(inner)
-
-    @staticmethod
-    def is_parameter(value: Any) -> bool:
-        """Return whether this is a map of an id and one thing more, a tensor perhaps."""
-        return type(value) is Map and len(value) == 2 and type(value.get("id")) is str
-
-    @staticmethod
-    def is_tensor(entry: Any) -> bool:
-        if type(entry) is not Map or "shape" not in entry:
-            return False
-        if len(entry) == 2:  # of an old record
-            return type(entry["shape"]) is type(entry.get("value")) is list
-        if "bytes" not in entry or "dtype" not in entry:
-            return False
-        return len(entry) == 3 or type(entry["bytes"]) is range
-
-    def open_entry(self, reading: Reading, metadata: Facts, trail: Trail, name: str,
-                   attrs: "Optional[Facts]", entry: Any) -> Tensor:
-        if len(entry) == 2:
-            raise self.too_old(reading, metadata, *trail + ("value",))
-        reading.check_schema(self.TENSOR, entry, trail, name)
-        data = entry["bytes"]
-        code = entry["dtype"]
-        if json_problem(code, MAX_DEPTH):
-            raise reading.entry_error("dtype holds bytes", name, trail, "dtype")
-        return Burnpack().make_tensor(name, code, entry["shape"], reading.source, data.start,
-                                      len(data), self.NAME, attrs)
-
-    def notes(self, file: File) -> "Notes":
-        if file.others:
-            names = join_names([safe_repr(name) for name in file.others])
-            yield [(None, f"bytes that are of no tensor, which .bpk does not hold: {names}")]
-
-    def id_attrs(self, text: str) -> Facts:
-        """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
-        if len(text) not in (10, 13) or text.strip(self.BASE32):
-            return {"id": text}
-        nbytes = 5 * len(text) // 8
-        spare = 5 * len(text) % 8  # bits at the end, which are 0
-        number = int(text, 32)
-        if number & (1 << spare) - 1:
-            return {"id": text}
-        raw = (number >> spare).to_bytes(nbytes, "big")
-        return {"param_id": int.from_bytes(raw, "little")}
-
-
-FORMATS += (BurnRecord(),)
-
-
-# -- [8h] shards -----------------------------------------------------------------------------------
-
-UTF8_MARK = b"\xef\xbb\xbf"  # which editors put in front of a text
-OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
-ANYWHERE = option("partial=True") + " takes each tensor from where it is whole"
-
-
-def split_shard_name(name: str) -> Any:
-    """Return (stem, number of shards, ending) of a name as m-00001-of-00002.safetensors, or None.
-
-    They are those of all shards of a model.
-    """
-    front, _, rest = name.rpartition("-of-")
-    stem, dash, number = front.rpartition("-")
-    count, _, ending = rest.partition(".")
-    if not dash or not number or not count or (number + count).strip("0123456789"):
-        return None
-    return stem, int(count), ending
-
-
-def is_plain_name(text: str) -> bool:
-    """Return whether this names a file beside the index, on every system."""
-    return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
-
-
-class Shards(Format):
-    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
-
-    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
-    "metadata": {"total_size": bytes of tensors ...}?
-
-    Only files of its folder are opened. No library reads total_size when it loads, and released
-    tools write other numbers there.
-    """
-
-    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
-    SUFFIXES = (".safetensors.index.json",)
-    INDEX_FIRST = True
-    READ_ONLY = "save one .safetensors file of any size; huggingface_hub splits models of torch"
-    MARK = RecordType(("mark", "3s", "of UTF-8, by an editor"))
-    INDEX = Schema(
-        ("metadata", MAP, None, "of the writer"),
-        ("weight_map", Schema(additional=(
-            typed(str, "a plain file name", is_plain_name), "the file of it"), key_type=TEXT),
-         True, "files by name of the tensor"), doc="an index")
-
-    def detect(self, head: bytes) -> bool:
-        if head.startswith(UTF8_MARK):
-            head = head[3:]
-        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
-
-    def read(self, reading: Reading) -> Any:
-        reading.root = "index"
-        reading.check_range(reading.end, high=MAX_INDEX, limit="MAX_INDEX")
-        start = 0
-        if reading.source.read(0, 3) == UTF8_MARK:
-            _, start = reading.record(0, self.MARK)
-        index = reading.json(start, reading.end - start, self.INDEX)
-        places = index["weight_map"]
-        reading.note_names((("weight_map", name), name) for name in places)
-        return Map([("shards", sorted(set(places.values()))),
-                    ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
-
-    def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
-        return ShardedFile(reading.source, attrs, reading.partial)
-
-
-class ReopenedFile(PickledFile):
-    """The source of a shard that is opened for each read."""
-
-    mapping: Any = False
-    closed = False
-
-    def view(self, offset: int, nbytes: int) -> Any:
-        if self.closed:
-            raise ValueError(CLOSED)
-        with process_lock(self._locks):
-            source = self.open()
-            self._source = None
-        try:
-            return source.view(offset, nbytes)
-        finally:
-            source.close()
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class ShardedFile(File):
-    """A model in several files; a shard is opened when one of its tensors is asked for.
-
-    It must have the tensors that the index places there, and no others. `partial` opens all at
-    once, and takes each tensor from where it is whole.
-    """
-    def __init__(self, source: "Buffer", attrs: Facts, partial: bool) -> None:
-        self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
-        self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
-        self.others = {}
-        self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
-        self.shards: Any = Map()  # that are open, by name
-        self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
-        self.names: Any = {}  # shard -> tensors that the index places there
-        for name, shard in self._tensors.items():
-            self.names.setdefault(shard, []).append(name)
-        if partial:
-            self.take_whole()
-
-    def shard(self, shard: str) -> Any:
-        """Return a shard as a File; FormatError where it is missing or not that of the index."""
-        if shard not in self.shards:
-            file = self.open_shard(shard)
-            for name, what in () if self.partial else self.misplaced(shard, file):
-                file.close()
-                raise FormatError(f"{what}; {ANYWHERE}", None, "weight_map", name, self.path)
-            self.shards.setdefault(shard, file)  # another thread may have been first
-        return self.shards[shard]
-
-    def open_shard(self, shard: str) -> Any:
-        """Return a shard as a File, whatever tensors it has."""
-        source = self.open_source(shard)
-        try:
-            return self.read_shard(source)
-        except BaseException:
-            source.close()
-            raise
-
-    def open_source(self, shard: str) -> Buffer:
-        """Return the source of a shard; Unsupported where it is missing."""
-        if self.source.file_id is None:
-            raise Unsupported("shards lie beside their index: load it by its path")
-        self.source.view(0, 0)  # raises where the File is closed
-        path = os.path.join(os.path.dirname(str(self.path)), shard)
-        where = self.place_of(shard)
-        if not os.path.isfile(where):
-            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
-                    f"{ANYWHERE}; each other shard can be loaded by its own path")
-            raise Unsupported(what, path=path)
-        source = open_path(where, self.source.file_id[1])
-        if shard in self.states:
-            check_state(source, *self.states[shard])
-        if len(self.shards) >= OPEN_SHARDS:
-            source.close()
-            source = ReopenedFile(where, False, source.file_id[2], source.nbytes)
-        source.path = path
-        return source
-
-    def read_shard(self, source: Buffer) -> File:
-        """Return a source as a File, if it is a shard."""
-        fmt = detect_format(source)
-        if fmt is not self.fmt:
-            what = f"a shard is {self.fmt.TITLE}, this is {fmt.TITLE}"
-            raise FormatError(what, path=source.path)
-        return read_file(source, fmt, self.partial)
-
-    def place_of(self, shard: str) -> str:
-        """Return the absolute path of a shard: chdir() may come."""
-        return os.path.join(os.path.dirname(self.source.file_id[0]), shard)
-
-    def misplaced(self, shard: str, file: File) -> Any:
-        """Yield (name, why) of tensors that a shard lacks or has against the index."""
-        for name in self.names.get(shard, ()):
-            if name not in file:
-                yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
-        for name in file:
-            place = self._tensors.get(name)
-            if place != shard:
-                said = "lacks it" if place is None else f"places it in {safe_repr(place)}"
-                yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
-
-    def unlisted(self) -> "List[str]":
-        """Return the files beside the index that are shards by their names, but not of it."""
-        if self.source.file_id is None:
-            return []
-        kinds = set(map(split_shard_name, self.names))
-        folder = os.path.dirname(self.source.file_id[0])
-        found = []
-        for name in sorted(os.listdir(folder)):
-            kind = split_shard_name(name)
-            is_one = kind is not None and kind in kinds and name not in self.names
-            if is_one and os.path.isfile(os.path.join(folder, name)):
-                found.append(name)
-        return found
-
-    def check_listed(self) -> None:
-        """Raise where the index does not name all shards of the model."""
-        names = [] if self.partial else self.unlisted()
-        if names:
-            what = f"{unlisted_message(names[0])}; {ANYWHERE}"
-            raise FormatError(what, None, "weight_map", None, self.path)
-
-    def take_whole(self) -> None:
-        """Take each tensor from where it is whole; attrs["missing"] names the others."""
-        places, names = Map(), Map.fromkeys(self._tensors)
-        for shard in self.attrs["shards"] + self.unlisted():
-            try:
-                file = self.shard(shard)
-            except FormatError:
-                if self.source.file_id is None:  # none can be looked for
-                    raise
-                continue
-            names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
-            for name in file:
-                if name not in places or self._tensors.get(name) == shard:
-                    places[name] = shard
-        self._tensors = Map([(name, places[name]) for name in names if name in places])
-        self.attrs["missing"] = [name for name in names if name not in places]
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self.shard(str(super().__getitem__(name)))[name]
-
-    def items(self) -> Any:
-        return Map(zip(self, self.values())).items()
-
-    def values(self) -> Any:
-        self.check_listed()
-        return [self[name] for name in self]
-
-    def __reduce__(self) -> Any:
-        call, (_, file_id, partial) = super().__reduce__()
-        return call, (Shards.NAME, file_id, partial, self.list_states())
-
-    def list_states(self) -> Facts:
-        """Return (state, nbytes) of each shard: as it was opened, else as it is now."""
-        states = dict(self.states)
-        for shard in self.attrs["shards"] + list(self.shards):
-            where = self.place_of(shard)
-            if shard in self.shards:
-                source = self.shards[shard].source
-            elif shard in states or self.partial or not os.path.isfile(where):
-                continue
-            else:
-                source = open_path(where, False)
-                source.close()
-            states[shard] = source.file_id[2], source.nbytes
-        return states
-
-    def expect(self, states: Facts) -> None:
-        """Raise ValueError, now or when it is opened, where a shard has changed since a pickle."""
-        self.states = states
-        for shard in states if self.partial else ():
-            if shard not in self.shards:
-                raise ValueError(f"{safe_str(self.place_of(shard))} {CHANGED}")
-            check_state(self.shards[shard].source, *states[shard])
-
-    def close(self) -> None:
-        super().close()
-        for file in list(self.shards.values()):
-            file.close()
-
-    @property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """The stored bytes of all tensors, whose shards it opens."""
-        return sum([item.stored_nbytes for item in self.values()])
-
-    @property
-    def metadata(self) -> Facts:  # type: ignore[override]
-        """That of all shards, which it opens; ValueError where they do not agree."""
-        values = metadata_values(self)
-        for key in [key for key in values if len(values[key]) > 1]:
-            raise ValueError(f"the files do not agree on metadata {short_repr(key)}; "
-                             "convert(drop=True) leaves it out")
-        return Map([(key, same) for key, (same,) in values.items()])
-
-
-def unlisted_message(shard: str) -> str:
-    return f"{safe_repr(shard)} is one of the shards by its name, but weight_map lacks it"
-
-
-def find_in_folder(folder: str) -> str:
-    """Return the path of a folder's one index, else of its one tensor file."""
-    names = sorted(os.listdir(folder))
-    for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
-        found = [name for name in names if name.lower().endswith(ends)
-                 and not os.path.isdir(os.path.join(folder, name))]
-        if len(found) == 1:
-            kind = split_shard_name(found[0])
-            if kind is not None and kind[1] > 1:
-                raise ValueError(f"{safe_str(folder)}: {safe_str(found[0])} is one of {kind[1]} "
-                                 "shards, their index is missing; by its own path it is read alone")
-            return os.path.join(folder, found[0])
-        if found:
-            break
-    inside = ", ".join(map(safe_str, found[:9])) or "no tensor files"
-    raise IsADirectoryError(21, f"is a directory; it has {inside}", folder)
-
-
-GENERATIONS += (Shards(),)
-
-
-# -- [9] load --------------------------------------------------------------------------------------
-
-
-class Absent(Format):
-    """A format that a copy lacks: its files are known by bytes at a place, and refused."""
-
-    INDEX_FIRST = True  # partial=True is not what is wrong
-
-    def __init__(self, name: str, family: str, at: int, magic: bytes) -> None:
-        self.NAME, self.FAMILY, self.at, self.magic = name, family, at, magic
-        if at == 0:
-            self.MAGICS = (magic,)
-
-    def detect(self, head: bytes) -> bool:
-        return head[self.at:self.at + len(self.magic)] == self.magic
-
-    def read(self, reading: Reading) -> Any:
-        reading.root = "magic"
-        what = f"this copy was made without {self.NAME}"
-        raise reading.error(what, offset=0, check="magic", error_class=Unsupported)
-
-
-ABSENT: "List[Tuple[str, str, int, bytes]]" = []  # for Absent(): what a copy was made without
-
-
-def find_format(name: Any) -> Format:
-    """Return the format with this name or suffix."""
-    for fmt in FORMATS + GENERATIONS:
-        suffixes = [end[1:] for end in fmt.SUFFIXES]
-        if name == fmt.NAME or name in fmt.SUFFIXES or name in suffixes:
-            return fmt
-    names = [fmt.NAME for fmt in FORMATS]
-    raise ValueError(f"no format {short_repr(name)}; there are {', '.join(names)}")
-
-
-def detect_format(source: Buffer, name: Any = None) -> Format:
-    """Return the format by name, else by the leading bytes, never by the suffix.
-
-    Later generations come first, those without a magic last: any bytes may be the size of a
-    safetensors header, and `00 01 00` in it is a version in other files.
-    """
-    head = source.read(0, 64)
-    known: "List[Format]" = [Absent(*row) for row in ABSENT]
-    known += GENERATIONS + tuple(reversed(FORMATS))
-    wanted = None
-    if name is not None:
-        wanted = find_format(name)
-        known = [fmt for fmt in known if wanted.NAME in (fmt.NAME, fmt.FAMILY)]
-    for fmt in known:
-        for magic in fmt.MAGICS:
-            if head.startswith(magic):
-                return fmt
-    for fmt in known:  # those without a magic
-        if fmt.detect(head):
-            return fmt
-    if wanted is not None:
-        return wanted
-    error = unknown_file(source.read(0, 512))
-    error.path = source.path
-    raise error
-
-
-def detect(source: Source) -> "Optional[str]":
-    """Return the name of the format that the leading bytes tell, or None.
-
-    >>> detect(b"ZTEN0001" + b"\\x80" + b"\\x01" + bytes(7))
-    'ztensor'
-    """
-    opened = open_source(source, False)
-    try:
-        return detect_format(opened).FAMILY
-    except FormatError:
-        return None
-    finally:
-        opened.close()
-
-
-def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-         verify: bool = False, partial: bool = False) -> File:
-    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
-
-    `source`: a path, bytes, or a seekable binary stream at its start or end (it is not closed).
-    `format`: what to read it as, if its bytes do not tell. mmap=False reads bytes when asked for:
-    for files that may be cut meanwhile (mapped, the system kills the reader). `verify`: raise the
-    first error that verify() finds. `partial`: take what is whole of a file that was cut short;
-    attrs["missing"] names the rest. Raises FormatError (or its Unsupported), or OSError.
-
-    >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
-    >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
-    ('ztensor', ['w'], 'float64', [1.0, 2.0])
-    """
-    opened = open_source(source, mmap)
-    try:
-        fmt = detect_format(opened, format)
-        file: File = read_file(opened, fmt, partial)
-        if verify:
-            check_file(opened, fmt, deep=True).raise_first()
-        return file
-    except BaseException as error:
-        opened.close()
-        if isinstance(error, FormatError):
-            error.path = error.path or opened.path
-            error.__traceback__ = error.__context__ = None  # they keep what was parsed
-        raise error
-
-
-@without_gc
-def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
-    """Return the File that a format reads; of a broken one, raise the error with its place."""
-    if partial and not fmt.INDEX_FIRST:
-        raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
-    reading: Any = Reading(source, partial)
-    fault: Any = None
-    try:
-        attrs, metadata = fmt.read(reading)
-    except FormatError as error:
-        fault = error
-        if fault.offset is None:  # roughly: where what was read last begins
-            fault.offset = reading.at
-        fault.field = fault.field or reading.root
-        fault.__traceback__ = fault.__context__ = None  # they keep what was parsed
-    if fault is not None:
-        reading = None  # what was parsed is freed before it is parsed again
-        reading, attrs, metadata = read_again(source, fmt, partial, fault)
-    if reading.missing or reading.unnamed:
-        attrs["missing"] = list(reading.missing) + reading.unnamed
-    return fmt.make_file(reading, attrs, metadata)
-
-
-def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> Any:
-    """Return the File of a pickle, unless the file has changed; `states`: of its shards."""
-    source = PickledFile(*file_id).open()
-    try:
-        file: Any = read_file(source, detect_format(source, format), partial)
-        if states is not None:
-            file.expect(states)
-        return file
-    except BaseException:
-        source.close()
-        raise
-
-
-# -- [9a] casts ------------------------------------------------------------------------------------
-
-# Bits of the mantissa of a float, the leading 1 included.
-FLOAT_DIGITS = {
-    "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4,
-    "float8_e5m2": 3, "float8_e4m3fnuz": 4, "float8_e5m2fnuz": 3, "float8_e8m0fnu": 1}
-# An integer with a 1 in each of its lanes of 32 bits.
-LANES = int.from_bytes(b"\x01\x00\x00\x00" * (PART // 4), "little")
-# Tables for the bytes of a float16: the low 3 bits on top, the other 5 below; for the
-# upper byte whether the exponent is 0, and the upper byte of the float32.
-HALF_SHIFT = bytes(range(0, 256, 32)) * 32
-HALF_UPPER = bytes([byte >> 3 for byte in range(256)])
-HALF_SMALL = (b"\xff" * 4 + bytes(124)) * 2
-HALF_EXPONENTS = [0] + list(range(113, 143)) + [255]
-HALF_TOP = b"".join([bytes([exponent >> 1]) * 4 for exponent in HALF_EXPONENTS])
-HALF_TOP += bytes([byte | 128 for byte in HALF_TOP])
-
-
-def narrow_float32(data: Any) -> bytearray:
-    """As narrow_bfloat16 of at most PART bytes, 100 times as fast: by one big integer."""
-    data = bytearray(data)
-    tops = data[3::4]
-    if 127 in tops or 255 in tops:
-        # A NaN may be there, whose lane would overflow: one of few bits takes its place.
-        for i, number in enumerate(unpack_values("float32", data)):
-            if number != number:
-                data[4 * i:4 * i + 3] = b"\x00\x00\xc0"
-    # To each lane 0x7FFF is added, and 1 more if that makes the upper half even.
-    ones = LANES >> 8 * (PART - len(data))
-    lanes = int.from_bytes(data, "little")
-    lanes += (lanes >> 16 & ones) + ones * 0x7FFF
-    data = lanes.to_bytes(len(data), "little")
-    out = bytearray(len(data) // 2)
-    out[0::2] = data[2::4]
-    out[1::2] = data[3::4]
-    return out
-
-
-def widen_float16(data: Any) -> "Union[bytes, bytearray]":
-    """Return float16 bytes as float32, 6 times as fast as by numbers.
-
-    A NaN keeps its bits.
-    """
-    data = bytes(data)
-    out = bytearray(2 * len(data))
-    low = data[0::2]
-    high = data[1::2]
-    count = len(low)
-    # The upper bytes of each float32; its lowest one stays 0.
-    first = int.from_bytes(low.translate(HALF_SHIFT), "little")
-    second = int.from_bytes(high.translate(HALF_SHIFT), "little")
-    second |= int.from_bytes(low.translate(HALF_UPPER), "little")
-    tops = high.translate(HALF_TOP)
-    out[1::4] = first.to_bytes(count, "little")
-    out[2::4] = second.to_bytes(count, "little")
-    out[3::4] = tops
-    small = int.from_bytes(high.translate(HALF_SMALL), "little") & (first | second)
-    if not small:
-        return out
-    # Subnormal numbers: float32 has them with another exponent.
-    flags = small.to_bytes(count, "little").translate(b"\x00" + b"\x01" * 255)
-    has_nan = 127 in tops or 255 in tops
-    if 16 * flags.count(1) > count and not has_nan:
-        return pack_values("float32", unpack_values("float16", data))
-    i = flags.find(1)
-    while i >= 0:
-        number, = unpack_from("<e", data, 2 * i)
-        out[4 * i:4 * i + 4] = pack("<f", number)
-        i = flags.find(1, i + 1)
-    return out
-
-
-def cast_block(data: Any, old: str, new: str) -> Any:
-    """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
-    if old == new:
-        return data
-    if old == "bfloat16" and new == "float32":
-        return widen_bfloat16(data, "<")
-    if old == "float16" and new == "float32":
-        return widen_float16(data)
-    if old == "float32" and new == "bfloat16":
-        return narrow_float32(data)
-    if old == "float32" and new in FLOAT8:
-        return FLOAT8[new].narrow(data)
-    return pack_values(new, unpack_values(old, data))
-
-
-def cast_is_exact(old: str, new: str) -> bool:
-    """Return whether every value of `old` is one of `new`."""
-    if old == new:
-        return True
-    if "bool" in (old, new):
-        return old == "bool" and new != "float8_e8m0fnu"
-    if old in FLOAT_DIGITS:
-        # Some have no room for the exponents.
-        if new in FLOAT8:
-            return False
-        if new == "float16" and old in ("bfloat16", "float8_e8m0fnu"):
-            return False
-        return FLOAT_DIGITS[old] <= FLOAT_DIGITS.get(new, 0)
-    least, most = INT_RANGE[old]
-    if new in FLOAT_DIGITS:
-        return most <= 2 ** FLOAT_DIGITS[new]
-    new_least, new_most = INT_RANGE[new]
-    return new_least <= least and most <= new_most
-
-
-def dtype_remedy(fmt: Format, dtype: str) -> str:
-    """Return the end of a message that a format lacks a dtype: what to do."""
-    if dtype == "qfloat":
-        return DEQUANTIZE
-    new = dtype_for(fmt, dtype)
-    if not new:
-        return ""
-    condition = ""
-    if dtype not in FLOAT_DIGITS and not cast_is_exact(dtype, new):
-        condition = " if the values fit"
-    ways = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
-    return f"; {ways}{condition}; or another format"
-
-
-def dtype_for(fmt: Format, dtype: str) -> str:
-    """Return the dtype of a format that holds such values best, or ""."""
-    if dtype not in ITEMSIZE:
-        return ""
-    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
-    rounding = ["float32", "int32"]
-    if dtype in FLOAT_DIGITS:
-        rounding = ["int32", "float32"]
-    # The best one comes last.
-    for new in reversed(rounding + exact):
-        if new in fmt.DTYPES:
-            return new
-    return ""
-
-
-class Cast(Tensor):
-    """A tensor as another dtype, without attrs of the old one.
-
-    It stores no bytes: those of its base are cast when they are read.
-    """
-
-    __slots__ = ("_base",)
-
-    def __init__(self, base: Tensor, dtype: Any) -> None:
-        attrs = dict(base.attrs)
-        for fmt in FORMATS + GENERATIONS:
-            for key in fmt.DTYPE_ATTRS:
-                attrs.pop(key, None)
-        attrs.pop("parts", None)
-        super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
-                         encoding="cast", attrs=attrs, custom=base._custom,
-                         format=base.format)
-        self._base = base
-
-    def iter_bytes(self) -> Blocks:
-        base: Any = self._base
-        if base.dtype == "qfloat":
-            return base.iter_scaled(str(self.dtype))
-        base.check_readable()
-        parts = iter_parts(base.iter_bytes(), PART)
-        return (cast_block(part, base.dtype, str(self.dtype)) for part in parts)
-
-    def contiguous(self) -> Tensor:
-        data = self.tobytes()
-        return Tensor(self.name, self.dtype, self.shape, Buffer(data), 0, len(data),
-                      attrs=self._attrs, custom=self._custom, format=self.format)
-
-
-# -- [9b] arrays -----------------------------------------------------------------------------------
-
-
-def view_of_array(data: Any, name: str,
-                  wanted: "Optional[str]") -> "Tuple[memoryview, str]":
-    """Return a memoryview and our dtype of any library's array, which calls it `name`."""
-    is_torch = hasattr(data, "detach")
-    if is_torch:
-        # From any device, and without what is only noted.
-        data = data.detach().cpu().resolve_conj().resolve_neg()
-    dtype = name
-    if name[:2] == "|V":
-        dtype = dtype_of_bits(name, wanted)
-    has_no_code = dtype in ITEMSIZE and dtype not in STRUCT_CODE
-    if has_no_code and hasattr(data, "view"):
-        # It is no buffer, but its bits are one.
-        bits: Any = f"int{8 * ITEMSIZE[dtype]}"
-        if is_torch:
-            bits = getattr(sys.modules["torch"], bits)
-        data = data.view(bits)
-    buffer = data
-    if hasattr(data, "__array__"):
-        buffer = data.__array__()
-    view, found = typed_view(buffer)
-    if has_no_code:
-        found = dtype
-    if view is None or not found:
-        raise TypeError(unfit_message(data, name))
-    return view, found
-
-
-def unfit_message(data: Any, name: str) -> str:
-    """Return why a value is no tensor, and what to do."""
-    what = f"cannot make a tensor of {type(data).__name__}"
-    if name != "None":
-        what += f" of {name}"
-    if hasattr(data, "items"):
-        names = [f'"NAME.{safe_str(str(key))}": ...' for key in list(data)[:2]]
-        return f"{what}; flatten it: {{{', '.join(names)}}}"
-    what += "; take numbers (.astype(DTYPE), .real and .imag); text goes to metadata="
-    return what
-
-
-def dtype_of_bits(code: str, wanted: "Optional[str]") -> str:
-    """Return the dtype of bits, which numpy.asarray(tensor) gives without ml_dtypes."""
-    known = []
-    for dtype, nbytes in ITEMSIZE.items():
-        if code == f"|V{nbytes}" and dtype not in STRUCT_CODE:
-            known.append(dtype)
-    if wanted in known:
-        return str(wanted)
-    if len(known) == 1:
-        return str(known[0])
-    names = " or ".join(known) or "any type"
-    what = f"cannot make a tensor of {code}, bits of {names}"
-    raise TypeError(f"{what}: tensor(x, DTYPE) says which")
-
-
-def to_numpy(item: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
-    """Return a tensor as a numpy array, for __array__()."""
-    import numpy
-    ml_dtypes = sys.modules.get("ml_dtypes")
-    # numpy alone has no such dtype.
-    has_no_code = item.itemsize is not None and item.dtype not in STRUCT_CODE
-    is_other = False
-    is_swapped = False
-    if has_no_code:
-        is_swapped = item.itemsize != 1 and item.byteorder != NATIVE
-        is_same = ml_dtypes is not None and numpy.dtype(dtype).name == item.dtype
-        is_other = dtype is not None and not is_same
-    if copy is False and (is_other or is_swapped or item.encoding != "raw"):
-        wanted = dtype or item.dtype
-        raise ValueError(f"copy=False: elements as {wanted} have to be made first")
-    source = item
-    if item.encoding != "raw":
-        source = item.contiguous()
-    array: Any = source
-    if is_other and ml_dtypes is None:
-        array = source.astype("float32")
-    elif has_no_code:
-        array = bits_in_numpy(source, ml_dtypes)
-    if copy:
-        return numpy.array(array, dtype)
-    return numpy.asarray(array, dtype)
-
-
-def bits_in_numpy(item: Tensor, ml_dtypes: Any) -> Any:
-    """Return a tensor as a numpy array of a dtype of ml_dtypes, or without it of bits."""
-    import numpy
-    nbytes = item.itemsize or 1
-    bits = numpy.asarray(item.copy(dtype=f"uint{8 * nbytes}"), f"u{nbytes}")
-    bits.flags.writeable = False
-    return bits.view(getattr(ml_dtypes, str(item.dtype), f"V{nbytes}"))
-
-
-def to_dlpack(item: Tensor, options: Facts) -> Any:
-    """Return a capsule for __dlpack__()."""
-    import numpy
-    if item.itemsize is not None and item.dtype not in STRUCT_CODE:
-        torch: Any = sys.modules.get("torch")
-        if torch is None:
-            what = f"{item.dtype} needs torch (import it before) or jax.numpy.asarray"
-            raise BufferError(what)
-        bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
-        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
-    # Its elements are native.
-    array: Any = numpy.asarray(item, item.dtype)
-    # torch takes no negative strides, old libraries nothing that is read-only.
-    is_backward = min(array.strides, default=0) < 0
-    must_copy = is_backward or not options.get("max_version")
-    if options.get("copy") is False:
-        is_swapped = item.byteorder != NATIVE and array.itemsize > 1
-        if must_copy or is_swapped or item.encoding != "raw":
-            raise BufferError("copy=False: the elements have to be made or copied first")
-    if must_copy:
-        array = array.copy()
-    return array.__dlpack__(**options)
-
-
-# -- [9b2] other copies ----------------------------------------------------------------------------
-#
-# Two packages of one process may carry a copy of this module each: classes and formats of one are
-# not those of the other. What comes from there is told by its facts, and made one of ours.
-
-
-def own_tensor(value: Any) -> "Optional[Tensor]":
-    """Return a Tensor of this copy of the module, or of another one as of this; else None."""
-    if isinstance(value, Tensor):
-        return value
-    if not hasattr(value, "stored_nbytes"):
-        return None
-    kind = type(value).__name__
-    if kind == "Sparse":
-        return own_sparse(value)
-    if kind == "Cast":
-        base: Any = own_tensor(value._base)
-        return Cast(base, value.dtype)
-    args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
-    if kind == "Quantized":
-        return Quantized(*args)
-    if kind == "Composite":
-        made = Composite(*args)
-        made.parts = own_tensors(value.parts)
-        return made
-    return Tensor(*args)
-
-
-def own_tensors(tensors: Any) -> Any:
-    """Return a mapping with Tensors of this copy."""
-    return Map([(name, own_tensor(item)) for name, item in tensors.items()])
-
-
-def own_sparse(value: Any) -> Tensor:
-    """Return a sparse tensor of another copy as one of this copy."""
-    def open_parts(decode: bool) -> Any:
-        try:
-            return own_tensors(value.open_parts(decode))
-        except ValueError as error:
-            raise own_error(error)
-    stored: Any = own_tensor(value.stored)
-    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob, value.is_sorted,
-                  value._attrs, value._custom, value.format)
-
-
-def own_error(error: Any) -> ValueError:
-    """Return a FormatError of another copy as one of this; another error as it is."""
-    names = [base.__name__ for base in type(error).__mro__]
-    if "FormatError" not in names:
-        return error
-    error_class = Unsupported if "Unsupported" in names else FormatError
-    return error_class(error.what, error.offset, error.field, error.tensor, error.path, error.check)
-
-
-def own_format(name: str) -> Format:
-    """Return the format with this name; Unsupported where this copy has none."""
-    for fmt in FORMATS + GENERATIONS:
-        if fmt.NAME == name:
-            return fmt
-    raise Unsupported(f"this copy was made without {name}")
-
-
-def own_file(value: Any) -> "Optional[File]":
-    """Return a File of this copy of the module, or of another one as of this; else None."""
-    if isinstance(value, File):
-        return value
-    if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
-        return None
-    facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
-    if getattr(value, "shards", None) is None:
-        made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
-        facts["_tensors"] = own_tensors(value)
-    else:
-        made = ShardedFile(value.source, Map(weight_map=Map()), False)
-        facts["shards"] = Map([(name, own_file(file)) for name, file in value.shards.items()])
-    made.__dict__.update(facts)  # of another version, perhaps without some that are ours
-    return made
-
-
-# -- [9c] values: tensor() -------------------------------------------------------------------------
-
-
-def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *, components: Any = None,
-           custom: "Optional[Mapping[Any, Any]]" = None, **unknown: "NoReturn") -> Tensor:
-    """Return a Tensor in memory of lists, numbers, buffers or arrays.
-
-    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
-    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. `custom`: a mapping of what else it is to keep, in `.custom`: words
-    of the format to save to, or of the user. ValueError or TypeError for what is unfit.
-
-    >>> t = tensor([[1, 2], [3, 4]], "float32", custom={"trainable": True})
-    >>> t.shape, t[1, 0], t.tobytes()[:4].hex(), t.custom
-    ((2, 2), 3.0, '0000803f', {'trainable': True})
-    """
-    if unknown:
-        raise TypeError(unknown_argument(list(unknown)[0]))
-    if custom is not None and not hasattr(custom, "items"):
-        raise TypeError(f"custom is a mapping, not {type(custom).__name__}")
-    custom = dict(custom or {})
-    shape = None if shape is None else as_shape(shape)
-    if components is not None:
-        parts = {key: tensor(value, dtype if key == "values" else None)
-                 for key, value in dict(components).items()}
-        return make_sparse(shape, parts, custom)
-    if dtype == "qfloat":
-        return make_quantized(data, shape, custom)
-    made = tensor_of(data, None if dtype is None else as_dtype(dtype))
-    if shape is not None:
-        if count_elements(shape) != made.size or min(shape, default=0) < 0:
-            raise ValueError(f"{made.size} elements do not have the shape {short_repr(shape)}")
-        made = made.contiguous().copy(shape=shape)
-    if custom:  # instead of the attributes of a file
-        made = made.copy(attrs=None, format=None)
-        made.custom.update(custom)
-    return made
-
-
-def unknown_argument(name: str) -> str:
-    """Return that tensor() has no such argument, and where the user's own facts go."""
-    near = did_you_mean(name, ("data", "dtype", "shape", "components", "custom"))
-    return (f"tensor() has no argument {safe_repr(name)} (what a tensor is to keep goes into "
-            f"custom={{...}}){near}")
-
-
-def tensor_of(data: Any, dtype: Any = None) -> Tensor:
-    """Return a value as a Tensor."""
-    item = own_tensor(data)
-    if item is not None:
-        made = item.copy()
-    elif isinstance(data, (list, tuple, bool, int, float)):
-        made = tensor_of_lists(data, dtype)
-    else:
-        made = tensor_of_buffer(data, dtype)
-    return made if dtype in (None, made.dtype) else made.astype(dtype)
-
-
-def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
-    """Return nested lists, or one number, as a Tensor."""
-    shape, level = [], [data]
-    while level and isinstance(level[0], (list, tuple)):
-        size = len(level[0])
-        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
-            raise ValueError(f"the lists are ragged at depth {len(shape)}")
-        shape.append(size)
-        level = [item for row in level for item in row]
-    types = set(map(type, level))
-    if types - {int, float, bool}:
-        if [item for item in level if getattr(item, "shape", ())]:
-            raise ValueError("arrays in a list: numpy.stack(...) makes one array of them")
-        level = [item.item() if hasattr(item, "item") else item for item in level]
-        types = set(map(type, level))
-    for one in types - {int, float, bool}:
-        raise ValueError(f"{one.__name__} among the numbers")
-    if dtype is None:
-        dtype = "bool" if types == {bool} else "float64"
-        if int in types and float not in types:
-            dtype = "uint64" if max(level) > INT_RANGE["int64"][1] else "int64"
-    return new_tensor(dtype, tuple(shape), pack_values(dtype, level))
-
-
-def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
-    """Return a buffer or an array as a Tensor; zero-copy where it is contiguous."""
-    if hasattr(data, "mask") and hasattr(data, "filled"):
-        raise TypeError("a masked array: .filled(value) makes a plain one")
-    if hasattr(data, "zero_copy"):
-        raise TypeError("a Tensor of another version of tensorfmt: save it there, or take "
-                        "tensor(x.tobytes(), x.dtype, x.shape), its values alone")
-    view, found = typed_view(data)
-    own = getattr(data, "dtype", None)
-    # What has no code may offer its bytes (numpy.datetime64): its dtype is looked at.
-    if found is None or found == "uint8" and own is not None and getattr(own, "char", "") != "B":
-        view, found = view_of_array(data, str(own).split(".")[-1], dtype)
-    if dtype and found == "uint8" and view.ndim == 1 and own is None and not (
-            hasattr(data, "typecode")):  # raw
-        if len(view) % ITEMSIZE[dtype]:
-            raise ValueError(f"{len(view)} bytes are not a whole number of {dtype}")
-        return new_tensor(dtype, (len(view) // ITEMSIZE[dtype],), view)
-    if found == "uint16" and dtype in ("float16", "bfloat16"):
-        raise ValueError(f'uint16 to {dtype}: tensor(x).copy(dtype="{dtype}") takes the bits, '
-                         f'tensor(x).astype("{dtype}") the values')
-    byteorder = view.format[0] if view.format[0] in "<>" else NATIVE
-    return new_tensor(found, tuple(view.shape or ()), view, byteorder)
-
-
-# -- [10a] work ------------------------------------------------------------------------------------
-
-MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
-INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
-CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
-
-
-def most_work(source: Any, free: int) -> int:
-    """Return how many bytes may be decoded and written of the tensors of a source."""
-    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
-
-
-def more_copies(source: Any, work: int) -> str:
-    """Return what allows more work, besides that of the one tensor."""
-    count = -(-work // (source.nbytes + (1 << 20)))
-    return option(f"MAX_COPIES = {count}")
-
-
-def work_of_part(part: Tensor, factor: int = 1) -> int:
-    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
-    decoded = part.decoded_nbytes
-    if not part.is_decodable() or decoded is None:
-        return factor * part.stored_nbytes
-    return factor * decoded + CODEC_WORK * part.stored_nbytes
-
-
-def work_of_values(item: Tensor, dense: bool = True) -> int:
-    """Return how many bytes the values are that are read and written."""
-    if item.unreadable and not item.is_decodable():
-        return item.stored_nbytes
-    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
-        return 0  # its parts count; as a dense one it would be refused
-    if item.dtype == "qfloat":
-        return max(item.nbytes, 4 * item.size)
-    return item.decoded_nbytes or item.stored_nbytes
-
-
-def work_besides(item: Tensor) -> int:
-    """Return how many bytes are read and decoded besides the values."""
-    if item.encoding == "raw":
-        return 0
-    factor = 1
-    if item.is_sparse:
-        factor = INDEX_WORK
-    work = 0
-    for part in item.stored_parts().values():
-        if part is not item:
-            work += work_of_part(part, factor)
-        elif item.is_decodable():
-            work += CODEC_WORK * item.stored_nbytes
-    return work
-
-
-def check_work(items: Items, dense: bool = True, written: Any = None) -> None:
-    """Raise ValueError where tensors are much more, decoded and written, than their file.
-
-    What is no file's counts for nothing; a tensor that is there more than once counts once: that
-    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
-    of text are made of a tensor.
-    """
-    files: Any = {}  # id of a source -> (source, (all work, that of the values) by name)
-    for _, item in items:
-        base = getattr(item, "_base", item)
-        if not base.source.has_offsets:
-            continue
-        _, works = files.setdefault(id(base.source), (base.source, {}))
-        values = work_of_values(base, dense)
-        if item is not base and values:
-            values = max(values, item.nbytes)
-        if written is not None:
-            values = max(values, written(item))
-        work = values + work_besides(base), values
-        works[base.name] = max(work, works.get(base.name, work))
-    for source, works in files.values():
-        total = sum([work for work, _ in works.values()])
-        free = max([values for _, values in works.values() if values <= MAX_DENSE], default=0)
-        if total > most_work(source, free):
-            raise ValueError(f"the tensors are {total} bytes if all are decoded and written, the "
-                             f"file has {source.nbytes}: over MAX_COPIES = {MAX_COPIES} times "
-                             f"that and 1 MiB; {more_copies(source, total - free)} allows it")
-
-
-class Meter:
-    """Tells watch(verb, done, total) how many bytes of a pass are done."""
-
-    def __init__(self, watch: Any, verb: str, total: int) -> None:
-        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
-
-    def over(self, blocks: Blocks) -> Blocks:
-        """Yield what blocks hold, and count it."""
-        if self.watch is None:
-            yield from blocks
-            return
-        for block in iter_parts(blocks, BLOCK):
-            yield block
-            self.add(len(block))
-
-    def add(self, nbytes: int) -> None:
-        """Count bytes that are done."""
-        self.done += nbytes
-        if self.watch is not None:
-            self.watch(self.verb, self.done, self.total)
-
-
-# -- [10b] save ------------------------------------------------------------------------------------
-
-REGULAR = 8  # a file, in the upper bits of st_mode
-REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
-            "EXDEV", "ETXTBSY", "ENODATA")
-ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
-PROTECTED = "; what may not be written is not replaced: chmod u+w, or save under another name"
-NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in another folder, then "
-              "copy that file here")
-MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
-
-
-def in_order(items: Any, file: "Optional[File]") -> Any:
-    """Return items of a mapping; of a File by place where its format sorts the index."""
-    if file is not None and file.fmt.SORTED:
-        return sorted(items, key=lambda pair: (pair[1].start, pair[1].stored_nbytes))
-    return items
-
-
-def by_name(pairs: Any) -> TensorMap:
-    """Return (name, value) pairs as Tensors by name."""
-    tensors: Any = {}
-    bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
-    for pair in [pairs] if bare else pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
-                            "state_dict()) or pairs of both, not " + type(pair).__name__)
-        name, value = pair
-        if not isinstance(name, str):
-            raise TypeError(f"a tensor's name is a str, not {short_repr(name)}")
-        if name in tensors:
-            raise ValueError(f"two tensors are called {short_repr(name)}")
-        item = own_tensor(value)
-        try:
-            tensors[name] = tensor_of(value) if item is None else item
-        except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
-            error_class = TypeError if isinstance(error, TypeError) else ValueError
-            raise error_class(f"tensor {safe_repr(name)}: {error}")
-    return tensors
-
-
-def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
-    """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
-    if fmt.READ_ONLY:
-        raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
-    known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
-             if one.FAMILY == fmt.FAMILY and one.VERSION}
-    version = options.get("version")
-    if known and version is not None:
-        if str(version) not in known:
-            raise ValueError(f"{fmt.TITLE}: version {short_repr(version)} is not written; "
-                             f"only {', '.join(known)}")
-        fmt = known[str(version)]
-    else:
-        given = known.get(str(attrs.get("version"))) if attrs else None
-        fmt = next((one for name in names for one in known.values() if one.NAME == name),
-                   given or fmt)
-    for key in [key for key in options if key not in fmt.OPTIONS]:
-        texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()]) or "none"
-        raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; there are {texts}")
-    return fmt
-
-
-def native_file_attrs(file: "Optional[File]", fmt: Format) -> Facts:
-    """Return those attrs of a File of this format that save takes."""
-    if file is None or file.fmt is not fmt:
-        return {}
-    return {key: value for key, value in file.attrs.items() if key in fmt.FILE_ATTRS}
-
-
-def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Any:
-    """Return (generation of the format, items, metadata, attrs) of what is to be saved."""
-    for what, value in ("metadata", metadata), ("attrs", attrs):
-        if value is not None and not hasattr(value, "items"):
-            raise TypeError(f"{what} is a mapping, not {type(value).__name__}")
-    file = own_file(tensors)
-    pairs = tensors
-    if file is not None:
-        pairs = in_order(file.items(), file)
-    elif hasattr(tensors, "items"):
-        pairs = tensors.items()
-    items = list(by_name(pairs).items())
-    names = [item.format for _, item in items]
-    if file is not None:
-        names = [file.fmt.NAME]
-    fmt = choose_generation(fmt, names, attrs, options)
-    if metadata is None:
-        metadata = file.metadata if file is not None else {}
-    if attrs is None:
-        attrs = native_file_attrs(file, fmt)
-    for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
-        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
-                         + ", ".join(fmt.FILE_ATTRS))
-    check_work(items, dense=not fmt.SPARSE)
-    return fmt, items, metadata, attrs
-
-
-def encode_file(fmt: Format, items: Items, metadata: Any, attrs: Any, options: Facts) -> Blocks:
-    """Check all that prepare() returns, then return an iterator over the bytes of the file."""
-    blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
-    check_stored(items)
-    return blocks
-
-
-def check_stored(items: Items, watch: Any = None) -> None:
-    """Raise FormatError where stored bytes are damaged: they get no new checksum."""
-    formats: "Dict[str, Format]" = {}
-    checks: Any = Map()  # what is stored once is hashed once
-    seen: Any = set()
-    for _, item in items:
-        item = getattr(item, "_base", item)
-        if item.format is None or not item.source.has_offsets:
-            continue
-        if item.format not in formats:
-            formats[item.format] = own_format(item.format)
-        fmt = formats[item.format]
-        for label, part, digest in iter_checksums(fmt, item, seen):
-            if part.source.has_offsets:  # no copy in memory
-                checks.setdefault(place_of(part) + (digest,), (fmt, item, label, part, digest))
-    meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
-    for fmt, item, label, part, digest in checks.values():
-        blocks = meter.over(fmt.hashed_blocks(part))
-        status, text = compare_digest(blocks, digest, fmt.DIGESTS)
-        if status == "FAIL":
-            raise item.error(label + text, check="checksums")
-
-
-def check_target(target: Any, about: Any, items: Any) -> None:
-    """Raise ValueError where a tensor is read from what is written in place.
-
-    That is the stream `target`, or the file of which os.stat() says `about`.
-    """
-    sources: Any = set()
-    for _, item in items:
-        if type(item) is not Tensor:
-            item = getattr(item, "_base", item)
-            sources.update([part.source for part in item.stored_parts().values()])
-        sources.add(item.source)
-    for source in sources:
-        if source.has_offsets and is_read_from(source, target, about):
-            raise ValueError("tensors are read from the stream or file that is written: take "
-                             "another one, or write what dumps() returns")
-
-
-def stream_about(stream: Any) -> Any:
-    """Return what os.fstat() says of the file of a stream, or None."""
-    try:
-        return os.fstat(stream.fileno())
-    except (AttributeError, OSError, TypeError, ValueError):  # it is no file, or closed
-        return None
-
-
-def is_read_from(source: Any, stream: Any, about: Any) -> bool:
-    """Return whether a source reads a stream, or the file of which os.stat() says `about`."""
-    own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
-    turn = getattr(source, "_turn", None)
-    if turn is not None:
-        own = turn.stream
-    if own is not None and own is stream:
-        return True
-    if about is None:
-        return False
-    if source.file_id is None:
-        other = stream_about(own)
-    else:
-        path, _, change = source.file_id  # of 0.4.0 only the time
-        other = stat_or_none(path)
-        if isinstance(change, tuple) and change[1] != about.st_ino:  # another has its place now
-            return False
-    return other is not None and os.path.samestat(other, about)
-
-
-def iter_checksums(fmt: Format, item: Tensor, seen: Any) -> Any:
-    """Yield (label, Tensor, digest) of all checksums of a tensor; inner ones once for each place.
-
-    `seen`: the places of tensors before.
-    """
-    yield from fmt.checksums(item)
-    for part in item.stored_parts().values():
-        place = place_of(part)[:4]
-        if place not in seen:
-            seen.add(place)
-            yield from fmt.inner_checksums(part)
-
-
-def place_of(part: Tensor) -> Any:
-    """Return what two Tensors have in common that lie at one place, encoded alike."""
-    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
-            part.dtype)
-
-
-def target_format(format: Any, target: Any, tensors: Any) -> Format:
-    """Return the format by argument, else by suffix, else that of a File."""
-    if format is not None:
-        return find_format(format)
-    path = "" if hasattr(target, "write") else os.fspath(target)
-    for fmt in FORMATS + GENERATIONS:
-        if path.lower().endswith(fmt.SUFFIXES):
-            return fmt
-    if path and hasattr(tensors, "metadata"):  # a File, also of another copy
-        return find_format(tensors.format)
-    names = ", ".join([f"{fmt.NAME} {fmt.SUFFIXES[0]}" for fmt in FORMATS if not fmt.READ_ONLY])
-    raise ValueError(f"which format? give {option('format=')} or a suffix: {names}")
-
-
-def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
-         metadata: Any = None, attrs: Any = None, **options: Any) -> None:
-    """Write tensors to a path or a writable binary stream.
-
-    `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
-    takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
-    `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
-    is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
-    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
-    file, only a killed process leaves the `.tmp` (delete it). A file without write permission is
-    refused. Symbolic links are kept, and so are owner, group and mode where the system allows it;
-    devices are written in place. A stream that tensors are read from is refused.
-
-    >>> from io import BytesIO
-    >>> stream = BytesIO()
-    >>> save(stream, {"w": [1.0]}, format="ztensor")
-    >>> load(stream)["w"].tolist()
-    [1.0]
-    """
-    fmt = target_format(format, target, tensors)
-    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
-    write_out(target, encode_file(fmt, items, metadata, attrs, options), items)
-
-
-def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
-          **options: Any) -> bytes:
-    """Return what save() would write; load() takes it back.
-
-    >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
-    (24, '5a54454e30303031800100000000000000')
-    """
-    fmt = find_format(format)
-    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
-    return b"".join(encode_file(fmt, items, metadata, attrs, options))
-
-
-def write_out(target: Any, blocks: Blocks, items: Any = ()) -> int:
-    """Write a file to a path or a stream; return its bytes. `items`: what is read meanwhile."""
-    if hasattr(target, "write"):
-        check_target(target, stream_about(target), items)
-        return write_all(target, blocks)
-    path = os.fspath(target)
-    real = os.path.realpath(path)
-    if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
-        raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
-    old, found = stat_or_none(path), stat_or_none(real)
-    if old is None or old.st_mode >> 12 == REGULAR and found and os.path.samestat(old, found):
-        return write_beside(real, blocks, path, old)
-    check_target(None, old, items)
-    with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
-        return write_all(stream, blocks, path)
-
-
-def stat_or_none(path: str) -> "Optional[os.stat_result]":
-    """Return what os.stat() says; None if there is no such file."""
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-
-
-def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
-    """Write all blocks, also where write() takes a part; return their bytes.
-
-    Errors of write() name the target, if it is a path; those of the blocks do not.
-    """
-    total = 0
-    for block in blocks:
-        total += len(block)
-        while len(block):
-            try:
-                count = stream.write(block)
-            except OSError as error:
-                if target and error.errno is not None:  # one of its text alone keeps it
-                    error.filename = target
-                raise
-            if count is None and not hasattr(stream, "readall"):  # not a raw one: it took all
-                break
-            if not count or count < 0:
-                raise OSError("the target is full")
-            block = memoryview(block)[count:] if count < len(block) else b""
-    return total
-
-
-def write_beside(path: str, blocks: Blocks, target: str,
-                 old: "Optional[os.stat_result]") -> int:
-    """Write a file beside the path, then rename it over it; errors name the target.
-
-    `old`: what os.stat() says of the file that is there.
-    """
-    folder, name = os.path.split(path)
-    # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
-    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
-    mode = 0o666
-    stream: Any = None
-    advice: "Optional[str]" = ""  # behind a refusal; None: errors are those of the blocks
-    try:
-        if old is not None:
-            advice = PROTECTED
-            check_writable(path, old)
-            mode = narrowed(old.st_mode)  # nobody may read what the target does not let him
-            advice = NOT_BESIDE
-        stream = open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode))
-        advice = ""
-        if old is not None:
-            keep_access(stream.fileno(), old, list_of_access(path))
-        advice = None
-        total = write_all(stream, blocks, target)
-        advice = ""
-        stream.flush()
-        is_done("fsync", stream.fileno())
-        stream.close()
-        advice = NOT_BESIDE
-        if os.name == "nt":
-            advice = MAPPED
-        getattr(os, "replace", os.rename)(temporary, path)
-    except BaseException as error:
-        remove_failed(stream, temporary)
-        if isinstance(error, OSError) and advice is not None:
-            text = error.strerror or str(error)
-            if is_refused(error):
-                text += advice
-            if not os.path.isdir(folder):
-                text = f"there is no folder {safe_str(folder)}"
-            raise OSError(error.errno, text, target)
-        raise
-    return total
-
-
-def remove_failed(stream: Any, temporary: str) -> None:
-    """Close and remove a file that could not be written, as far as it is there."""
-    try:
-        if stream is not None:
-            stream.close()
-    except OSError:  # the disk is still full
-        pass
-    finally:  # also where a second interrupt comes
-        try:
-            os.remove(temporary)
-        except OSError:  # it was renamed, or never made
-            pass
-
-
-def is_refused(error: OSError) -> bool:
-    """Return whether a file system forbids or lacks a thing; not that it is full or broken."""
-    from errno import errorcode
-    return errorcode.get(error.errno or 0, "") in REFUSALS
-
-
-def is_done(name: str, *args: Any) -> bool:
-    """Call a function of os; return False where Python lacks it or the file system refuses it."""
-    call = getattr(os, name, None)
-    if call is None:
-        return False
-    try:
-        call(*args)
-    except OSError as error:
-        if not is_refused(error):
-            raise
-        return False
-    return True
-
-
-def check_writable(path: str, old: "os.stat_result") -> None:
-    """Raise PermissionError for a file that may not be written.
-
-    Root may write all of them; but where there is no write bit at all, somebody protects it.
-    """
-    options = {}
-    if os.access in getattr(os, "supports_effective_ids", ()):
-        options["effective_ids"] = True
-    if not old.st_mode & 0o222 or not os.access(path, os.W_OK, **options):
-        raise PermissionError(13, os.strerror(13), path)
-
-
-def list_of_access(file: Any) -> "Optional[bytes]":
-    """Return the POSIX access control list of a file, None if it has none (or not on Linux)."""
-    try:  # to ask for what is not there takes five times as long as to ask what there is
-        if ACCESS_LIST in os.listxattr(file):
-            return os.getxattr(file, ACCESS_LIST)
-    except AttributeError:
-        pass
-    except OSError as error:
-        if not is_refused(error):
-            raise
-    return None
-
-
-def narrowed(mode: int) -> int:
-    """Return a mode that lets nobody do more than before where the group is another one."""
-    both = mode >> 3 & mode & 7
-    return mode & 0o700 | both << 3 | both
-
-
-def keep_access(file: int, old: Any, access: "Optional[bytes]") -> None:
-    """Give a new file the owner, group, mode and access list of the one that it will replace.
-
-    What the system does not let us keep is narrowed: nobody may do more than before.
-    """
-    new = os.stat(file)
-    keeps_group = new.st_gid == old.st_gid
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        if is_done("fchown", file, old.st_uid, old.st_gid):
-            keeps_group = True
-        elif not keeps_group:  # a member may give a file of its own to the group
-            keeps_group = is_done("fchown", file, -1, old.st_gid)
-    mode = old.st_mode & 0o777
-    if not keeps_group:
-        mode = narrowed(mode)
-    if list_of_access(file) != access:  # the new one may have that of its folder
-        if access is None:
-            is_kept = is_done("removexattr", file, ACCESS_LIST)
-        else:
-            is_kept = keeps_group and is_done("setxattr", file, ACCESS_LIST, access)
-        if not is_kept:
-            mode &= 0o700
-    if mode != new.st_mode & 0o777:  # it lacks the bits that the umask took, say
-        is_done("fchmod", file, mode)
-
-
-# -- [11a] explain ---------------------------------------------------------------------------------
+# -- [13b] explain ---------------------------------------------------------------------------------
 
 FIELD_KINDS = {  # meaning, colour in a terminal
     "structure": ("says what is where", "94"),
@@ -10268,7 +10298,7 @@ def name_gap(at: int, before: Field, after: Field, fmt: Format, source: "Buffer"
     return Field(at, nbytes, "padding", value, doc, "padding")
 
 
-# -- [11b] verify ----------------------------------------------------------------------------------
+# -- [13c] verify ----------------------------------------------------------------------------------
 
 
 class Report(Result):
@@ -10971,7 +11001,7 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch
         report.add("ok", "canonical", "saved again, it has the same bytes")
 
 
-# -- [11c] convert ---------------------------------------------------------------------------------
+# -- [13d] convert ---------------------------------------------------------------------------------
 
 
 class Summary(Result):
@@ -11432,7 +11462,7 @@ def has_no_low_bits(data: bytes) -> bool:
     return data[0::4] == data[1::4] == zeros and not could_be_nan
 
 
-# -- [11d] diff ------------------------------------------------------------------------------------
+# -- [13e] diff ------------------------------------------------------------------------------------
 
 
 class Diff(Result):
@@ -11705,7 +11735,7 @@ class ValueDiff:
         return f"same values, {bits}{self.place(number)}"
 
 
-# -- [12a] page ------------------------------------------------------------------------------------
+# -- [14a] page ------------------------------------------------------------------------------------
 # What `explain` shows. The page of `explain --html` has no script.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
@@ -11989,33 +12019,33 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
     return text
 
 
-# -- [12b] vendor ----------------------------------------------------------------------------------
+# -- [14b] vendor ----------------------------------------------------------------------------------
 #
 # A copy has what its users call, and what that uses, and so on. Of a part that it lacks, it has for
-# each function that is used anyway its stand-in of [12c], else a name that raises when called.
+# each function that is used anyway its stand-in of [14c], else a name that raises when called.
 
 WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names that are of it alone
     "load": [],
     "fast": ["gather", "fold_crc32c", "has_same_bytes"],
-    "save": ["[9b2] other copies", "[9c] values: tensor()", "[10a] work", "[10b] save",
+    "save": ["[9d] other copies", "[8b] values: tensor()", "[8c] work", "[8d] save",
              "cbor_float"],
-    "casts": ["[3b] float8", "[9a] casts", "Tensor.astype"],
-    "zstd": ["[6g] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
-    "sparse": ["[7d] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
+    "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
+    "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
+    "sparse": ["[6f] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
     "quantized": ["QUANT_SCHEME", "QuantPlan", "Quantized", "make_quantized"],
-    "arrays": ["[9b] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
+    "arrays": ["[9c] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
                "Tensor.__jax_array__", "Tensor.__buffer__"],
     "pickles": ["Buffer.__reduce__", "Buffer.__deepcopy__", "Tensor.__reduce__",
                 "File.__reduce__", "File.__deepcopy__", "File.__copy__",
-                "ShardedFile.__reduce__"],
-    "shards": ["[8h] shards", "is_json"],
-    "tools": ["[4] other files", "[6i] repr and previews", "[7c2] places", "[9b2] other copies",
-              "[11a] explain", "[11b] verify", "[11c] convert", "[11d] diff", "[12a] page", "main",
+                "ShardedFile.__reduce__", "open_pickled", "load_again"],
+    "shards": ["[10f] shards", "is_json"],
+    "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[9d] other copies",
+              "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff", "[14a] page", "main",
               "is_stored_alike", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT"],
-    "mag300": ["[8a2] mag300"],
-    "ztensor2": ["[6f] XXH3", "[8b2] ztensor2", "cbor_float"],
-    WHOLE: ["[12b] vendor", "[12c] stand-ins"]}
+    "mag300": ["[10a] mag300"],
+    "ztensor2": ["[9h] XXH3", "[10b] ztensor2", "cbor_float"],
+    WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
 CALLS = {  # what users call of a part
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
@@ -12044,8 +12074,8 @@ class Piece:
         self.first, self.last = node.lineno, int(node.end_lineno)
         for decorator in getattr(node, "decorator_list", []):
             self.first = min(self.first, decorator.lineno)
-        while lines[self.first - 2].strip()[:1] == "#" and lines[self.first - 2][:4] != "# --":
-            self.first -= 1  # a comment in front of it
+        while is_comment(lines[self.first - 2]):
+            self.first -= 1
         self.doc = range(0)
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
             self.doc = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
@@ -12072,6 +12102,11 @@ class Piece:
         """Return whether it defines one of these names, or one that Python calls, or none."""
         return not self.defines or bool([
             name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
+
+
+def is_comment(line: str) -> bool:
+    """Return whether a line is a comment, and no banner."""
+    return line.strip()[:1] == "#" and not line.startswith(("# --", "# =="))
 
 
 def bound_name(node: Any) -> "Optional[str]":
@@ -12265,7 +12300,7 @@ def is_sealed(path: str) -> bool:
     return not data or digest == sha256_of(rest).encode()
 
 
-# -- [12c] stand-ins -------------------------------------------------------------------------------
+# -- [14c] stand-ins -------------------------------------------------------------------------------
 #
 # In a copy plain_NAME has the place of NAME, if NAME is of a part that was left out.
 
@@ -12356,7 +12391,7 @@ def plain_main(argv: "Optional[List[str]]" = None) -> int:
     return 2
 
 
-# -- [13] command line -----------------------------------------------------------------------------
+# -- [15] command line -----------------------------------------------------------------------------
 
 
 def describe(error: BaseException, path: str = "") -> str:

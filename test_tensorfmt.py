@@ -8485,6 +8485,47 @@ class LayersTest(TestCase):
         return sorted("%s in %s" % (name, owner[0]) for name, layer, owner in uses
                       if defined.get(name, 0) > layer)
 
+    PARTS = ("I", "II", "III")
+
+    def later_names(self, text):
+        """Return "NAME in OWNER" of each name of a later part that has no stand-in.
+
+        It has one if it is of an optional part of copies.
+        """
+        starts = [text[:text.index("# == %s " % part)].count("\n") for part in self.PARTS]
+        pieces = tensorfmt.split_source(text)
+        part_of = {}
+        optional = set()
+        for piece in pieces:
+            for name in piece.defines:
+                part_of.setdefault(name, self.part_at(starts, piece))
+                if piece.parts:
+                    optional.add(name)
+                if name.startswith(tensorfmt.PLAIN):
+                    optional.add(name[len(tensorfmt.PLAIN):])
+        found = []
+        for piece in pieces:
+            here = self.part_at(starts, piece)
+            for user in [piece] + piece.members:
+                for name in user.names - optional:
+                    if part_of.get(name, 0) > here:
+                        found.append("%s in %s" % (name, piece.defines[0]))
+        return sorted(set(found))
+
+    @staticmethod
+    def part_at(starts, piece):
+        return len([start for start in starts if piece.last > start])
+
+    @documented
+    def test_a_part_knows_later_ones_by_their_stand_ins_only(self):
+        text = text_of("tensorfmt.py")
+        self.assertEqual(self.later_names(text), [])
+        text += "def new_tool():\n    pass\n"
+        for place in "# == II ", "# == III ":
+            user = "def early():\n    make_page(0), new_tool()\n"
+            changed = text.replace(place, user + place, 1)
+            self.assertEqual(self.later_names(changed), ["new_tool in early"])
+
     @documented
     @tells_ends
     def test_loading_knows_nothing_of_saving_nor_saving_of_tools(self):
@@ -8707,7 +8748,7 @@ class CopyTest(TestCase):
                                      list(signature(getattr(tensorfmt, whole)).parameters))
         text = text_of("tensorfmt.py")
         for old, new, named in (
-                ("# -- [4] other files -", "# -- [4] others -", "[4] other files"),
+                ("# -- [12a] other files -", "# -- [12a] others -", "[12a] other files"),
                 ("def cbor_float(", "def cbor_floats(", "cbor_float"),
                 ("    def decoded(", "    def undone(", "Tensor.decoded"),
                 ("def plain_gather(", "def plain_gathered(", "gathered")):
@@ -8862,8 +8903,8 @@ class ReadmeTest(FolderCase):
             self.skipTest("npy is a format now: let the page add another one")
         (_, section), = self.blocks(".docs/add-a-format.md")
         text = text_of("tensorfmt.py")
-        for place, new in (("# -- [9] load", section + "\n\n"),
-                           ("    [9] load ", "    [8h2] npy                  one array\n")):
+        for place, new in (("# == III ", section + "\n\n"),
+                           ("\n    III  tools", "    [10g] npy                  one array\n")):
             self.assertEqual(text.count(place), 1)
             text = text.replace(place, new + place)
         made = module_of(text)
