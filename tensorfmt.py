@@ -6975,16 +6975,15 @@ def own_tensor(value: Any) -> "Optional[Tensor]":
         return value
     if not hasattr(value, "stored_nbytes"):
         return None
-    kind = type(value).__name__
-    if kind == "Sparse":
+    if hasattr(value, "open_parts"):
         return own_sparse(value)
-    if kind == "Cast":
+    if hasattr(value, "_base"):
         base: Any = own_tensor(value._base)
         return Cast(base, value.dtype)
     args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
-    if kind == "Quantized":
+    if value.dtype == "qfloat":
         return Quantized(*args)
-    if kind == "Composite":
+    if hasattr(value, "parts"):
         made = Composite(*args)
         made.parts = own_tensors(value.parts)
         return made
