@@ -8103,6 +8103,23 @@ class VerifyTest(FolderCase):
         self.assertEqual(calls_of(tensorfmt, "hash_blocks", tensorfmt.verify, data), 3)
 
     @about("ztensor")
+    def test_one_rotten_tensor_beside_many_equal_ones(self):
+        """Each place is looked at once; what is too much in all leaves out no other."""
+        zeros = dict([("z%d" % i, tensor(bytes(50000), "uint8")) for i in range(300)])
+        for name in "a", "zz":  # before and behind them
+            data = dumps(dict(zeros, **{name: [1.5, 2.5]}), format="ztensor", version=2)
+            self.assertTrue(tensorfmt.verify(data))
+            bad = bytearray(data)
+            bad[load(data)[name].offset] ^= 1
+            with Changed(tensorfmt, "MAX_COPIES", 1):
+                for deep in False, True:
+                    report = tensorfmt.verify(bytes(bad), deep=deep)
+                    found = [(error.tensor, error.check) for error in report.errors]
+                    self.assertEqual(found, [(name, "checksums")])
+                self.assertEqual(error_of(FormatError, load, bytes(bad), verify=True).tensor, name)
+                self.assertTrue(str(tensorfmt.verify(data)).endswith(": valid zTensor 2"))
+
+    @about("ztensor")
     def test_nothing_is_hashed_twice(self):
         """Not to see if the file is canonical, nor what two tensors have in common."""
         tensors = {"a": F32, "b": F32, "c": tensor([5], "int8")}

@@ -337,6 +337,7 @@ def check_pair(a, b):
     if a.fmt is b.fmt:
         facts = [("metadata", key) for key in changed_keys(a.metadata, b.metadata)]
         facts += [("scalar", key) for key in changed_keys(scalars(a), scalars(b))]
+        facts += [("bytes", key) for key in changed_keys(a.others, b.others)]
         TEST.assertEqual(sorted([row for row in told if row[0] != "tensor"]), sorted(facts))
     for name in set(list(a) + list(b)):
         is_told = ("tensor", name) in told
