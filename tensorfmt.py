@@ -717,7 +717,7 @@ def turn_of(stream: Any) -> Turn:
     if BOARD:
         return Turn(stream)
     # All copies of this module share them: Files of two copies may read one stream.
-    shared = vars(sys)
+    shared: "Dict[str, Any]" = sys.__dict__
     with process_lock(shared.setdefault("_tensorfmt_locks", {})):
         if Turn.known is None:
             from weakref import WeakValueDictionary
@@ -1404,11 +1404,12 @@ class CborWriter:
             return
         if depth >= MAX_DEPTH:
             raise ValueError(f"nested deeper than MAX_DEPTH = {MAX_DEPTH}")
+        items: Any = value
         if is_map:
-            self.put_map(value, depth + 1)
+            self.put_map(items, depth + 1)
             return
-        self.out.append(cbor_head(4, len(value)))
-        for item in value:
+        self.out.append(cbor_head(4, len(items)))
+        for item in items:
             self.put(item, depth + 1)
 
     def put_map(self, value: "Mapping[Any, Any]", depth: int) -> None:
@@ -3309,7 +3310,7 @@ class RecordType:
         """Yield (begin, end, values) of each code; values: None where the source ends."""
         values: Any = ()
         for code in codes:
-            if callable(code):
+            if not isinstance(code, str):  # a function of the values before
                 code = "<" + code(values)
             nbytes = values[-1] if code == "text" else calcsize(code)
             data = source.read(at, nbytes)
@@ -7030,7 +7031,7 @@ def own_file(value: Any) -> "Optional[File]":
         return value
     if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
         return None
-    facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
+    facts: Facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
     if getattr(value, "shards", None) is None:
         made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
         facts["_tensors"] = own_tensors(value)
@@ -7423,7 +7424,7 @@ def xxh3_64(blocks: "Iterable[Any]") -> int:
         for block in blocks:
             state.update(block)
         return int(state.intdigest())
-    lanes = list(XXH3_START)
+    lanes: "List[int]" = list(XXH3_START)
     nbytes = 0
     # What is not in the lanes yet, behind the last stripe that is.
     data = bytes(64)
@@ -8755,10 +8756,12 @@ class BurnRecord(Format):
                 if value is None or type(value) is range and not value:
                     continue
                 here = module.trail + (key,)
-                where, attrs, entry = here, None, value
-                if self.is_parameter(value):
-                    attrs = self.id_attrs(value["id"])
-                    entry = value.get("param")
+                where = here
+                attrs: "Optional[Facts]" = None
+                entry: Any = value
+                if self.is_parameter(entry):
+                    attrs = self.id_attrs(entry["id"])
+                    entry = entry.get("param")
                     where = here + ("param",)
                 if type(value) in (list, Map) and not self.is_tensor(entry):
                     inner = Module(here, value)
