@@ -1140,7 +1140,7 @@ class Cbor(Codec):
 
     # array() and map() read the commonest heads themselves, 1.34 to 1.46 times as fast as
     # by parse_item(). That reads all that begins in the last 24 bytes: it may be cut there.
-    # A count of -1, of an indefinite length, goes down until a break ends the loop.
+    # A count of -1, of an indefinite length, goes down until a break comes.
 
     def array(self, start: int, count: int, at: int,
               depth: int) -> "Tuple[List[Any], int]":
@@ -1162,8 +1162,7 @@ class Cbor(Codec):
                 if strict and value < CBOR_LEAST[head]:
                     raise self.not_strict(start)
             elif head == 0xFF and count < 0:
-                at += 1
-                break
+                return items, at + 1
             else:
                 value, at = self.parse_item(at, depth + 1)
             items.append(value)
@@ -1188,16 +1187,16 @@ class Cbor(Codec):
                 raw = data[start + 1:at]
                 key: Any = texts.get(raw) or self.text(raw, start)
             elif head == 0xFF and count < 0:
-                at += 1
-                break
+                return pairs, at + 1
             else:
                 key, at = self.parse_item(at, depth + 1)
             if type(key) is not str or key in pairs:
                 self.check_key(pairs, key, start)
             if strict:
-                if data[start:at] <= last_key:
+                raw = data[start:at]
+                if raw <= last_key:
                     raise self.not_strict(start)
-                last_key = data[start:at]
+                last_key = raw
             # The value: a small number, a short text, a short array or map, or any other.
             head = data[at]
             if head < 24:
@@ -7279,9 +7278,10 @@ class Json:
 
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects nested deeper than `depth`."""
+        kinds = list, Map
         level = [value]
         for _ in range(self.depth + 1):
-            boxes = [item for item in level if type(item) in (list, Map)]
+            boxes = [item for item in level if type(item) in kinds]
             if not boxes:
                 return
             level = []
