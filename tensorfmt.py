@@ -2868,7 +2868,8 @@ class Composite(Tensor):
         return made
 
     def __reduce__(self) -> Any:
-        return super().__reduce__() + ((None, {"parts": self.parts}),)
+        made: Any = super().__reduce__()
+        return made + ((None, {"parts": self.parts}),)
 
 
 class File(TensorMap):
@@ -12050,7 +12051,8 @@ PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names th
                "Tensor.__jax_array__", "Tensor.__buffer__"],
     "pickles": ["Buffer.__reduce__", "Buffer.__deepcopy__", "Tensor.__reduce__",
                 "File.__reduce__", "File.__deepcopy__", "File.__copy__",
-                "ShardedFile.__reduce__", "open_pickled", "load_again"],
+                "ShardedFile.__reduce__", "Composite.__reduce__", "open_pickled",
+                "load_again"],
     "shards": ["[10f] shards", "is_json"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[9d] other copies",
               "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff", "[14a] page", "main",
