@@ -2310,6 +2310,9 @@ class Digest:
 # -- [5e] zstd -------------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
+# Name and module that were found, kept: imports that fail are slow, and have a lock that a child of
+# fork() waits for without an end if another thread held it then.
+ZSTD_FOUND: "List[Tuple[str, Any]]" = []
 # Decoded bytes for each stored byte, at most: 128 KiB of a block of 4 bytes.
 ZSTD_RATIO = 32768
 # The encoding of parts in zTensor 2, and all that are decoded here.
@@ -2319,11 +2322,16 @@ DECODED = ("zstd", SEEKABLE)
 
 def zstd_module() -> Any:
     """Return the first of these modules that can be imported."""
+    for name, module in ZSTD_FOUND:
+        if name in ZSTD_MODULES and sys.modules.get(name) is module:
+            return module
     for name in ZSTD_MODULES:
         try:
-            return __import__(name, None, None, ["ZstdCompressor"])
+            module = __import__(name, None, None, ["ZstdCompressor"])
         except ImportError:
-            pass
+            continue
+        ZSTD_FOUND[:] = [(name, module)]
+        return module
     names = ", ".join(ZSTD_MODULES)
     raise Unsupported(f"zstd data need one of the modules {names}; pip install zstandard")
 

@@ -5616,6 +5616,20 @@ class ZTensor2Test(TestCase):
                 tensorfmt.Buffer(frame), 0, len(frame), 2))
         self.assertIn("damaged (UnicodeDecodeError", error.what)
 
+    @unittest.skipUnless(ZSTD, "no zstd here")
+    def test_the_module_for_zstd_is_sought_once(self):
+        """Until it is gone. Another thread's import would be waited for in a forked process."""
+        module = tensorfmt.zstd_module()
+        (name, _), = tensorfmt.ZSTD_FOUND
+        with Changed(builtins, "__import__", side_effect=AssertionError("an import")):
+            self.assertIs(tensorfmt.zstd_module(), module)
+        with mock.patch.dict(sys.modules, {name: None}):
+            try:
+                self.assertIsNot(tensorfmt.zstd_module(), module)
+            except Unsupported:
+                pass  # there is no other
+        self.assertIs(tensorfmt.zstd_module(), module)
+
 
 INDEX = ".safetensors.index.json"
 
