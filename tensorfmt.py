@@ -133,8 +133,10 @@ from struct import calcsize, pack, unpack_from
 const = int  # boards know it: they compile nothing of what follows
 TYPE_CHECKING = const(0)
 if TYPE_CHECKING:
-    from typing import (Any, Dict, Iterable, ItemsView, Iterator, KeysView, List, Mapping,
-                        NoReturn, Optional, Sequence, Tuple, Type, Union, ValuesView)
+    from argparse import ArgumentParser, Namespace
+    from ast import AST, stmt
+    from typing import (Any, Callable, Dict, Iterable, ItemsView, Iterator, KeysView, List,
+                        Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union, ValuesView)
 
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Trail = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
@@ -12082,98 +12084,129 @@ SEAL = "# This is the SHA-256 of all lines below, if nobody has edited them:\n# 
 class Piece:
     """A statement of the module, or of a class: its lines, what it defines, and what it uses.
 
-    `words`: how PARTS may name it. `parts`: it needs one of them, if there are some. `doc`: the
-    lines of a function's docstring. `members`: the statements of a class.
+    `first`, `last`: its lines, with its decorators and the comment in front of it; `doc`: those of
+    a function's docstring. `words`: how PARTS may name it. `parts`: it needs one of them, if there
+    are some. `names`, `attributes`: what it uses. `members`: the statements of a class.
     """
 
-    def __init__(self, node: Any, lines: "List[str]", banner: str, owner: str = "") -> None:
+    def __init__(self, node: "stmt", lines: "List[str]", banner: str, owner: str = "") -> None:
         import ast
         self.defines = defined_names(node)
         self.words = [banner] + [owner + name for name in self.defines]
-        self.parts = [part for part, words in PARTS.items()
-                      if not set(words).isdisjoint(self.words)]
-        self.is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        self.first, self.last = node.lineno, int(node.end_lineno)
+        self.parts: "List[str]" = []
+        for part, words in PARTS.items():
+            if not set(words).isdisjoint(self.words):
+                self.parts.append(part)
+        self.find_lines(node, lines)
+        # A class uses what its bases use; each member uses more if it is kept.
+        used: "Sequence[AST]" = [node]
+        self.members: "List[Piece]" = []
+        if isinstance(node, ast.ClassDef) and not owner:
+            used = node.bases
+            self.members = [Piece(one, lines, "", node.name + ".") for one in node.body]
+        self.names, self.attributes = find_names(used)
+        is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        # In a class: `__bytes__ = tobytes`.
+        if owner and not is_code:
+            self.attributes |= self.names
+        # `FORMATS += (Mag(),)` is asked for as "Mag()".
+        if self.defines in (["FORMATS"], ["GENERATIONS"]) and isinstance(node, ast.AugAssign):
+            self.defines = [name + "()" for name in self.names]
+        # A table costs little and may be of use, but a Schema of other dtypes only explains.
+        call = getattr(getattr(node, "value", None), "func", None)
+        self.can_go = is_code or getattr(call, "id", "") == "Schema"
+
+    def find_lines(self, node: "stmt", lines: "List[str]") -> None:
+        """Find the lines of the statement, and those of its docstring."""
+        import ast
+        self.first = node.lineno
+        self.last = node.end_lineno or 0
         for decorator in getattr(node, "decorator_list", []):
             self.first = min(self.first, decorator.lineno)
         while is_comment(lines[self.first - 2]):
             self.first -= 1
         self.doc = range(0)
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
-            self.doc = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
-        self.members: "List[Piece]" = []
-        used: Any = [node]
-        if isinstance(node, ast.ClassDef) and not owner:
-            used = node.bases
-            self.members = [Piece(one, lines, "", node.name + ".") for one in node.body]
-        self.names, self.attributes = find_names(used)
-        if owner and not self.is_code:  # in a class: `__bytes__ = tobytes`
-            self.attributes |= self.names
-        if self.defines in (["FORMATS"], ["GENERATIONS"]) and isinstance(node, ast.AugAssign):
-            # `FORMATS += (Mag(),)` is asked for as "Mag()".
-            self.defines = [name + "()" for name in self.names if name not in self.defines]
-        # A table costs little and may be of use, but a Schema of other dtypes only explains.
-        call: Any = getattr(getattr(node, "value", None), "func", None)
-        self.can_go = self.is_code or getattr(call, "id", "") == "Schema"
+            doc = node.body[0]
+            self.doc = range(doc.lineno, (doc.end_lineno or 0) + 1)
 
     def is_lacking(self, absent: "List[str]") -> bool:
         """Return whether copies without these parts lack it."""
         return self.can_go and bool(self.parts) and set(self.parts).issubset(absent)
 
-    def is_called(self, names: Any) -> bool:
+    def is_called(self, names: "Iterable[str]") -> bool:
         """Return whether it defines one of these names, or one that Python calls, or none."""
-        return not self.defines or bool([
-            name for name in self.defines if name in names or name[:2] == name[-2:] == "__"])
+        for name in self.defines:
+            if name in names or name[:2] == name[-2:] == "__":
+                return True
+        return not self.defines
 
 
 def is_comment(line: str) -> bool:
     """Return whether a line is a comment, and no banner."""
-    return line.strip()[:1] == "#" and not line.startswith(("# --", "# =="))
+    return line.lstrip().startswith("#") and not line.startswith(("# --", "# =="))
 
 
-def bound_name(node: Any) -> "Optional[str]":
+def bound_name(node: "AST") -> "Optional[str]":
     """Return the name that a node of a syntax tree gives to something."""
     import ast
     if isinstance(node, ast.alias):
-        return str(node.asname or node.name.split(".")[0])
+        return node.asname or node.name.split(".")[0]
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Store) else None
-    return getattr(node, "arg" if isinstance(node, ast.arg) else "name", None)
+    if isinstance(node, ast.arg):
+        return node.arg
+    return getattr(node, "name", None)
 
 
-def defined_names(node: Any) -> "List[str]":
+def defined_names(node: "AST") -> "List[str]":
     """Return the names that a statement defines, also in its branches."""
     import ast
     name = bound_name(node)
+    # What a table holds goes with the table.
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        name = getattr(node.value, "id", None)  # what a table holds goes with the table
-    inner = ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp
-    if name or isinstance(node, inner):
-        return [name] if name else []
-    return [name for child in ast.iter_child_nodes(node) for name in defined_names(child)]
+        name = getattr(node.value, "id", None)
+    if name:
+        return [name]
+    # The names inside of these are theirs.
+    if isinstance(node, (ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+        return []
+    names = []
+    for child in ast.iter_child_nodes(node):
+        names += defined_names(child)
+    return names
 
 
-def find_names(nodes: "List[Any]") -> "Tuple[Any, Any]":
+def find_names(nodes: "Sequence[AST]") -> "Tuple[Set[str], Set[str]]":
     """Return the names of the module that statements use, and the attributes of any object."""
     import ast
-    inner: Any = [one for node in nodes for one in ast.walk(node)]
-    names = {one.id for one in inner if isinstance(one, ast.Name)}
-    attributes: Any = {one.attr for one in inner if isinstance(one, ast.Attribute)}
-    attributes.update([getattr(one.args[1], "value", None) for one in inner if isinstance(
-        one, ast.Call) and getattr(one.func, "id", "") in ("getattr", "hasattr")])
-    return names.difference(map(bound_name, inner)), attributes
+    names: "Set[str]" = set()
+    own: "Set[Optional[str]]" = set()
+    attributes: "Set[str]" = set()
+    for node in nodes:
+        for one in ast.walk(node):
+            own.add(bound_name(one))
+            if isinstance(one, ast.Name):
+                names.add(one.id)
+            elif isinstance(one, ast.Attribute):
+                attributes.add(one.attr)
+            elif isinstance(one, ast.Call):
+                if getattr(one.func, "id", "") in ("getattr", "hasattr"):
+                    attributes.add(getattr(one.args[1], "value", ""))
+    return names.difference(own), attributes
 
 
 def split_source(text: str) -> "List[Piece]":
-    """Return the statements of a source text; ValueError if PARTS names what is not there."""
+    """Return the statements of a source text, each with the banner of its section."""
     import ast
     lines = text.split("\n")
-    banners = {number: line.strip("# -") for number, line in enumerate(lines, 1)
-               if line[:6] == "# -- ["}
-    pieces, banner, last = [], "", 0
+    pieces: "List[Piece]" = []
+    banner = ""
+    last = 0
     for node in ast.parse(text).body:
-        for number in range(last, node.lineno):
-            banner = banners.get(number, banner)
+        for line in lines[last:node.lineno]:
+            if line.startswith("# -- ["):
+                banner = line.strip("# -")
         last = node.lineno
         pieces.append(Piece(node, lines, banner))
     return pieces
@@ -12181,29 +12214,36 @@ def split_source(text: str) -> "List[Piece]":
 
 def check_parts(pieces: "List[Piece]") -> None:
     """Raise ValueError for a word of PARTS or a stand-in that stands for nothing."""
-    words = {word for piece in pieces for one in [piece] + piece.members for word in one.words}
-    wanted = {word for part in PARTS.values() for word in part}
-    wanted |= {word[len(PLAIN):] for word in words if word.startswith(PLAIN)}
+    words: "Set[str]" = set()
+    for piece in pieces:
+        for one in [piece] + piece.members:
+            words.update(one.words)
+    wanted: "Set[str]" = set().union(*PARTS.values())
+    for word in words:
+        if word.startswith(PLAIN):
+            wanted.add(word[len(PLAIN):])
     unknown = sorted(wanted - words)
     if unknown:
         raise ValueError(f"no section or name {', '.join(unknown)}: see PARTS")
 
 
-def find_kept(pieces: "List[Piece]", wanted: Any, absent: "List[str]") -> "Dict[Piece, Any]":
+def find_kept(pieces: "List[Piece]", wanted: "List[str]",
+              absent: "List[str]") -> "Dict[Piece, Union[Piece, str]]":
     """Return {piece: what a copy has for it} of all that is reached from names.
 
     That is the piece itself, its stand-in, or the name of the part for which it is left out.
     """
     stand_ins = {name: piece for piece in pieces for name in piece.defines}
-    kept: "Dict[Piece, Any]" = {}
+    kept: "Dict[Piece, Union[Piece, str]]" = {}
     names, attributes = set(wanted), set(wanted)
+    # A statement of the module is reached by a name, one of a class by an attribute.
     waiting = [(piece, names) for piece in pieces]
-    found = waiting
-    while found:
-        found = [(piece, known) for piece, known in waiting if piece.is_called(known)]
-        waiting = [pair for pair in waiting if pair not in found]
-        for piece, _ in found:
-            used: Any = piece
+    while True:
+        found = [piece for piece, known in waiting if piece.is_called(known)]
+        if not found:
+            return kept
+        for piece in found:
+            used: "Optional[Piece]" = piece
             if piece.is_lacking(absent):
                 used = stand_ins.get(PLAIN + piece.defines[0])
             if used is None:
@@ -12213,48 +12253,66 @@ def find_kept(pieces: "List[Piece]", wanted: Any, absent: "List[str]") -> "Dict[
             names.update(used.names)
             attributes.update(used.attributes)
             waiting += [(member, attributes) for member in used.members]
-    return kept
+        waiting = [pair for pair in waiting if pair[0] not in kept]
 
 
-def stub_rows(pieces: "List[Piece]", kept: "Dict[Piece, Any]", indent: str = "") -> str:
+def stub_rows(pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, str]]",
+              indent: str = "") -> str:
     """Return lines which say that the names of pieces are of parts that a copy lacks."""
-    names: "Dict[str, List[str]]" = {}  # of each part
+    names_of: "Dict[str, List[str]]" = {}
     for piece in pieces:
-        names.setdefault(kept[piece], []).extend(piece.defines)
+        part = kept.get(piece)
+        if isinstance(part, str):
+            names_of.setdefault(part, []).extend(piece.defines)
     rows = ""
-    for part, found in names.items():
-        for i in range(0, len(found), 4):
-            rows += f"{indent}{' = '.join(found[i:i + 4])} = left_out(\"{part}\")\n"
+    for part, names in names_of.items():
+        for i in range(0, len(names), 4):
+            rows += f"{indent}{' = '.join(names[i:i + 4])} = left_out(\"{part}\")\n"
     return rows
 
 
-def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Any]", documented: Any) -> str:
+def cut_pieces(lines: "Dict[int, str]", pieces: "List[Piece]",
+               kept: "Dict[Piece, Union[Piece, str]]", documented: "List[str]") -> None:
+    """Remove the lines of pieces that are not kept, and docstrings of others than `documented`."""
+    for piece in pieces:
+        is_kept = kept.get(piece) is piece
+        if is_kept and piece.is_called(documented):
+            continue
+        gone = piece.doc if is_kept else range(piece.first, piece.last + 1)
+        for at in gone:
+            lines.pop(at, None)
+
+
+def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, str]]",
+             documented: "List[str]") -> str:
     """Return what is kept of a text, lines for what it lacks, docstrings of `documented` alone."""
     import re
     source = text.split("\n")
     lines = dict(enumerate(source, 1))
-    for group in [pieces] + [piece.members for piece in pieces]:
-        for piece in group:
-            gone: Any = range(piece.first, piece.last + 1)
-            if kept.get(piece) is piece:
-                gone = () if piece.is_called(documented) else piece.doc
-            for at in gone:
-                lines.pop(at, None)
-        left_out = [piece for piece in group if isinstance(kept.get(piece), str)]
-        if group is not pieces and left_out:
-            lines[left_out[0].first] = "\n" + stub_rows(left_out, kept, "    ")
-    new = [stub_rows([piece for piece in pieces if isinstance(kept.get(piece), str)], kept)]
+    cut_pieces(lines, pieces, kept, documented)
     for piece in pieces:
+        cut_pieces(lines, piece.members, kept, documented)
+        lacks = [member for member in piece.members if isinstance(kept.get(member), str)]
+        if lacks:
+            lines[lacks[0].first] = "\n" + stub_rows(lacks, kept, "    ")
+    # Behind left_out() stand the names of all that is left out, then the stand-ins.
+    new = [stub_rows(pieces, kept)]
+    home = 0
+    for piece in pieces:
+        if piece.defines == ["left_out"]:
+            home = piece.last + 1
         used = kept.get(piece, piece)
         if isinstance(used, Piece) and used is not piece:
             body = [source[at - 1] for at in range(used.first, used.last + 1) if at not in used.doc]
             new.append("\n".join(body).replace(PLAIN, "", 1) + "\n")
-    home, = [piece.last + 1 for piece in pieces if piece.defines == ["left_out"]]
     lines[home] = "\n\n" + "\n\n".join(new)
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
-    sections = re.split(r"(?m)^(?=# -- \[)", text)
-    return "".join([section for section in sections
-                    if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section)])
+    # A section of which nothing is left goes with its banner.
+    cut = ""
+    for section in re.split(r"(?m)^(?=# -- \[)", text):
+        if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section):
+            cut += section
+    return cut
 
 
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
@@ -12263,25 +12321,29 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     import re
     from textwrap import fill
     check_parts(pieces)
+    # 1 what users call, and the formats; by which bytes it knows the others
     if "save" in parts:
         parts = parts + ["fast"]  # checksums of what is saved
     absent = [part for part in PARTS if part not in parts or part == WHOLE]
-    wanted = [name for part in parts for name in CALLS.get(part, "").split()]
-    others = []
+    wanted = []
+    for part in parts:
+        wanted += CALLS.get(part, "").split()
+    rows = "\n"
     for fmt in GENERATIONS + FORMATS:
         if fmt in formats or fmt.NAME in parts and find_format(fmt.FAMILY) in formats:
             wanted.append(type(fmt).__name__ + "()")
-        else:
-            others.append(fmt)
-    kept = find_kept(pieces, wanted, absent)
-    text = cut_text(text, pieces, kept, wanted)
-    rows = "\n"
-    for fmt in others:
+            continue
         at, magic = MARKS.get(fmt.NAME) or (0, b"".join(fmt.MAGICS[:1]))
         if magic:
             rows += f"    ({fmt.NAME!r}, {fmt.FAMILY!r}, {at}, {magic!r}),\n"
+    # 2 all that these use, and nothing else
+    kept = find_kept(pieces, wanted, absent)
+    text = cut_text(text, pieces, kept, wanted)
+    # 3 what it says of itself
     text = re.sub(r"(?m)^(ABSENT: .* = \[)]", lambda found: f"{found.group(1)}{rows}]", text)
-    defined = [name for piece in kept for name in piece.defines]
+    defined: "Set[str]" = set()
+    for piece in kept:
+        defined.update(piece.defines)
     public = str([name for name in __all__ if name in defined])
     public = fill("__all__ = " + public, 100, subsequent_indent="    ")
     text = re.sub(r"(?m)^__all__ = \[[^]]*\]", public, text)
@@ -12331,14 +12393,16 @@ def plain_dangling_link(path: str) -> str:
     return ""
 
 
-def plain_is_json(file: Any) -> bool:
+def plain_is_json(file: "File") -> bool:
     return False
 
 
 def plain_unknown_file(head: bytes) -> FormatError:
-    first = " ".join(["%02x" % byte for byte in head[:8]])
-    what = f"not a tensor file known here; it begins with {first}"
-    return FormatError(what if head else "the file is empty", 0, "magic", check="magic")
+    what = "the file is empty"
+    if head:
+        first = " ".join(["%02x" % byte for byte in head[:8]])
+        what = f"not a tensor file known here; it begins with {first}"
+    return FormatError(what, 0, "magic", check="magic")
 
 
 def plain_describe_tensor(item: "Tensor") -> str:
@@ -12353,7 +12417,7 @@ def plain_option(argument: str) -> str:
     return argument
 
 
-def plain_did_you_mean(name: str, names: Any) -> str:
+def plain_did_you_mean(name: str, names: "Iterable[str]") -> str:
     return ""
 
 
@@ -12379,10 +12443,13 @@ def plain_read_again(source: Any, fmt: Any, partial: bool, fault: FormatError) -
     raise fault
 
 
-def plain_gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
+                 itemsize: int) -> Blocks:
     """Yield the row-major bytes row by row, and element by element: slow."""
     n, step = shape[-1], strides[-1]
-    for row in range(count_elements(shape[:-1]) if n else 0):
+    if not n:
+        return
+    for row in range(count_elements(shape[:-1])):
         at = first
         for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
             row, index = divmod(row, count)
@@ -12390,7 +12457,7 @@ def plain_gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int)
         yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
 
 
-def plain_fold_crc32c(block: bytes, crc: int) -> Any:
+def plain_fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
     return block, crc
 
 
@@ -12421,16 +12488,23 @@ def describe(error: BaseException, path: str = "") -> str:
     import re
     if isinstance(error, OSError):
         path = str(error.filename or path)
-        hint = "; what downloads it can pipe it into `-`" if "://" in path else ""
-        return f"{safe_str(path)}: " * bool(path) + (error.strerror or str(error)) + hint
-    text = error.__str__("utf-8") if isinstance(error, FormatError) else str(error)
+        text = error.strerror or str(error)
+        if "://" in path:
+            text += "; what downloads it can pipe it into `-`"
+        if path:
+            text = f"{safe_str(path)}: {text}"
+        return text
+    text = str(error)
+    if isinstance(error, FormatError):
+        text = error.__str__("utf-8")
     if text.endswith("load(stream.read())"):
         text += ", or `-`"
-    text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)  # what convert() says
+    # What convert() calls dense=True is --dense here.
+    text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)
     return re.sub("(?m): ([a-z]+)='(.+)'$", r": --\1 \2", text)
 
 
-def open_input(path: str) -> Any:
+def open_input(path: str) -> "Source":
     """Return the path; for "-" a stream of the bytes of standard input."""
     from io import BytesIO
     if path != "-":
@@ -12440,7 +12514,7 @@ def open_input(path: str) -> Any:
     return BytesIO(sys.stdin.buffer.read())
 
 
-def open_output(path: str) -> "Tuple[Any, Any]":
+def open_output(path: str) -> "Tuple[Target, SupportsWrite[str]]":
     """Return what to write to, and where to report: never among the bytes."""
     if path != "-":
         return path, sys.stdout
@@ -12450,6 +12524,15 @@ def open_output(path: str) -> "Tuple[Any, Any]":
         raise ValueError("standard output is closed, or takes no bytes")
     sys.stdout.flush()
     return sys.stdout.buffer, sys.stderr
+
+
+def cell_text(cell: Any) -> str:
+    """Return a cell of a table as text; None is a dash."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    return str(cell)
 
 
 def write_text(path: str, text: str, summary: str) -> None:
@@ -12462,37 +12545,39 @@ def write_text(path: str, text: str, summary: str) -> None:
     print(f"wrote {safe_str(path)}, {plural(nbytes, 'byte')}, {summary}", file=report)
 
 
-def print_table(rows: Any, colours: Any = ()) -> None:
+def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = ()) -> None:
     """Print a head and rows of texts and numbers. `colours` are those of the third cells."""
-    texts: Any = []
+    texts: "List[List[str]]" = []
+    is_text: "List[bool]" = []
     for row in rows:
+        # The first row below the head says which columns are numbers: they stand at the right.
         if len(texts) < 2:
-            right = [not isinstance(cell, str) for cell in row]
-        texts.append(["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else
-                      str(cell) for cell in row])
-    widths = [min(24, max([len(cells[i]) for cells in texts])) for i in range(len(texts[0]))]
-    for i, row in enumerate(texts):
-        cells = [cell.rjust(width) if number else cell.ljust(width)
-                 for cell, width, number in zip(row, widths, right)]
+            is_text = [isinstance(cell, str) for cell in row]
+        texts.append([cell_text(cell) for cell in row])
+    widths = []
+    for column in range(len(is_text)):
+        widest = max([len(cells[column]) for cells in texts])
+        widths.append(min(24, widest))
+    for i, cells in enumerate(texts):
+        for column, width in enumerate(widths):
+            if is_text[column]:
+                cells[column] = cells[column].ljust(width)
+            else:
+                cells[column] = cells[column].rjust(width)
         if colours:
             cells[2] = f"\033[{colours[i]}m{cells[2]}\033[0m"
         print("  ".join(cells).rstrip())
-
-
-def rounded(number: int) -> str:
-    """Return a large number of bytes for people: (514.8 MB)."""
-    for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
-        if number >= size:
-            return f" ({number / size:.1f} {unit})"
-    return ""
 
 
 class Progress:
     """Tells a terminal once a second how much is done, how fast, and how long the rest takes."""
 
     def __init__(self) -> None:
-        self.verb, self.began, self.done_before = "", 0.0, 0
-        self.shown, self.width = self.now(), 0
+        self.verb = ""
+        self.began = 0.0
+        self.done_before = 0
+        self.shown = self.now()
+        self.width = 0
 
     @staticmethod
     def now() -> float:
@@ -12502,7 +12587,9 @@ class Progress:
     def __call__(self, verb: str, done: int, total: int) -> None:
         now = self.now()
         if verb != self.verb:
-            self.verb, self.began, self.done_before = verb, now, done
+            self.verb = verb
+            self.began = now
+            self.done_before = done
         if now - self.shown < 1 or not sys.stderr.isatty():
             return
         self.shown = now
@@ -12510,8 +12597,8 @@ class Progress:
         text = f"{verb}: {done / 1e6:.0f} of {total / 1e6:.0f} MB, {done / max(total, 1):.0%}"
         rate = (done - self.done_before) / max(now - self.began, 1e-3)
         if rate > 0:
-            seconds = round((total - done) / rate)
-            text += f", {rate / 1e6:.1f} MB/s, {seconds // 60}:{seconds % 60:02} left"
+            minutes, seconds = divmod(round((total - done) / rate), 60)
+            text += f", {rate / 1e6:.1f} MB/s, {minutes}:{seconds:02} left"
         self.show(text)
 
     def show(self, text: str) -> None:
@@ -12526,7 +12613,7 @@ class Progress:
             self.width = 0
 
 
-def with_progress(call: Any, *args: Any, **options: Any) -> Any:
+def with_progress(call: "Callable[..., Any]", *args: Any, **options: Any) -> Any:
     """Return what call(watch=...) returns, while a terminal is told how far it is."""
     progress = Progress()
     try:
@@ -12535,9 +12622,21 @@ def with_progress(call: Any, *args: Any, **options: Any) -> Any:
         progress.clear()
 
 
-def each_file(args: Any) -> int:
+def print_list(texts: "Iterable[str]") -> None:
+    """Print a list of JSON, item by item; an error ends it."""
+    mark = "["
+    try:
+        for text in texts:
+            print(mark, text, sep="", end="")
+            mark = ", "
+    finally:
+        print("[]" if mark == "[" else "]")
+
+
+def each_file(args: "Namespace") -> int:
     """Run the command for each file, also after a bad one; print what it returns as JSON."""
-    code, results = 0, []
+    code = 0
+    results: "List[Facts]" = []
     for path in args.files:
         try:
             facts = args.call(args, path)
@@ -12545,7 +12644,8 @@ def each_file(args: Any) -> int:
             facts = {"file": path, "error": describe(error, path)}
             sys.stdout.flush()
             print("error: " + facts["error"], file=sys.stderr)
-        code |= "error" in facts or facts.get("valid") is False
+        if "error" in facts or facts.get("valid") is False:
+            code = 1
         results.append(facts)
     if args.json:
         print(to_json(results))
@@ -12553,131 +12653,181 @@ def each_file(args: Any) -> int:
 
 
 MAX_TREE = 30  # lines of `ls --tree`
-ORDERS: Any = {  # of the rows of ls, by (name, tensor)
+ORDERS: "Dict[str, Callable[[Tuple[str, Tensor]], Any]]" = {  # of the rows of ls
     "bytes": lambda pair: -pair[1].stored_nbytes,
     "name": lambda pair: pair[0],
     "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
 
 
-def show_ls(args: Any, path: str) -> Facts:
+def show_ls(args: "Namespace", path: str) -> Facts:
     with load(open_input(path), **args.options) as file:
         items = [(name, file[name]) for name in select_names(file, args.only)]
         if args.sort:
             items.sort(key=ORDERS[args.sort])
-        values = metadata_values(file, [name for name, _ in items])
-        nbytes = file.nbytes if file.shards is None else sum(
-            [item.stored_nbytes for _, item in items])  # other shards may be missing
-        facts = {
-            "file": path, "format": file.format, "version": file.attrs.get("version"),
-            "bytes": nbytes, "attrs": file.attrs, "others": file.others,
-            "metadata": Map([(key, found[0]) for key, found in values.items() if not found[1:]]),
-            "differ": [f"metadata {short_repr(key)}" for key, found in values.items() if found[1:]]}
+        facts = facts_of_file(path, file, items)
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
         elif args.json:
-            facts["tensors"] = [
-                {"name": name, "dtype": dtype_words(item), "shape": item.shape, "size": item.size,
-                 "encoding": item.encoding, "offset": item.offset, "bytes": item.stored_nbytes,
-                 "attrs": {**item.attrs, **item.custom}} for name, item in items[:args.limit]]
+            facts["tensors"] = [facts_of_tensor(*pair) for pair in items[:args.limit]]
         if not args.json:
-            print("\n" * (path is not args.files[0]), end="")
+            if path is not args.files[0]:
+                print()
             print_file(facts, file.fmt.TITLE)
             print_tensors(facts, items, args.limit)
         return facts
 
 
+def facts_of_file(path: str, file: File, items: Items) -> Facts:
+    """Return what ls says of a file; "differ": on what the shards of the tensors do not agree."""
+    metadata = Map()
+    differ = []
+    for key, values in metadata_values(file, [name for name, _ in items]).items():
+        if len(values) == 1:
+            metadata[key] = values[0]
+        else:
+            differ.append(f"metadata {short_repr(key)}")
+    nbytes = file.nbytes
+    if file.shards is not None:  # others may be missing
+        nbytes = sum([item.stored_nbytes for _, item in items])
+    return {"file": path, "format": file.format, "version": file.attrs.get("version"),
+            "bytes": nbytes, "attrs": file.attrs, "others": file.others, "metadata": metadata,
+            "differ": differ}
+
+
+def facts_of_tensor(name: str, item: Tensor) -> Facts:
+    """Return what ls says of a tensor."""
+    return {"name": name, "dtype": dtype_words(item), "shape": item.shape, "size": item.size,
+            "encoding": item.encoding, "offset": item.offset, "bytes": item.stored_nbytes,
+            "attrs": {**item.attrs, **item.custom}}
+
+
 def tree_of(items: Items, depth: int) -> "List[Facts]":
     """Return sums of tensors by the beginnings of names; depth 0: as deep as MAX_TREE allows."""
-    rows: Any = None
-    for parts in range(depth or 1, (depth or 16) + 1):
-        sums: Any = Map()
-        for path, item in items:
-            steps = path.split(".", parts)[:parts]
-            name = ".".join(["#" if step.isdigit() else step for step in steps])
-            row = sums.setdefault(name, {
-                "name": name, "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()})
-            row["tensors"] += 1
-            row["elements"] += item.size
-            row["bytes"] += item.stored_nbytes
-            dtype = dtype_words(item)
-            row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
-        if rows is not None and len(sums) > MAX_TREE:
+    if depth:
+        return sums_of(items, depth)
+    rows = sums_of(items, 1)
+    for parts in range(2, 17):
+        more = sums_of(items, parts)
+        if len(more) > MAX_TREE:
             break
-        rows = sums.values()
-    return list(rows)
+        rows = more
+    return rows
+
+
+def sums_of(items: Items, parts: int) -> "List[Facts]":
+    """Return sums of tensors by so many parts of their names, in which a number is a #."""
+    sums: "Dict[str, Facts]" = Map()
+    for path, item in items:
+        steps = path.split(".", parts)[:parts]
+        name = ".".join(["#" if step.isdigit() else step for step in steps])
+        if name not in sums:
+            sums[name] = {"name": name, "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()}
+        row = sums[name]
+        row["tensors"] += 1
+        row["elements"] += item.size
+        row["bytes"] += item.stored_nbytes
+        dtype = dtype_words(item)
+        row["dtypes"][dtype] = row["dtypes"].get(dtype, 0) + 1
+    return list(sums.values())
+
+
+def rounded(number: int) -> str:
+    """Return a large number of bytes for people: (514.8 MB)."""
+    for unit, size in ("TB", 10**12), ("GB", 10**9), ("MB", 10**6):
+        if number >= size:
+            return f" ({number / size:.1f} {unit})"
+    return ""
 
 
 def print_file(facts: Facts, title: str) -> None:
     """Print the size, attributes and metadata of a file."""
     attrs = facts["attrs"]
-    own = [f"{safe_str(key)} {safe_str(str(value))}" for key, value in attrs.items()
-           if key != "version" and isinstance(value, (str, int))]
-    print(truncate(", ".join([f"{safe_str(facts['file'])}: {title}", plural(facts["bytes"], "byte")
-                          + rounded(facts["bytes"])] + own), MAX_LINE))
-    for what, pairs in (("metadata", facts["metadata"]), ("scalar", attrs.get("scalars") or {}),
-                        ("bytes", facts["others"])):
-        for key, value in list(pairs.items())[:20]:
-            print(f"{what} {safe_str(key)} = {short_repr(value)}")
-        if len(pairs) > 20:
-            print(f"{len(pairs) - 20} more, see --json")
+    nbytes = facts["bytes"]
+    words = [f"{safe_str(facts['file'])}: {title}", plural(nbytes, "byte") + rounded(nbytes)]
+    for key, value in attrs.items():
+        if key != "version" and isinstance(value, (str, int)):
+            words.append(f"{safe_str(key)} {safe_str(str(value))}")
+    print(truncate(", ".join(words), MAX_LINE))
+    print_pairs("metadata", facts["metadata"])
+    print_pairs("scalar", attrs.get("scalars") or {})
+    print_pairs("bytes", facts["others"])
     if facts["differ"]:
         print("the files do not agree on " + join_names(facts["differ"], 20))
     print()
 
 
+def print_pairs(what: str, pairs: Facts) -> None:
+    """Print the first keys and values of a map."""
+    for key, value in list(pairs.items())[:20]:
+        print(f"{what} {safe_str(key)} = {short_repr(value)}")
+    if len(pairs) > 20:
+        print(f"{len(pairs) - 20} more, see --json")
+
+
 def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
-    from itertools import chain
     nbytes = sum([item.stored_nbytes for _, item in items])
     size = sum([item.size for _, item in items])
+    rows: "List[Sequence[Any]]"
     if "tree" in facts:
-        head = ["bytes", "elements", "tensors", "dtype", "name"]
-        limit, count = MAX_TREE if limit is None else limit, len(facts["tree"])
-        rows = ([row["bytes"], row["elements"], row["tensors"], join_names(list(row["dtypes"]), 3),
-                 safe_str(row["name"])] for row in facts["tree"][:limit])
+        if limit is None:
+            limit = MAX_TREE
+        count = len(facts["tree"])
+        rows = [["bytes", "elements", "tensors", "dtype", "name"]]
+        for row in facts["tree"][:limit]:
+            dtypes = join_names(list(row["dtypes"]), 3)
+            name = safe_str(row["name"])
+            rows.append([row["bytes"], row["elements"], row["tensors"], dtypes, name])
         total = [nbytes, size, len(items), "", "total"]
     else:
-        head, count = ["bytes", "offset", "dtype", "shape", "name"], len(items)
-        rows = ([item.stored_nbytes, item.offset,
-                 dtype_words(item) + f" {safe_str(item.encoding)}" * (item.encoding != "raw"),
-                 short_repr(item.shape), safe_str(name)] for name, item in items[:limit])
+        count = len(items)
+        rows = [["bytes", "offset", "dtype", "shape", "name"]]
+        for name, item in items[:limit]:
+            words = dtype_words(item)
+            if item.encoding != "raw":
+                words += " " + safe_str(item.encoding)
+            shape = short_repr(item.shape)
+            rows.append([item.stored_nbytes, item.offset, words, shape, safe_str(name)])
         total = [nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""]
-    more = 0 if limit is None else count - limit
-    print_table(chain([head], rows, [["", "", "", "", f"{more} more"]] * (more > 0), [total]))
+    if limit is not None and count > limit:
+        rows.append(["", "", "", "", f"{count - limit} more"])
+    rows.append(total)
+    print_table(rows)
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
 
 
-def show_get(args: Any) -> None:
+def show_get(args: "Namespace") -> None:
     with load(open_input(args.file), **args.options) as file:
         names, key = pick(file, args.name, args.file)
         items = [(name, file[name]) for name in names]
-        one = names == [args.name] or key is not None
-        if args.stats or args.raw:
-            check_work(items)
-        else:
-            check_work(items, written=count_json if args.json else count_preview)
+        is_one = names == [args.name] or key is not None
+        written: "Optional[Callable[[Tensor], int]]" = None
+        if not args.stats and not args.raw:
+            written = count_json if args.json else count_preview
+        check_work(items, written=written)
         if key is not None:
             items = [(args.name, take_part(items[0][1], key, args.file))]
         if args.stats:
-            with_progress(show_stats, items, one, args.json)
-        elif args.name is None or args.raw and not one:
+            with_progress(show_stats, items, is_one, args.json)
+        elif args.name is None or args.raw and not is_one:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
         elif args.raw:
-            (_, item), = items
-            blocks = item.iter_bytes()
-            if item.unreadable and not item.is_decodable():
-                blocks = item.iter_stored()
-            with_progress(write_raw, blocks, item.decoded_nbytes or item.nbytes)
+            with_progress(write_raw, items[0][1])
         elif args.json:
-            print_values(items, one)
+            print_values(items, is_one)
         else:
-            for name, item in items:
-                if not one:
-                    print(f"{safe_str(name)}: {dtype_words(item)} {short_repr(item.shape)}")
-                print(preview(item))
-                if item.size > SHOWN:
-                    print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
+            print_previews(items, is_one)
+
+
+def print_previews(items: Items, is_one: bool) -> None:
+    """Print the first and last values of tensors."""
+    for name, item in items:
+        if not is_one:
+            print(f"{safe_str(name)}: {type_and_shape(item)}")
+        print(preview(item))
+        if item.size > SHOWN:
+            print(f"{plural(item.size, 'element')}: --json prints all, 'NAME[:9]' a part")
 
 
 def count_json(item: Tensor) -> int:
@@ -12697,26 +12847,26 @@ def count_preview(item: Tensor) -> int:
     return min(count_json(item), 40000)
 
 
-def print_values(items: Items, one: bool) -> None:
+def print_values(items: Items, is_one: bool) -> None:
     """Print tensors as JSON, one by one; what is damaged ends the list."""
     for _, item in items:
         item.check_readable()
     texts = (to_json({"name": name, "dtype": item.dtype, "shape": item.shape,
                       "values": item.tolist()}) for name, item in items)
-    if one:
+    if is_one:
         print(next(texts))
-        return
-    mark = "["
-    try:
-        for text in texts:
-            print(mark, text, sep="", end="")
-            mark = ", "
-    finally:
-        print("[]" if mark == "[" else "]")
+    else:
+        print_list(texts)
 
 
-def write_raw(blocks: Blocks, nbytes: int, watch: Any) -> None:
-    write_all(open_output("-")[0], Meter(watch, "writing", nbytes).over(map(memoryview, blocks)))
+def write_raw(item: Tensor, watch: Progress) -> None:
+    """Write the bytes of the values to standard output, of unknown ones what is stored."""
+    blocks = item.iter_bytes()
+    if item.unreadable and not item.is_decodable():
+        blocks = item.iter_stored()
+    target, _ = open_output("-")
+    meter = Meter(watch, "writing", item.decoded_nbytes or item.nbytes)
+    write_all(target, meter.over(map(memoryview, blocks)))
 
 
 def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[List[str], Any]":
@@ -12738,7 +12888,7 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[List[str], Any]
     return found, None
 
 
-def take_part(item: Tensor, key: Any, path: str) -> Tensor:
+def take_part(item: Tensor, key: "Tuple[Any, ...]", path: str) -> Tensor:
     """Return a part of a tensor."""
     try:
         part: Tensor = item[key]
@@ -12749,57 +12899,88 @@ def take_part(item: Tensor, key: Any, path: str) -> Tensor:
         raise ValueError(f"{safe_str(path)}: {error}")
 
 
-def parse_index(text: str) -> Any:
+def parse_index(text: str) -> "Tuple[Any, ...]":
     """Return what stands in the brackets of t[0:2, ..., -1]."""
     try:
-        keys: Any = [Ellipsis if part.strip() == "..." else int(part) if ":" not in part else slice(
-            *[int(end) if end.strip() else None for end in part.split(":")])
-            for part in text.split(",")]
+        keys = [parse_key(part) for part in text.split(",")]
     except (ValueError, TypeError):  # TypeError: more than three in a slice
         raise ValueError(f"[{safe_str(text)}] is not an index, as in Python: [0, 2:8:2, ..., -1]")
-    return tuple(keys if Ellipsis in keys else keys + [Ellipsis])
+    if Ellipsis not in keys:
+        keys.append(Ellipsis)
+    return tuple(keys)
 
 
-def show_stats(items: Items, one: bool, json: bool, watch: Any) -> None:
+def parse_key(text: str) -> Any:
+    """Return one of the keys of an index: a number, a slice, or `...`."""
+    if text.strip() == "...":
+        return Ellipsis
+    if ":" not in text:
+        return int(text)
+    ends = []
+    for end in text.split(":"):
+        ends.append(int(end) if end.strip() else None)
+    return slice(*ends)
+
+
+def show_stats(items: Items, is_one: bool, as_json: bool, watch: Progress) -> None:
     """Print statistics of tensors; raise the first error of one after all others."""
     meter = Meter(watch, "reading", sum([item.nbytes for _, item in items]))
     rows: "List[Facts]" = []
-    damage: Any = None
+    damage: "Optional[FormatError]" = None
     for name, item in items:
-        rows.append({"name": name, "dtype": dtype_words(item), "shape": item.shape})
+        row: Facts = {"name": name, "dtype": dtype_words(item), "shape": item.shape}
         try:
-            rows[-1].update(stats_of(item, meter))
+            row.update(stats_of(item, meter))
         except FormatError as error:
-            rows[-1]["error"] = error.what
-            damage = damage or not isinstance(error, Unsupported) and error
-    if watch is not None:
-        watch.clear()
-    if json:
-        print(to_json(rows[0] if one else rows))
+            row["error"] = error.what
+            if damage is None and not isinstance(error, Unsupported):
+                damage = error
+        rows.append(row)
+    watch.clear()
+    if as_json:
+        print(to_json(rows[0] if is_one else rows))
     else:
-        keys = ["min", "max", "mean", "nan", "infinite"]
-        print_table([keys + ["name"]] + [[row.get(key) for key in keys] + [safe_str(row["name"]) + (
-            f" ({safe_str(row['error'], 80)})" if "error" in row else "")] for row in rows])
-    if damage:
+        print_stats(rows)
+    if damage is not None:
         raise damage
+
+
+def print_stats(rows: "List[Facts]") -> None:
+    keys = ["min", "max", "mean", "nan", "infinite"]
+    table: "List[List[Any]]" = [keys + ["name"]]
+    for row in rows:
+        name = safe_str(row["name"])
+        if "error" in row:
+            name += f" ({safe_str(row['error'], 80)})"
+        table.append([row.get(key) for key in keys] + [name])
+    print_table(table)
 
 
 def stats_of(item: Tensor, meter: Meter) -> Facts:
     """Return min, max and mean of the finite elements (or None), and the counts of others."""
-    count, total, nans, low, high = 0, 0.0, 0, INFINITY, -INFINITY
+    count = nans = 0
+    total = 0.0
+    low, high = INFINITY, -INFINITY
     item.check_readable()
     for part in iter_parts(meter.over(item.iter_bytes()), PART):
         values = unpack_values(str(item.dtype), part)
-        if not -INFINITY < sum(values) < INFINITY:  # NaN or infinity in it, or an overflow
+        # Otherwise NaN or infinity are among them, or the sum is over the largest number.
+        if not -INFINITY < sum(values) < INFINITY:
             nans += len([value for value in values if value != value])
             values = [value for value in values if -INFINITY < value < INFINITY]
-        low, high = min([low] + list(values)), max([high] + list(values))
-        count, total = count + len(values), total + sum(values)
-    ends = (low, high, total / count) if count else (None, None, None)
-    return dict(zip(("min", "max", "mean"), ends), nan=nans, infinite=item.size - count - nans)
+        low = min([low] + list(values))
+        high = max([high] + list(values))
+        count += len(values)
+        total += sum(values)
+    facts: Facts = {"min": None, "max": None, "mean": None}
+    if count:
+        facts = {"min": low, "max": high, "mean": total / count}
+    facts["nan"] = nans
+    facts["infinite"] = item.size - count - nans
+    return facts
 
 
-def show_explain(args: Any) -> None:
+def show_explain(args: "Namespace") -> None:
     source = open_source(open_input(args.file), args.mmap)
     try:
         found = Explained(source, args.tensor, getattr(args, "from"))
@@ -12809,48 +12990,43 @@ def show_explain(args: Any) -> None:
         if args.html:
             write_text(args.html, *make_page(found))
         elif args.json:
-            print_json_fields(found)
+            print_list(json_rows(found))
         else:
-            print_fields(found, args.color == "always" or args.color == "auto"
-                         and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+            print_fields(found, is_coloured(args.color))
     finally:
         source.close()
     if found.error is not None:
         raise found.error
 
 
-class Allowance:
-    """How many characters may be printed of a file: 64 for each of its bytes, and 100,000."""
-
-    def __init__(self, source: "Buffer") -> None:
-        self.left = 64 * source.nbytes + 100000
-
-    def spend(self, count: int) -> bool:
-        """Return whether so many more may be printed."""
-        self.left -= count
-        return self.left >= 0
+def is_coloured(choice: str) -> bool:
+    """Return whether --color asks for colours: "auto" for those of a terminal."""
+    if choice != "auto":
+        return choice == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def print_json_fields(found: Explained) -> None:
-    """Print the rows as JSON, one by one; where they are too long, how many are left."""
-    allowance = Allowance(found.source)
-    mark = "["
+def most_text(source: "Buffer") -> int:
+    """Return how many characters may be printed of the fields of a file."""
+    return 64 * source.nbytes + 100000
+
+
+def json_rows(found: Explained) -> "Iterator[str]":
+    """Yield the rows as JSON; where they are too long, how many are left."""
+    allowed = most_text(found.source)
     for number, row in enumerate(found.rows):
         field = row[0]
         facts = {key: getattr(field, key) for key in Field.__slots__}
         if field.tensor is not None:
             facts["tensor"] = truncate(field.tensor, TRAIL_WIDTH)
         text = to_json(facts)
-        is_last = not allowance.spend(len(text) + 2)
-        if is_last:
-            doc = fields_left(found, number)
-            facts = dict(dict.fromkeys(facts), kind="left out", offset=field.offset, doc=doc)
-            text = to_json(facts)
-        print(mark, text, sep="", end="")
-        mark = ", "
-        if is_last:
-            break
-    print("]" if found.rows else "[]")
+        allowed -= len(text) + 2
+        if allowed < 0:
+            left = dict.fromkeys(facts)
+            left.update(kind="left out", offset=field.offset, doc=fields_left(found, number))
+            yield to_json(left)
+            return
+        yield text
 
 
 def fields_left(found: Explained, number: int) -> str:
@@ -12863,44 +13039,59 @@ MAX_INDENT = 32  # levels that are shown by blanks
 
 
 def print_fields(found: Explained, coloured: bool) -> None:
-    allowance = Allowance(found.source)
+    allowed = most_text(found.source)
     lines = [["offset", "bytes", "field", "value", "meaning"]]
     colours = ["0"]
     for number, (field, name, value, meaning) in enumerate(found.rows):
-        left = max(0, field.nbytes - field.lead)
-        digits = ".. " * (field.lead > 0)  # the key of the value
-        digits += hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
-        if left > 8 or len(digits) > 23:
-            digits = digits[:20] + " .."
-        meaning = ("<- here: " if field.kind == "fault" else "") + meaning
+        if field.kind == "fault":
+            meaning = "<- here: " + meaning
+        offset = f"0x{field.offset:x}"
         indent = "  " * min(field.depth, MAX_INDENT)
-        line = [f"0x{field.offset:x}", digits, indent + name, value, meaning]
-        cells = [max(len(cell), 24) + 2 for cell in line[:-1]]  # at most so wide in the table
-        if not allowance.spend(sum(cells) + len(meaning)):
-            lines.append([f"0x{field.offset:x}", "", fields_left(found, number), "", ""])
+        line = [offset, digits_of(found, field), indent + name, value, meaning]
+        # A cell is at most so wide in the table.
+        cells = [max(len(cell), 24) + 2 for cell in line[:-1]]
+        allowed -= sum(cells) + len(meaning)
+        if allowed < 0:
+            lines.append([offset, "", fields_left(found, number), "", ""])
             colours.append("0")
             break
         lines.append(line)
         colours.append(FIELD_KINDS[field.kind][1])
     print_table(lines, colours if coloured else ())
     if found.error is None:
-        print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(
-            [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]))
+        sums = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]
+        print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(sums))
 
 
-def show_verify(args: Any, path: str) -> Facts:
+def digits_of(found: Explained, field: Field) -> str:
+    """Return the first bytes of a field in hex, behind `..` those of the value of a key."""
+    left = max(0, field.nbytes - field.lead)
+    digits = hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
+    if field.lead > 0:
+        digits = ".. " + digits
+    if left > 8 or len(digits) > 23:
+        digits = digits[:20] + " .."
+    return digits
+
+
+def show_verify(args: "Namespace", path: str) -> Facts:
     report = with_progress(verify, open_input(path), deep=args.deep, **args.options)
     if not args.json and not args.quiet:
-        print("\n" * (path != args.files[0]) + str(report))
+        if path != args.files[0]:
+            print()
+        print(report)
     elif not args.json and report.errors:
         print("\n".join(map(describe, report.errors)))
     return dict(report.facts(), file=path)
 
 
-def show_convert(args: Any) -> None:
-    cast: Any = ",".join(args.cast) or None
-    if cast and "=" in cast:
-        cast = dict([text.partition("=")[::2] for text in cast.split(",")])
+def show_convert(args: "Namespace") -> None:
+    # One dtype, or OLD=NEW of several.
+    words = ",".join(args.cast)
+    cast: "Union[None, str, Dict[str, str]]" = words or None
+    if "=" in words:
+        pairs = [word.partition("=") for word in words.split(",")]
+        cast = {old: new for old, _, new in pairs}
     target, report = open_output(args.target)
     with load(open_input(args.source), **args.options) as file:
         try:
@@ -12911,12 +13102,15 @@ def show_convert(args: Any) -> None:
         except ValueError as error:
             raise ValueError(f"{describe(error)}\nnothing written")
     sys.stdout.flush()  # what it still holds is not yet written
-    lines = [f"  {line}" for line in str(summary).split("\n")[:-1]]
-    lines.append(f"wrote {safe_str(args.target)}, {plural(summary.nbytes, 'byte')}")
-    print(summary.to_json() if args.json else "\n".join(lines), file=report)
+    if args.json:
+        print(summary.to_json(), file=report)
+        return
+    for line in str(summary).split("\n")[:-1]:
+        print("  " + line, file=report)
+    print(f"wrote {safe_str(args.target)}, {plural(summary.nbytes, 'byte')}", file=report)
 
 
-def show_diff(args: Any) -> bool:
+def show_diff(args: "Namespace") -> bool:
     try:
         found = with_progress(
             diff, open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
@@ -12930,81 +13124,115 @@ def show_diff(args: Any) -> bool:
     return bool(found)
 
 
-def show_formats(args: Any) -> None:
-    formats: Any = FORMATS if args.name is None else [find_format(args.name)]
+def show_formats(args: "Namespace") -> None:
+    formats = list(FORMATS)
+    if args.name is not None:
+        formats = [find_format(args.name)]
     if args.json:
         print(to_json([{"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
                         "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
                        for fmt in formats]))
     elif args.name is None:
-        print_table([["format", "suffix", "holds, besides tensors"]]
-              + [[fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS] for fmt in formats])
+        rows = [["format", "suffix", "holds, besides tensors"]]
+        for fmt in formats:
+            rows.append([fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS])
+        print_table(rows)
         print(f"\n`formats {formats[0].NAME}` shows its layout, dtypes and options")
     else:
-        for fmt in formats + [later for later in GENERATIONS if later.FAMILY == formats[0].NAME]:
+        formats += [later for later in GENERATIONS if later.FAMILY == formats[0].NAME]
+        for fmt in formats:
             print(f"{doc_of(fmt)}\n\n  dtypes: {' '.join(fmt.DTYPES)}")
             for pair in fmt.OPTIONS.items():
                 print("  --set %s: %s" % pair)
             print()
 
 
-def show_demo(args: Any) -> None:
+def show_demo(args: "Namespace") -> None:
     """Write a file of each format, read it back, show its first fields."""
     from tempfile import TemporaryDirectory
-    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
-              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
     with TemporaryDirectory() as temporary:
         folder = args.folder or temporary
         os.makedirs(folder, exist_ok=True)
         for fmt in FORMATS:
-            name = "demo" + fmt.SUFFIXES[0]
-            path = os.path.join(folder, name)
-            items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
-            items = items[:fmt.MAX_TENSORS]
-            if fmt.READ_ONLY or not items:  # it has other names, say
-                continue
-            save(path, items, format=fmt.NAME)
-            left = ", ".join([word for word in wanted if word not in dict(items)])
-            print(f"== {fmt.TITLE}: save({name!r}, {{...}})"
-                  + f", without {left}, which it cannot hold" * bool(left))
-            with load(path, verify=True) as file:
-                if [pair for pair in file.items() if pair[1] != wanted[pair[0]]]:
-                    raise FormatError(f"{safe_str(path)} does not come back as it was saved")
-                found = Explained(file.source)
-                found.rows = found.rows[:3]
-                print_fields(found, False)
-            print(str(verify(path)).split("\n")[-1].replace(path, name) + "\n")
-    print("all formats written, read back, explained and verified; "
-          + (f"the files are in {safe_str(folder)}" if args.folder else "`demo FOLDER` keeps them"))
+            show_small_file(fmt, folder)
+    where = "`demo FOLDER` keeps them"
+    if args.folder:
+        where = f"the files are in {safe_str(args.folder)}"
+    print("all formats written, read back, explained and verified; " + where)
 
 
-def show_vendor(args: Any) -> None:
+def show_small_file(fmt: Format, folder: str) -> None:
+    """Write a file of a format that holds what it can, read it back, show its first fields."""
+    wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
+              "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
+    items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
+    items = items[:fmt.MAX_TENSORS]
+    if fmt.READ_ONLY or not items:  # it has other names, say
+        return
+    name = "demo" + fmt.SUFFIXES[0]
+    path = os.path.join(folder, name)
+    save(path, items, format=fmt.NAME)
+    text = f"== {fmt.TITLE}: save({name!r}, {{...}})"
+    left = [word for word in wanted if word not in dict(items)]
+    if left:
+        text += f", without {', '.join(left)}, which it cannot hold"
+    print(text)
+    with load(path, verify=True) as file:
+        if [pair for pair in file.items() if pair[1] != wanted[pair[0]]]:
+            raise FormatError(f"{safe_str(path)} does not come back as it was saved")
+        found = Explained(file.source)
+        found.rows = found.rows[:3]
+        print_fields(found, False)
+    last = str(verify(path)).split("\n")[-1]
+    print(last.replace(path, name) + "\n")
+
+
+def show_vendor(args: "Namespace") -> None:
     with open(__file__, "rb") as stream:
         source = stream.read()
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
-    formats, parts = [[word for text in texts for word in text.split(",")]
-                      for texts in (args.formats, getattr(args, "with"))]
-    known = [part for part in PARTS if part != WHOLE]
-    for word in set(parts).difference(known):
-        raise TypeError(f"--with takes some of {', '.join(known)}, not {short_repr(word)}")
+    formats = split_words(args.formats)
+    parts = split_words(getattr(args, "with"))
     text = source.decode()
     if formats or parts:
-        if sys.version_info < (3, 8):
-            raise ValueError("to make a copy with less takes Python 3.8")
-        wanted = [find_format(name).FAMILY for name in formats]
-        text = make_copy(text, split_source(text),
-                         [fmt for fmt in FORMATS if fmt.NAME in wanted or not wanted],
-                         ["load"] + parts if parts else known)
-    options = [f" --{key} {','.join(words)}" for key, words in (
-        ("formats", formats), ("with", parts)) if words]
-    text = seal_copy(text, f"# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
-                     f"# {sha256_of(source)}\n"
-                     f"# made by: tensorfmt vendor OUT.py{''.join(options)}\n")
+        text = copy_with(text, formats, parts)
+    about = (f"# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
+             f"# {sha256_of(source)}\n# made by: tensorfmt vendor OUT.py")
+    if formats:
+        about += " --formats " + ",".join(formats)
+    if parts:
+        about += " --with " + ",".join(parts)
+    text = seal_copy(text, about + "\n")
     if os.path.isfile(args.out) and not detect(args.out) and not is_sealed(args.out):
         raise ValueError(f"{safe_str(args.out)}: not a copy as vendor wrote it (edited since?), "
                          "which this would replace: remove or rename it")
     write_text(args.out, text, plural(text.count("\n"), "line"))
+
+
+def split_words(texts: "List[str]") -> "List[str]":
+    """Return the words of an option that takes several, with commas between, more than once."""
+    words: "List[str]" = []
+    for text in texts:
+        words += text.split(",")
+    return words
+
+
+def copy_with(text: str, names: "List[str]", parts: "List[str]") -> str:
+    """Return a copy with formats and parts by name; none: all of them."""
+    known = [part for part in PARTS if part != WHOLE]
+    for word in parts:
+        if word not in known:
+            raise TypeError(f"--with takes some of {', '.join(known)}, not {short_repr(word)}")
+    if sys.version_info < (3, 8):
+        raise ValueError("to make a copy with less takes Python 3.8")
+    formats = list(FORMATS)
+    if names:
+        wanted = [find_format(name).FAMILY for name in names]
+        formats = [fmt for fmt in FORMATS if fmt.NAME in wanted]
+    if parts:
+        known = ["load"] + parts
+    return make_copy(text, split_source(text), formats, known)
 
 
 def parse_pair(text: str) -> "Tuple[str, Optional[str]]":
@@ -13104,21 +13332,21 @@ COMMANDS = (  # what runs it, what it does, its arguments
      "out --formats --with"))
 
 
-def make_parser() -> Any:
+def make_parser() -> "ArgumentParser":
     from argparse import ArgumentParser
 
     class Parser(ArgumentParser):
-        def error(self, message: str) -> Any:
+        def error(self, message: str) -> "NoReturn":
             word = message.partition("invalid choice: '")[2].partition("'")[0]
             hint = did_you_mean(word, [call.__name__[5:] for call, _, _ in COMMANDS])
             raise TypeError(
                 f"{safe_str(message, MAX_LINE // 2)} (`{safe_str(self.prog)} -h`){hint}")
 
-        def exit(self, *status: Any) -> Any:
+        def exit(self, *status: Any) -> "NoReturn":
             sys.stdout.flush()  # of help: an error is told as those of commands
             super().exit(*status)
 
-    def show_help(args: Any) -> None:
+    def show_help(args: "Namespace") -> None:
         parser.print_help()
 
     parser = Parser(description="Read, write and explain tensor files.", epilog=(
@@ -13126,17 +13354,27 @@ def make_parser() -> Any:
     parser.add_argument("--version", action="version", version="tensorfmt " + __version__)
     parser.set_defaults(call=show_help)
     commands = parser.add_subparsers(metavar="COMMAND")
-    found = {key.split()[0]: (key.partition(" ")[2], rest) for key, rest in OPTIONS.items()}
+    titles = {title.split()[0]: title for title in OPTIONS}
     for call, does, arguments in COMMANDS:
         one = commands.add_parser(call.__name__[5:], help=does, description=does,
                                   allow_abbrev=False)
         one.set_defaults(call=call)
-        for key in arguments.split():
-            metavar, settings = found[key]
-            if isinstance(settings, str):
-                settings = {"help": settings, **({} if metavar else {"action": "store_true"})}
-            one.add_argument(key, **settings, **({"metavar": metavar} if metavar else {}))
+        for name in arguments.split():
+            add_option(one, titles[name])
     return parser
+
+
+def add_option(parser: "ArgumentParser", title: str) -> None:
+    """Add an argument of OPTIONS to a command; what has no value is a flag."""
+    name, _, metavar = title.partition(" ")
+    settings = OPTIONS[title]
+    if isinstance(settings, str):
+        settings = {"help": settings}
+        if not metavar:
+            settings["action"] = "store_true"
+    if metavar:
+        settings = dict(settings, metavar=metavar)
+    parser.add_argument(name, **settings)
 
 
 class NoOutput(Exception):
@@ -13167,13 +13405,14 @@ class Output:
     def isatty(self) -> bool:
         return self.stream is not None and self.stream.isatty()
 
-    def write(self, data: Any) -> Any:
+    def write(self, data: "Union[str, bytes]") -> "Optional[int]":
         if self.stream is None:
             return len(data)
         try:
             return self.stream.write(data)
         except OSError as error:
-            return self.give_up(error)
+            self.give_up(error)
+            return None
 
     def flush(self) -> None:
         try:
@@ -13228,17 +13467,20 @@ def catch_signals(usual: "Dict[int, Any]") -> None:
         usual[number] = handler
 
 
-def parse_arguments(argv: "Optional[List[str]]") -> Any:
+def parse_arguments(argv: "Optional[List[str]]") -> "Namespace":
     """Return the arguments of a command: `.call` runs it, `.writes` is the path that it writes."""
     args = make_parser().parse_args(argv)
-    args.options = {key: value for key, value in vars(args).items()
-                    if key in ("mmap", "partial")}
-    targets = [vars(args).get(name) for name in ("target", "html", "out")]
-    args.writes = next(filter(None, targets), None)
+    args.options = {}
+    for key in "mmap", "partial":
+        if hasattr(args, key):
+            args.options[key] = getattr(args, key)
+    args.writes = None
+    for key in "target", "html", "out":
+        args.writes = getattr(args, key, None) or args.writes
     return args
 
 
-def what_is_left(path: "Optional[str]", old: Any) -> str:
+def what_is_left(path: "Optional[str]", old: "Optional[os.stat_result]") -> str:
     """Return what a command that was stopped left at its target, in words.
 
     `old`: stat_or_none() of it before. A file is there as a whole or not at all; of what a pipe or
@@ -13277,7 +13519,7 @@ def complain(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def call_command(args: Any) -> int:
+def call_command(args: "Namespace") -> int:
     """Run what was asked for; return its exit code."""
     global MAX_COPIES
     usual = MAX_COPIES
@@ -13296,7 +13538,7 @@ def call_command(args: Any) -> int:
 def run_command(argv: "Optional[List[str]]") -> int:
     """Run a command, print its errors and return its exit code."""
     target: "Optional[str]" = None
-    old: Any = None
+    old: "Optional[os.stat_result]" = None
     try:
         args = parse_arguments(argv)
         target = args.writes
@@ -13308,17 +13550,23 @@ def run_command(argv: "Optional[List[str]]") -> int:
             out: Any = sys.stdout
             out.drop()
         print("interrupted" + what_is_left(target, old), file=sys.stderr)
-        return 128 + (stop.args or (2,))[0]
+        number = 2
+        if stop.args:
+            number = stop.args[0]
+        return 128 + number
     except NoOutput as lost:
-        error: Any = lost.args[0]
+        error: OSError = lost.args[0]
         if isinstance(error, BrokenPipeError) and target != "-":  # `| head`
             return 0
         text = describe(error, "standard output") + what_is_left(target, old)
         print("error: " + text, file=sys.stderr)
         return 1
-    except (OSError, ValueError, TypeError, IndexError, MemoryError) as error:  # TypeError: misuse
-        complain("error: " + (describe(error) or "not enough memory"))
-        return 1 + isinstance(error, TypeError)
+    except TypeError as misuse:
+        complain("error: " + describe(misuse))
+        return 2
+    except (OSError, ValueError, IndexError, MemoryError) as failure:
+        complain("error: " + (describe(failure) or "not enough memory"))
+        return 1
 
 
 def main(argv: "Optional[List[str]]" = None) -> int:
