@@ -6181,12 +6181,13 @@ def in_order(items: Any, file: "Optional[File]") -> Any:
 
 def by_name(pairs: Any) -> TensorMap:
     """Return (name, value) pairs as Tensors by name."""
-    tensors: Any = {}
-    bare = not hasattr(pairs, "__iter__") or hasattr(pairs, "shape") or hasattr(pairs, "state_dict")
-    for pair in [pairs] if bare else pairs:
+    tensors: "Dict[str, Tensor]" = {}
+    is_bare = not hasattr(pairs, "__iter__")
+    if is_bare or hasattr(pairs, "shape") or hasattr(pairs, "state_dict"):
+        raise not_pairs(pairs)
+    for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError("tensors are a mapping of names to values (of a torch module, its "
-                            "state_dict()) or pairs of both, not " + type(pair).__name__)
+            raise not_pairs(pair)
         name, value = pair
         if not isinstance(name, str):
             raise TypeError(f"a tensor's name is a str, not {short_repr(name)}")
@@ -6195,18 +6196,28 @@ def by_name(pairs: Any) -> TensorMap:
         item = own_tensor(value)
         try:
             tensors[name] = tensor_of(value) if item is None else item
-        except (ValueError, TypeError, RuntimeError) as error:  # torch raises the last
-            error_class = TypeError if isinstance(error, TypeError) else ValueError
-            raise error_class(f"tensor {safe_repr(name)}: {error}")
+        except TypeError as error:
+            raise TypeError(f"tensor {safe_repr(name)}: {error}")
+        except (ValueError, RuntimeError) as error:  # torch raises the last
+            raise ValueError(f"tensor {safe_repr(name)}: {error}")
     return tensors
 
 
-def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Format:
+def not_pairs(value: Any) -> TypeError:
+    """Return the error for what is given instead of (name, value) pairs."""
+    return TypeError("tensors are a mapping of names to values (of a torch module, its "
+                     f"state_dict()) or pairs of both, not {type(value).__name__}")
+
+
+def choose_generation(fmt: Format, names: "List[Optional[str]]", attrs: "Optional[Facts]",
+                      options: Facts) -> Format:
     """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
-    known: Facts = {one.VERSION: one for one in (fmt,) + GENERATIONS
-             if one.FAMILY == fmt.FAMILY and one.VERSION}
+    known: "Dict[str, Format]" = {}
+    for one in (fmt,) + GENERATIONS:
+        if one.FAMILY == fmt.FAMILY and one.VERSION:
+            known[one.VERSION] = one
     version = options.get("version")
     if known and version is not None:
         if str(version) not in known:
@@ -6214,13 +6225,23 @@ def choose_generation(fmt: Format, names: Any, attrs: Any, options: Facts) -> Fo
                              f"only {', '.join(known)}")
         fmt = known[str(version)]
     else:
-        given = known.get(str(attrs.get("version"))) if attrs else None
-        fmt = next((one for name in names for one in known.values() if one.NAME == name),
-                   given or fmt)
-    for key in [key for key in options if key not in fmt.OPTIONS]:
-        texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()]) or "none"
-        raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; there are {texts}")
+        fmt = usual_generation(fmt, known, names, attrs or {})
+    for key in options:
+        if key not in fmt.OPTIONS:
+            texts = ", ".join(["%s (%s)" % pair for pair in fmt.OPTIONS.items()])
+            raise TypeError(f"saving {fmt.NAME} has no option {short_repr(key)}; "
+                            f"there are {texts or 'none'}")
     return fmt
+
+
+def usual_generation(fmt: Format, known: "Dict[str, Format]", names: "List[Optional[str]]",
+                     attrs: Facts) -> Format:
+    """Return the generation of the first source that is of this family, else of attrs."""
+    for name in names:
+        for one in known.values():
+            if one.NAME == name:
+                return one
+    return known.get(str(attrs.get("version")), fmt)
 
 
 def native_file_attrs(file: "Optional[File]", fmt: Format) -> Facts:
@@ -6230,7 +6251,8 @@ def native_file_attrs(file: "Optional[File]", fmt: Format) -> Facts:
     return {key: value for key, value in file.attrs.items() if key in fmt.FILE_ATTRS}
 
 
-def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts) -> Any:
+def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Optional[Facts]",
+            options: Facts) -> "Tuple[Format, Items, Facts, Facts]":
     """Return (generation of the format, items, metadata, attrs) of what is to be saved."""
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
@@ -6247,17 +6269,21 @@ def prepare(fmt: Format, tensors: Any, metadata: Any, attrs: Any, options: Facts
         names = [file.fmt.NAME]
     fmt = choose_generation(fmt, names, attrs, options)
     if metadata is None:
-        metadata = file.metadata if file is not None else {}
+        metadata = {}
+        if file is not None:
+            metadata = file.metadata
     if attrs is None:
         attrs = native_file_attrs(file, fmt)
-    for key in [key for key in attrs if key not in fmt.FILE_ATTRS]:
-        raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
-                         + ", ".join(fmt.FILE_ATTRS))
+    for key in attrs:
+        if key not in fmt.FILE_ATTRS:
+            raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
+                             + ", ".join(fmt.FILE_ATTRS))
     check_work(items, dense=not fmt.SPARSE)
     return fmt, items, metadata, attrs
 
 
-def encode_file(fmt: Format, items: Items, metadata: Any, attrs: Any, options: Facts) -> Blocks:
+def encode_file(fmt: Format, items: Items, metadata: Facts, attrs: Facts,
+                options: Facts) -> Blocks:
     """Check all that prepare() returns, then return an iterator over the bytes of the file."""
     blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
     check_stored(items)
@@ -6267,8 +6293,9 @@ def encode_file(fmt: Format, items: Items, metadata: Any, attrs: Any, options: F
 def check_stored(items: Items, watch: Any = None) -> None:
     """Raise FormatError where stored bytes are damaged: they get no new checksum."""
     formats: "Dict[str, Format]" = {}
-    checks: Any = Map()  # what is stored once is hashed once
-    seen: Any = set()
+    # What is stored once is hashed once.
+    checks: "Dict[Any, Tuple[Format, Tensor, str, Tensor, Any]]" = Map()
+    seen: "Set[Any]" = set()
     for _, item in items:
         item = getattr(item, "_base", item)
         if item.format is None or not item.source.has_offsets:
@@ -6280,7 +6307,8 @@ def check_stored(items: Items, watch: Any = None) -> None:
             continue
         for label, part, digest in iter_checksums(fmt, item, seen):
             if part.source.has_offsets:  # no copy in memory
-                checks.setdefault(place_of(part) + (digest,), (fmt, item, label, part, digest))
+                place = place_of(part) + (digest,)
+                checks.setdefault(place, (fmt, item, label, part, digest))
     meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
     for fmt, item, label, part, digest in checks.values():
         blocks = meter.over(fmt.hashed_blocks(part))
@@ -6289,12 +6317,12 @@ def check_stored(items: Items, watch: Any = None) -> None:
             raise item.error(label + text, check="checksums")
 
 
-def check_target(target: Any, about: Any, items: Any) -> None:
+def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -> None:
     """Raise ValueError where a tensor is read from what is written in place.
 
     That is the stream `target`, or the file of which os.stat() says `about`.
     """
-    sources: Any = set()
+    sources: "Set[Buffer]" = set()
     for _, item in items:
         if type(item) is not Tensor:
             item = getattr(item, "_base", item)
@@ -6306,7 +6334,7 @@ def check_target(target: Any, about: Any, items: Any) -> None:
                              "another one, or write what dumps() returns")
 
 
-def stream_about(stream: Any) -> Any:
+def stream_about(stream: Any) -> "Optional[os.stat_result]":
     """Return what os.fstat() says of the file of a stream, or None."""
     try:
         return os.fstat(stream.fileno())
@@ -6314,7 +6342,7 @@ def stream_about(stream: Any) -> Any:
         return None
 
 
-def is_read_from(source: Any, stream: Any, about: Any) -> bool:
+def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]") -> bool:
     """Return whether a source reads a stream, or the file of which os.stat() says `about`."""
     own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
     turn = getattr(source, "_turn", None)
@@ -6334,7 +6362,8 @@ def is_read_from(source: Any, stream: Any, about: Any) -> bool:
     return other is not None and os.path.samestat(other, about)
 
 
-def iter_checksums(fmt: Format, item: Tensor, seen: Any) -> Any:
+def iter_checksums(fmt: Format, item: Tensor,
+                   seen: "Set[Any]") -> "Iterator[Tuple[str, Tensor, Any]]":
     """Yield (label, Tensor, digest) of all checksums of a tensor; inner ones once for each place.
 
     `seen`: the places of tensors before.
@@ -6349,17 +6378,19 @@ def iter_checksums(fmt: Format, item: Tensor, seen: Any) -> Any:
             yield from fmt.inner_checksums(part)
 
 
-def place_of(part: Tensor) -> Any:
+def place_of(part: Tensor) -> "Tuple[Any, ...]":
     """Return what two Tensors have in common that lie at one place, encoded alike."""
     return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
             part.dtype)
 
 
-def target_format(format: Any, target: Any, tensors: Any) -> Format:
+def target_format(format: "Optional[str]", target: Any, tensors: Any) -> Format:
     """Return the format by argument, else by suffix, else that of a File."""
     if format is not None:
         return find_format(format)
-    path = "" if hasattr(target, "write") else os.fspath(target)
+    path = ""
+    if not hasattr(target, "write"):
+        path = os.fspath(target)
     for fmt in FORMATS + GENERATIONS:
         if path.lower().endswith(fmt.SUFFIXES):
             return fmt
@@ -6405,17 +6436,21 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
     return b"".join(encode_file(fmt, items, metadata, attrs, options))
 
 
-def write_out(target: Any, blocks: Blocks, items: Any = ()) -> int:
+def write_out(target: Any, blocks: Blocks, items: "Optional[Items]" = None) -> int:
     """Write a file to a path or a stream; return its bytes. `items`: what is read meanwhile."""
+    items = items or []
     if hasattr(target, "write"):
         check_target(target, stream_about(target), items)
         return write_all(target, blocks)
     path = os.fspath(target)
-    real = os.path.realpath(path)
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
         raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
-    old, found = stat_or_none(path), stat_or_none(real)
-    if old is None or old.st_mode >> 12 == REGULAR and found and os.path.samestat(old, found):
+    real = os.path.realpath(path)
+    old = stat_or_none(path)
+    if old is None:
+        return write_beside(real, blocks, path, old)
+    found = stat_or_none(real)
+    if old.st_mode >> 12 == REGULAR and found and os.path.samestat(old, found):
         return write_beside(real, blocks, path, old)
     check_target(None, old, items)
     with open(path, "wb", 0) as stream:  # a device, a pipe, /dev/fd/N of a deleted file
@@ -6544,7 +6579,7 @@ def check_writable(path: str, old: "os.stat_result") -> None:
         raise PermissionError(13, os.strerror(13), path)
 
 
-def list_of_access(file: Any) -> "Optional[bytes]":
+def list_of_access(file: "Union[int, str]") -> "Optional[bytes]":
     """Return the POSIX access control list of a file, None if it has none (or not on Linux)."""
     try:  # to ask for what is not there takes five times as long as to ask what there is
         if ACCESS_LIST in os.listxattr(file):
@@ -6563,7 +6598,7 @@ def narrowed(mode: int) -> int:
     return mode & 0o700 | both << 3 | both
 
 
-def keep_access(file: int, old: Any, access: "Optional[bytes]") -> None:
+def keep_access(file: int, old: "os.stat_result", access: "Optional[bytes]") -> None:
     """Give a new file the owner, group, mode and access list of the one that it will replace.
 
     What the system does not let us keep is narrowed: nobody may do more than before.
@@ -10840,7 +10875,7 @@ def list_checks(file: File) -> "List[Check]":
         reads_bytes = file.fmt.has_odd_bytes(item)
         key, work = place_of(item) + (item.unreadable, item.size), 0
         if item.is_sparse:  # what its indices may be is said by its shape
-            key = item.name
+            key = (item.name,)
             work = work_besides(item)
         elif reads_bytes:
             work = work_of_part(item)
@@ -11045,35 +11080,46 @@ class Summary(Result):
     def __repr__(self) -> str:
         lines = [f"{plural(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
         lines += self.cast_lines()
-        lines += [f"renamed: {safe_repr(old)} -> {safe_repr(new)}" for old, new in self.renamed[:5]]
+        for old, new in self.renamed[:5]:
+            lines.append(f"renamed: {safe_repr(old)} -> {safe_repr(new)}")
         if len(self.renamed) > 5:
             lines.append(f"renamed: {len(self.renamed) - 5} more")
         if self.missing:
             lines.append(f"missing: {join_names(self.missing)}")
         lines += [f"metadata as text: {short_repr(key)}" for key in self.as_text]
-        for key, old, new in self.changed:
-            texts = ["absent" if value is None else short_repr(value) for value in (old, new)]
-            lines.append(f"metadata {short_repr(key)}: {' -> '.join(texts)}")
+        for key, before, after in self.changed:
+            change = change_words(before, after, None)
+            lines.append(f"metadata {short_repr(key)}: {change}")
         lines += [f"dropped: {text}" for text in self.dropped]
         lines.append(f"wrote {plural(self.nbytes, 'byte')}")
         return "\n".join(lines)
 
     def cast_lines(self) -> "List[str]":
         """Return a line for each kind of cast: how many, what they lost."""
-        kinds: Any = Map()  # (old, new, exact) -> names
+        kinds: "Dict[Tuple[str, str, bool], List[str]]" = Map()
         for name, old, new, exact in self.cast:
             kinds.setdefault((old, new, exact), []).append(name)
         lines = []
         for (old, new, exact), names in kinds.items():
-            lost = [row for row in self.lost if row[0] in names]
+            who = plural(len(names), "tensor")
+            if len(names) == 1:
+                who = safe_repr(names[0])
             how = "exact" if exact else "rounded"
-            for count, word in (sum([row[1] for row in lost]), "infinite"), (
-                    sum([row[2] for row in lost]), "NaN"):
-                if count:
-                    how += f"; {plural(count, 'value')} became {word}"
-            who = safe_repr(names[0]) if len(names) == 1 else plural(len(names), "tensor")
+            lost = [row for row in self.lost if row[0] in names]
+            infinite = sum([row[1] for row in lost])
+            nan = sum([row[2] for row in lost])
+            if infinite:
+                how += f"; {plural(infinite, 'value')} became infinite"
+            if nan:
+                how += f"; {plural(nan, 'value')} became NaN"
             lines.append(f"cast: {who} {old} -> {new} ({how})")
         return lines
+
+
+def change_words(old: Any, new: Any, absent: Any) -> str:
+    """Return "old -> new"; `absent` is the value that says that there is none."""
+    words = ["absent" if value is absent else short_repr(value) for value in (old, new)]
+    return " -> ".join(words)
 
 
 def convert(source: "Union[Source, File]", target: Target, *,
@@ -11125,10 +11171,15 @@ def convert(source: "Union[Source, File]", target: Target, *,
     task.raise_reasons()
     # 3 the bytes
     meter = Meter(watch, "writing", sum([item.nbytes for _, item in items]))
-    hashing: Any = {}
+    hashing: Facts = {}
+
+    def digest_of(name: str, item: Tensor) -> str:
+        return hash_blocks("xxh3", meter.over(item.iter_bytes()))
+
+    # What is hashed before it is written is read twice.
     if fmt.HASHES_DECODED and watch is not None:
         meter.total *= 2
-        hashing["digest_of"] = lambda name, item: hash_blocks("xxh3", meter.over(item.iter_bytes()))
+        hashing["digest_of"] = digest_of
     blocks = fmt.write(items, fitting, task.attrs, options, **hashing)
     check_stored(chosen, watch)
     task.summary.nbytes = write_out(target, meter.over(blocks), chosen)
@@ -11140,9 +11191,12 @@ class Conversion:
 
     def __init__(self, file: File, fmt: Format, names: "Dict[str, str]", cast: Any, dense: bool,
                  drop: bool) -> None:
-        self.file, self.fmt, self.names = file, fmt, names
+        self.file = file
+        self.fmt = fmt
+        self.names = names
         self.dense, self.drop = dense, drop
-        self.reasons: Any = {}  # (noun, why, remedy) -> names
+        # (noun, why, remedy) -> names
+        self.reasons: "Dict[Tuple[str, str, str], List[Any]]" = {}
         self.casts: "List[Tuple[str, Tensor, str, str]]" = []  # (name, values, old dtype, new)
         self.summary = Summary()
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
@@ -11167,7 +11221,8 @@ class Conversion:
         for (noun, why, remedy), names in self.reasons.items():
             who = plural(len(names), noun)
             if noun != "tensor" or len(names) == 1:
-                who = f"{noun} {join_names([short_repr(name, 200) for name in names], 10)}"
+                words = [short_repr(name, 200) for name in names]
+                who = f"{noun} {join_names(words, 10)}"
             text = f"{who}: {truncate(why, MAX_LINE // 4)}"
             if remedy:
                 text += ": " + remedy
@@ -11184,16 +11239,16 @@ class Conversion:
 
     def fit_tensor(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor as the target can hold it, dense or cast; note both."""
-        item, fmt = self.fit_custom(name, item), self.fmt
+        item = self.fit_custom(name, item)
         new = self.wanted_dtype(item)
         is_copied = new == item.dtype
-        if item.is_sparse and not fmt.SPARSE:
+        if item.is_sparse and not self.fmt.SPARSE:
             item = Cast(item, item.dtype)  # made dense when it is written
             is_copied = False
             self.summary.cast.append((name, "sparse", "dense", True))
             if not self.dense:
                 self.refuse("tensor", name, "sparse", "dense=True")
-        if new != item.dtype:
+        if new is not None and new != item.dtype:
             try:
                 item = self.cast_one(name, item, new)
             except FormatError:
@@ -11203,7 +11258,7 @@ class Conversion:
                 return item
         if is_copied:
             self.summary.copied.append(name)
-        for why in fmt.tensor_problems(item):
+        for why in self.fmt.tensor_problems(item):
             remedy = self.remedy(item, why)
             if remedy.startswith("cast="):  # after its `;` `why` names that of save()
                 why = why.partition("; ")[0]
@@ -11213,7 +11268,9 @@ class Conversion:
     def planned(self, item: Tensor) -> Tensor:
         """Return a tensor with the dtype that it gets."""
         new = self.wanted_dtype(item)
-        return item if new == item.dtype else Cast(item, new)
+        if new == item.dtype:
+            return item
+        return Cast(item, new)
 
     def wanted_dtype(self, item: Tensor) -> "Optional[str]":
         """Return the dtype that a tensor gets."""
@@ -11244,9 +11301,11 @@ class Conversion:
         if item.dtype in self.fmt.DTYPES:
             return ""
         new = dtype_for(self.fmt, item.dtype)
-        return f"cast='{new}'" if new else ""
+        if not new:
+            return ""
+        return f"cast='{new}'"
 
-    def cast_one(self, name: str, item: Tensor, new: Any) -> Tensor:
+    def cast_one(self, name: str, item: Tensor, new: str) -> Tensor:
         """Return a tensor with another dtype; what that loses is looked for later."""
         values = item
         if item.dtype == "qfloat":
@@ -11281,9 +11340,10 @@ class Conversion:
                     self.summary.lost.append((name, infinite, nan))
             self.summary.cast.append((name, old, new, exact))
 
-    def fit_metadata(self, found: Any, options: Facts, as_text: bool) -> Facts:
+    def fit_metadata(self, found: "Dict[Any, List[Any]]", options: Facts, as_text: bool) -> Facts:
         """Return the metadata that the target holds; note what is left out or becomes text."""
-        fmt, summary, fitting = self.fmt, self.summary, Map()
+        fmt, summary = self.fmt, self.summary
+        fitting = Map()
         no_place = fmt.no_metadata(dict(self.attrs, **options))
         for key, (value, *others) in found.items():
             if others:
@@ -11309,14 +11369,16 @@ class Conversion:
                 self.lose("metadata", key, why)
         return fitting
 
-    def change_metadata(self, meta: Facts) -> Any:
+    def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
         """Return the values of each metadata key (shards may differ), changed by `meta`."""
         found = metadata_values(self.file, self.names)
         for key, new in meta.items():
             if new is None and key not in found:
                 raise ValueError(f"meta: there is no metadata {short_repr(key)}")
             values = found.get(key, [])
-            old = values[0] if len(values) == 1 else None
+            old = None
+            if len(values) == 1:
+                old = values[0]
             if not is_same(old, new):
                 self.summary.changed.append((key, old, new))
             if new is None:
@@ -11327,7 +11389,7 @@ class Conversion:
 
     def leave_attrs(self, items: Items) -> None:
         """Note what attributes and names the target does not hold; content needs `drop`."""
-        fmt, left = self.fmt, set(self.summary.left_behind)
+        left = set(self.summary.left_behind)
         for name in self.file.others:
             self.lose("bytes", name, "there is no place for them")
         for key, value in self.file.attrs.items():
@@ -11338,8 +11400,8 @@ class Conversion:
             else:
                 left.add(key)
         for name, item in items:
-            left.update(set(item.attrs).difference(fmt.native_attrs(item)))
-            why = fmt.name_problem(self.names[name])
+            left.update(set(item.attrs).difference(self.fmt.native_attrs(item)))
+            why = self.fmt.name_problem(self.names[name])
             if why is not None:
                 self.refuse("tensor", name, why, "rename='OLD=NEW'")
         self.summary.left_behind = sorted(left)
@@ -11361,12 +11423,16 @@ def find_rest(file: File) -> "Optional[int]":
         if not file.fmt.INDEX_FIRST:
             return None
         at = max([item.start + item.stored_nbytes for item in file.values()], default=0)
-    behind = file.source.read(at, 1 << 16)
-    places = [behind.find(magic) for fmt in FORMATS + GENERATIONS for magic in fmt.MAGICS]
-    found = min([place for place in places if place >= 0], default=None)
-    if not at or found is None:
+    if not at:
         return None
-    return at + found
+    behind = file.source.read(at, 1 << 16)
+    places = []
+    for fmt in FORMATS + GENERATIONS:
+        for magic in fmt.MAGICS:
+            place = behind.find(magic)
+            if place >= 0:
+                places.append(at + place)
+    return min(places, default=None)
 
 
 def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
@@ -11383,11 +11449,12 @@ def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
     return [name for name in names if name in chosen]
 
 
-def match_names(names: Any, patterns: Any, option: str) -> Any:
+def match_names(names: "Iterable[str]", patterns: "Union[str, Iterable[str]]",
+                option: str) -> "Set[str]":
     """Return the set of names that are among these names and shell patterns."""
     if isinstance(patterns, str):
         patterns = [patterns]
-    matched: Any = set()
+    matched: "Set[str]" = set()
     for pattern in patterns:
         found = [pattern]
         if pattern not in names or is_pattern(pattern):
@@ -11403,7 +11470,7 @@ def is_pattern(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def names_like(names: Any, pattern: str) -> "List[str]":
+def names_like(names: "Iterable[str]", pattern: str) -> "List[str]":
     """Return the names that a shell pattern has, and that which is the same text."""
     from fnmatch import fnmatchcase
     return [name for name in names if name == pattern or fnmatchcase(name, pattern)]
@@ -11455,7 +11522,8 @@ def rename_pattern(names: "List[str]", old: str, new: str) -> "Dict[str, str]":
 
 def find_losses(item: Tensor, old: str, new: str, meter: Meter) -> "Tuple[bool, int, int]":
     """Return whether a cast there and back is exact; how many become infinite, NaN."""
-    same, infinite, nan = True, 0, 0
+    same = True
+    infinite = nan = 0
     for part in iter_parts(meter.over(item.iter_bytes()), PART):
         data = bytes(part)
         if (old, new) == ("float32", "bfloat16") and has_no_low_bits(data):
@@ -11480,8 +11548,9 @@ def find_losses(item: Tensor, old: str, new: str, meter: Meter) -> "Tuple[bool, 
 
 def has_no_low_bits(data: bytes) -> bool:
     """Return whether float32 values lose nothing as bfloat16: 6 times as fast as to try it."""
-    tops, zeros = data[3::4], bytes(len(data) // 4)
+    tops = data[3::4]
     could_be_nan = 127 in tops or 255 in tops
+    zeros = bytes(len(tops))
     return data[0::4] == data[1::4] == zeros and not could_be_nan
 
 
@@ -11520,10 +11589,11 @@ class Diff(Result):
     @staticmethod
     def line(row: Facts) -> str:
         """Return a difference as text."""
-        name, changes = safe_str(row["name"]), row["changes"]
+        name = safe_str(row["name"])
         if row["kind"] == "tensor":
-            return f"{row['sign']} {name}: {', '.join(changes)}"
-        return f"{row['sign']} {row['kind']} {name}: {' -> '.join(map(short_repr, changes))}"
+            return f"{row['sign']} {name}: {', '.join(row['changes'])}"
+        values = " -> ".join(map(short_repr, row["changes"]))
+        return f"{row['sign']} {row['kind']} {name}: {values}"
 
     def add(self, sign: str, kind: str, name: str, row: Facts) -> None:
         """Add what differs of a name."""
@@ -11578,8 +11648,11 @@ def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float,
     for file in (a, b):
         check_work([(name, file[name]) for name in names if name in file])
     found = Diff(a, b, len(names))
-    shared = [name for name in names if name in a and name in b]
-    meter = Meter(watch, "comparing", sum([a[name].nbytes for name in shared]))
+    total = 0
+    for name in names:
+        if name in a and name in b:
+            total += a[name].nbytes
+    meter = Meter(watch, "comparing", total)
     for name in names:
         if name not in b:
             found.add("-", "tensor", name, {"changes": [type_and_shape(a[name])]})
@@ -11597,11 +11670,12 @@ def type_and_shape(item: Tensor) -> str:
 
 
 def add_facts(found: Diff, a: File, b: File) -> None:
-    """Add what differs beside the tensors; the "pt" of safetensors may be missing."""
-    add_changes(found, "metadata", known_metadata(a), known_metadata(b),
-                "safetensors" in (a.format, b.format) and a.fmt is not b.fmt)
-    add_changes(found, "scalar", a.attrs.get("scalars") or {}, b.attrs.get("scalars") or {}, False)
-    add_changes(found, "bytes", a.others, b.others, False)
+    """Add what differs beside the tensors."""
+    # The "pt" of safetensors may be missing in other formats.
+    is_bridge = "safetensors" in (a.format, b.format) and a.fmt is not b.fmt
+    add_changes(found, "metadata", known_metadata(a), known_metadata(b), is_bridge)
+    add_changes(found, "scalar", a.attrs.get("scalars") or {}, b.attrs.get("scalars") or {})
+    add_changes(found, "bytes", a.others, b.others)
 
 
 def known_metadata(file: File) -> Facts:
@@ -11612,13 +11686,13 @@ def known_metadata(file: File) -> Facts:
     return known
 
 
-def add_changes(found: Diff, kind: str, a: Facts, b: Facts, other_library: bool) -> None:
+def add_changes(found: Diff, kind: str, a: Facts, b: Facts, is_bridge: bool = False) -> None:
     """Add the keys of which two maps have different values, or only one has any."""
     for key, one, two in pair_facts(a, b):
         if one is not MISSING and two is not MISSING:
             if not is_same(one, two):
                 found.add("~", kind, key, {"changes": [one, two]})
-        elif other_library and key == "format":
+        elif is_bridge and key == "format":
             continue
         elif two is MISSING:
             found.add("-", kind, key, {"changes": [one]})
@@ -11626,40 +11700,42 @@ def add_changes(found: Diff, kind: str, a: Facts, b: Facts, other_library: bool)
             found.add("+", kind, key, {"changes": [two]})
 
 
-def pair_facts(a: Facts, b: Facts) -> Any:
+def pair_facts(a: Facts, b: Facts) -> "Iterable[List[Any]]":
     """Return (key, value in a, value in b) of the keys of two maps; MISSING: it has none."""
-    pairs = Map()
-    for at, facts in enumerate((a, b), 1):
-        for key, value in facts.items():
-            pairs.setdefault(token_of(key), [key, MISSING, MISSING])[at] = value
+    pairs: "Dict[Any, List[Any]]" = Map()
+    for key, value in a.items():
+        pairs[token_of(key)] = [key, value, MISSING]
+    for key, value in b.items():
+        pairs.setdefault(token_of(key), [key, MISSING, MISSING])[2] = value
     return pairs.values()
 
 
 def diff_tensor(a: Tensor, b: Tensor, rtol: float, atol: float, any_dtype: bool,
                 meter: Meter) -> Facts:
     """Return what differs between two tensors; "changes" is empty where nothing does."""
-    texts = [type_and_shape(item) for item in (a, b)]
+    one, two = type_and_shape(a), type_and_shape(b)
     if a.shape != b.shape:
-        return {"changes": [" -> ".join(texts)]}
-    row: Facts = {"changes": []}
-    if texts[0] != texts[1] and not any_dtype:
-        row["changes"].append(" -> ".join(texts))
+        return {"changes": [f"{one} -> {two}"]}
+    changes: "List[str]" = []
+    row: Facts = {"changes": changes}
+    if one != two and not any_dtype:
+        changes.append(f"{one} -> {two}")
     try:
         found = ValueDiff(a, b, rtol, atol, meter)
         words = found.words(any_dtype)
         if words:
-            row["changes"].append(words)
+            changes.append(words)
         if found.count:
             row.update(count=found.count, first=list(found.indices(found.first)),
                        not_finite=found.not_finite,
                        max_abs=found.max_abs, max_rel=found.max_rel)
     except Unsupported as error:
         if not has_same_values(a, b):
-            row["changes"].append(f"not known to be the same: {error.what}")
-    for key, *values in pair_facts(a.custom, b.custom):
-        if not is_same(*values):
-            texts = ["absent" if value is MISSING else short_repr(value) for value in values]
-            row["changes"].append(f"attribute {short_repr(key)}: {' -> '.join(texts)}")
+            changes.append(f"not known to be the same: {error.what}")
+    for key, value, other in pair_facts(a.custom, b.custom):
+        if not is_same(value, other):
+            change = change_words(value, other, MISSING)
+            changes.append(f"attribute {short_repr(key)}: {change}")
     return row
 
 
@@ -11672,29 +11748,34 @@ class ValueDiff:
     """
 
     def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float, meter: Meter) -> None:
-        self.shape, self.same_dtype = a.shape, a.dtype == b.dtype
+        self.shape = a.shape
+        self.same_dtype = a.dtype == b.dtype
         self.is_bool = a.dtype == "bool"
         self.rtol, self.atol = rtol, atol
         self.is_exact = not rtol and not atol
         self.count = self.first = self.not_finite = 0
         self.max_abs = self.max_rel = 0.0
         self.same_bytes = True
-        self.other_bits: Any = None
-        start = 0  # the number of the first value of a group
+        self.other_bits: "Optional[Tuple[int, bytes, bytes]]" = None
         blocks = meter.over(a.iter_bytes())
-        for part, other in zip(regroup(blocks, PART * a.check_readable()),
-                               regroup(b.iter_bytes(), PART * b.check_readable())):
+        itemsize = a.check_readable()
+        parts = regroup(blocks, PART * itemsize)
+        others = regroup(b.iter_bytes(), PART * b.check_readable())
+        start = 0  # the number of the first value of a part
+        for part, other in zip(parts, others):
             if not self.same_dtype or part != other:
                 self.same_bytes = False
-                values = unpack_values(str(a.dtype), part), unpack_values(str(b.dtype), other)
-                self.compare(start, *values)
+                values = unpack_values(str(a.dtype), part)
+                self.compare(start, values, unpack_values(str(b.dtype), other))
                 if self.same_dtype and self.is_exact and not self.other_bits:
-                    self.find_other_bits(start, part, other, a.check_readable())
+                    self.find_other_bits(start, part, other, itemsize)
             start += PART
 
-    def compare(self, start: int, values: Any, others: Any) -> None:
+    def compare(self, start: int, values: "Sequence[Any]", others: "Sequence[Any]") -> None:
         """Note which values differ; the first has the number `start`."""
-        rtol, atol, most, ratio, found = self.rtol, self.atol, self.max_abs, self.max_rel, []
+        rtol, atol = self.rtol, self.atol
+        most, ratio = self.max_abs, self.max_rel
+        found = []
         for i, (x, y) in enumerate(zip(values, others)):
             if x == y or (x != x and y != y):
                 continue
@@ -11702,13 +11783,15 @@ class ValueDiff:
             if gap <= atol + rtol * abs(y) and gap < INFINITY:
                 continue
             found.append(i)
-            if gap < INFINITY:
-                most = max(most, gap)
-                part = gap / abs(y) if y else INFINITY
-                ratio = max(ratio, part)
-            else:  # NaN or infinity against another value
+            if not gap < INFINITY:  # NaN or infinity against another value
                 self.not_finite += 1
                 most = ratio = INFINITY
+                continue
+            most = max(most, gap)
+            if y:
+                ratio = max(ratio, gap / abs(y))
+            else:
+                ratio = INFINITY
         if found and not self.count:
             self.first = start + found[0]
         self.count += len(found)
@@ -11749,7 +11832,7 @@ class ValueDiff:
             if any_dtype:
                 return ""
             return "same values" if self.is_exact else "close values"
-        if not self.is_exact:
+        if self.other_bits is None:
             return ""
         number, one, two = self.other_bits
         bits = "other bits (-0.0 or NaN)"
