@@ -9280,31 +9280,52 @@ DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # attrs that name an u
 
 def preview(item: "Tensor", edge: int = SHOWN) -> str:
     """Return the values as numpy shows them; of more than SHOWN those at the edges."""
+    item.check_readable()  # before it is decoded
     if item.ndim > 64:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
     if not 0 < item.size <= SHOWN:
         edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
-    base = item.decoded() if item.shape else item.item()
+    values = edge_values(item.decoded(), edge) if item.shape else item.item()
     widths = [0]
-    preview_part(base, item.ndim, edge, widths)
-    return preview_part(base, item.ndim, edge, widths)
+    lay_out(values, item.ndim, item.ndim, widths)
+    return lay_out(values, item.ndim, item.ndim, widths)
 
 
-def preview_part(part: Any, rank: int, edge: int, widths: Any) -> str:
-    """Return a part of a tensor of `rank` dimensions as text; widths[0]: of the widest value."""
-    if not hasattr(part, "shape"):  # a number
-        text = repr(float("%.8g" % part) if isinstance(part, float) else part)
+LEFT_OUT: Any = object()  # values that a preview does not show
+
+
+def edge_values(part: "Tensor", edge: int) -> "List[Any]":
+    """Return the values of a tensor at the edges as nested lists, LEFT_OUT for those between."""
+    n = part.shape[0]
+    if 0 < max(part.shape) <= 2 * edge and part.size:
+        whole: "List[Any]" = part.tolist()
+        return whole
+    rows = [*range(min(n, edge)), *range(max(n - edge, edge), n)]
+    if part.ndim > 1:
+        values = [edge_values(part[i], edge) for i in rows]
+    else:
+        values = [part[i] for i in rows]
+    if len(rows) < n:
+        values.insert(edge, LEFT_OUT)
+    return values
+
+
+def lay_out(values: Any, ndim: int, rank: int, widths: "List[int]") -> str:
+    """Return values of `ndim` of `rank` dimensions as text; widths[0]: of the widest value."""
+    if not ndim:
+        text = repr(float("%.8g" % values) if isinstance(values, float) else values)
         widths[0] = max(widths[0], len(text))
         return " " * (widths[0] - len(text)) + text
-    n = part.shape[0]
-    rows = [*range(min(n, edge)), *range(max(n - edge, edge), n)]
-    texts = [preview_part(part[i], rank, edge, widths) for i in rows]
-    if len(rows) < n:
-        texts.insert(edge, "...")
-    if part.ndim == 1:  # in lines of 78 columns
+    texts = []
+    for value in values:
+        if value is LEFT_OUT:
+            texts.append("...")
+        else:
+            texts.append(lay_out(value, ndim - 1, rank, widths))
+    if ndim == 1:  # in lines of 78 columns
         count = max(1, (80 - 2 * rank) // (widths[0] + 2))
         texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-    return "[" + (",\n" + " " * (rank - part.ndim + 1)).join(texts) + "]"
+    return "[" + (",\n" + " " * (rank - ndim + 1)).join(texts) + "]"
 
 
 def json_ready(value: Any) -> Any:

@@ -9366,7 +9366,7 @@ class WorkTest(FolderCase):
 
     @unittest.skipUnless(ZSTD, "no zstd here")
     def test_repr_decodes_nothing_of_a_sparse_tensor(self):
-        """Nor is anything decoded where there are more values than elements."""
+        """Nor of unknown elements, nor is anything where there are more values than elements."""
         files = work_files()
         many = {"encoding": "zstd", "offset": 64, "size": len(zeros_by_zstd(MEGA))}
         entry = {"layout": "sparse", "dtype": "uint8", "encoding": "zstd", "shape": [10, 10]}
@@ -9374,7 +9374,9 @@ class WorkTest(FolderCase):
         bombs = [spread(1, blob, None, nnz=MEGA, sparse_format="coo", coords=many, **entry),
                  spread(1, blob, None, nnz=MEGA, sparse_format="csr", indptr=[0] * 10 + [MEGA],
                         indices=many, **entry)]
+        unknown = spread(1, blob, dtype="new", shape=[5], encoding="zstd")
         rows = [files[kind] for kind in files if kind[:3] == "csr" or kind == "one blob"] + bombs
+        rows.append(unknown)
         for data in rows:
             item = list(load(data).values())[0]
             self.assertEqual(calls_of(tensorfmt, "zstd_decode", repr, item), 0)
