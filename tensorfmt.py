@@ -11144,9 +11144,13 @@ def change_words(old: Any, new: Any, absent: Any) -> str:
 
 
 def convert(source: "Union[Source, File]", target: Target, *,
-            format: "Optional[str]" = None, cast: Any = None, only: Any = None,
-            exclude: Any = None, rename: Any = None, dense: bool = False, drop: bool = False,
-            metadata: Any = None, meta: Any = None, partial: bool = False, watch: Any = None,
+            format: "Optional[str]" = None, cast: "Union[None, str, Mapping[str, str]]" = None,
+            only: "Union[None, str, Iterable[str]]" = None,
+            exclude: "Union[None, str, Iterable[str]]" = None,
+            rename: "Union[None, Mapping[str, str], Callable[[str], str]]" = None,
+            dense: bool = False, drop: bool = False, metadata: "Optional[str]" = None,
+            meta: "Optional[Mapping[Any, Any]]" = None, partial: bool = False,
+            watch: "Optional[Callable[[str, int, int], Any]]" = None,
             **options: Any) -> Summary:
     """Write the tensors of a source, or a File, in a format; return what was done.
 
@@ -11390,7 +11394,7 @@ class Conversion:
                 self.lose("metadata", key, why)
         return fitting
 
-    def change_metadata(self, meta: Facts) -> "Dict[Any, List[Any]]":
+    def change_metadata(self, meta: "Mapping[Any, Any]") -> "Dict[Any, List[Any]]":
         """Return the values of each metadata key (shards may differ), changed by `meta`."""
         found = metadata_values(self.file, self.names)
         for key, new in meta.items():
@@ -11621,9 +11625,10 @@ class Diff(Result):
         self.differences.append({"sign": sign, "kind": kind, "name": name, **row})
 
 
-def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, only: Any = None,
-         exclude: Any = None, any_dtype: bool = False, mmap: bool = True,
-         watch: Any = None) -> Diff:
+def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.0,
+         atol: float = 0.0, only: "Union[None, str, Iterable[str]]" = None,
+         exclude: "Union[None, str, Iterable[str]]" = None, any_dtype: bool = False,
+         mmap: bool = True, watch: "Optional[Callable[[str, int, int], Any]]" = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity;
@@ -11647,7 +11652,7 @@ def diff(a: Any, b: Any, *, rtol: float = 0.0, atol: float = 0.0, only: Any = No
         for source in (a, b):
             file = own_file(source)
             if file is None:
-                file = load(source, mmap=mmap)
+                file = load(source, mmap=mmap)  # type: ignore[arg-type]
                 opened.append(file)
             files.append(file)
         one, two = files
@@ -12152,7 +12157,8 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
 # each function that is used anyway its stand-in of [14c], else a name that raises when called.
 
 WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
-PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names that are of it alone
+# What `--with` takes -> the banners and names that are of it alone.
+PARTS: "Dict[str, List[str]]" = {
     "load": [],
     "fast": ["gather", "fold_crc32c", "has_same_bytes"],
     "save": ["[9d] other copies", "[8b] values: tensor()", "[8c] work", "[8d] save",
@@ -12174,13 +12180,15 @@ PARTS: "Dict[str, List[str]]" = {  # what `--with` takes -> banners and names th
     "mag300": ["[10a] mag300"],
     "ztensor2": ["[9h] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
-CALLS = {  # what users call of a part
+# What users call of a part.
+CALLS = {
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
         tolist item flat contiguous astype todense components scheme scales dequantize""",
     "save": "save dumps tensor", "tools": " ".join(__all__)}
 PLAIN = "plain_"  # how the names of stand-ins begin
-MARKS = {  # where files of formats without a magic in front have which bytes
+# Where files of formats without a magic in front have which bytes.
+MARKS = {
     "safetensors": (5, b"\0\0\0{"), "burnrecord": (1, b"\xa8metadata")}
 SEAL = "# This is the SHA-256 of all lines below, if nobody has edited them:\n# "
 
@@ -12256,10 +12264,10 @@ def bound_name(node: "AST") -> "Optional[str]":
     import ast
     if isinstance(node, ast.alias):
         return node.asname or node.name.split(".")[0]
-    if isinstance(node, ast.Name):
-        return node.id if isinstance(node.ctx, ast.Store) else None
     if isinstance(node, ast.arg):
         return node.arg
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
     return getattr(node, "name", None)
 
 
@@ -12407,8 +12415,7 @@ def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, s
             home = piece.last + 1
         used = kept.get(piece, piece)
         if isinstance(used, Piece) and used is not piece:
-            body = [source[at - 1] for at in range(used.first, used.last + 1) if at not in used.doc]
-            new.append("\n".join(body).replace(PLAIN, "", 1) + "\n")
+            new.append(text_of_stand_in(source, used))
     lines[home] = "\n\n" + "\n\n".join(new)
     text = "".join([lines[at] + "\n" for at in sorted(lines)])
     # A section of which nothing is left goes with its banner.
@@ -12417,6 +12424,15 @@ def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, s
         if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section):
             cut += section
     return cut
+
+
+def text_of_stand_in(source: "List[str]", piece: Piece) -> str:
+    """Return a stand-in without its docstring, under the name of what it stands for."""
+    text = ""
+    for at in range(piece.first, piece.last + 1):
+        if at not in piece.doc:
+            text += source[at - 1] + "\n"
+    return text.replace(PLAIN, "", 1)
 
 
 def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
@@ -12477,7 +12493,8 @@ def sha256_of(data: bytes) -> str:
 def seal_copy(text: str, about: str) -> str:
     """Return the text of a copy with a second line that says what it is, and a checksum."""
     first, _, rest = text.partition("\n")
-    return f"{first}\n{about}{SEAL}{sha256_of(rest.encode())}\n{rest}"
+    digest = sha256_of(rest.encode())
+    return f"{first}\n{about}{SEAL}{digest}\n{rest}"
 
 
 def is_sealed(path: str) -> bool:
@@ -12569,7 +12586,7 @@ def plain_dtype_remedy(fmt: "Format", dtype: str) -> str:
     return '; of lists: tensor(x, "float32")'
 
 
-def plain_check_work(items: "Items", dense: bool = True, written: Any = None) -> None:
+def plain_check_work(items: Items, dense: bool = True, written: Any = None) -> None:
     """Ask for nothing: what does not write has no limit."""
 
 
@@ -12757,7 +12774,8 @@ def each_file(args: "Namespace") -> int:
 
 
 MAX_TREE = 30  # lines of `ls --tree`
-ORDERS: "Dict[str, Callable[[Tuple[str, Tensor]], Any]]" = {  # of the rows of ls
+# The orders of the rows of ls.
+ORDERS: "Dict[str, Callable[[Tuple[str, Tensor]], Any]]" = {
     "bytes": lambda pair: -pair[1].stored_nbytes,
     "name": lambda pair: pair[0],
     "offset": lambda pair: (pair[1].offset is None, pair[1].offset)}
@@ -12973,7 +12991,8 @@ def write_raw(item: Tensor, watch: Progress) -> None:
     write_all(target, meter.over(map(memoryview, blocks)))
 
 
-def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[List[str], Any]":
+def pick(file: File, name: "Optional[str]",
+         path: str) -> "Tuple[List[str], Optional[Tuple[Any, ...]]]":
     """Return the names of NAME, of a pattern, or all; of NAME[0:2] also what the brackets say."""
     if name is None:
         return list(file), None
@@ -12987,7 +13006,9 @@ def pick(file: File, name: "Optional[str]", path: str) -> "Tuple[List[str], Any]
             raise ValueError(f"{safe_str(path)}: {error}")
     found = names_like(file, name)
     if not found:
-        whole = owner if keys.endswith("]") else name
+        whole = name
+        if keys.endswith("]"):
+            whole = owner
         raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
     return found, None
 
@@ -13161,7 +13182,9 @@ def print_fields(found: Explained, coloured: bool) -> None:
             break
         lines.append(line)
         colours.append(FIELD_KINDS[field.kind][1])
-    print_table(lines, colours if coloured else ())
+    if not coloured:
+        colours = []
+    print_table(lines, colours)
     if found.error is None:
         sums = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]
         print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(sums))
@@ -13371,7 +13394,8 @@ PATTERNS = {"action": "append", "help": "name or shell pattern"}
 PAIRS = {"action": "append", "default": [], "type": parse_pair}
 WORDS = {"action": "append", "default": []}
 STDIN = "`-` is standard input"
-OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_argument() takes
+# An argument and what help calls it: its help, or what add_argument() takes.
+OPTIONS: "Dict[str, Any]" = {
     "file FILE": STDIN,
     "files FILE": {"nargs": "+", "help": STDIN},
     "name NAME": {"nargs": "?"},
@@ -13416,7 +13440,8 @@ OPTIONS: Any = {  # an argument and what help calls it: its help, or what add_ar
     "--drop": "leave out what has no place",
     "--formats NAME,...": dict(WORDS, help="only these formats"),
     "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(list(PARTS)[:-1]))}
-COMMANDS = (  # what runs it, what it does, its arguments
+# What runs it, what it does, its arguments.
+COMMANDS = (
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
     (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
@@ -13548,7 +13573,7 @@ def catch_signals(usual: "Dict[int, Any]") -> None:
     `usual` gets the handlers that were there. Signals that are ignored (nohup) stay so.
     """
     import signal
-    seen: Any = set()
+    seen: "Set[int]" = set()
 
     def stop(number: int, frame: Any) -> None:
         # Of two that come together the second must not disturb what the first one began.
