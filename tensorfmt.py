@@ -3793,13 +3793,15 @@ class Sparse(Tensor):
     is_sparse = True
 
     def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
-                 is_blob: bool = False, is_sorted: bool = False, attrs: Any = None,
-                 custom: Any = None, format: Any = None) -> None:
+                 is_blob: bool = False, is_sorted: bool = False, attrs: "Optional[Facts]" = None,
+                 custom: "Optional[Facts]" = None, format: "Optional[str]" = None) -> None:
         super().__init__(name, stored.dtype, shape, stored.source, stored.start,
                          stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
-        self.stored, self.open_parts, self.is_blob = stored, open_parts, is_blob
+        self.stored = stored
+        self.open_parts = open_parts
+        self.is_blob = is_blob
         self.is_sorted = is_sorted
-        self._components: Any = None  # those checked
+        self._components: "Optional[TensorMap]" = None  # those checked
 
     @property
     def components(self) -> "Dict[str, Tensor]":
@@ -3816,11 +3818,12 @@ class Sparse(Tensor):
     def check_parts(self) -> TensorMap:
         """Return the parts; raise what is wrong with them."""
         try:
-            parts: Any = self.open_parts(True)
+            parts: TensorMap = self.open_parts(True)
             for part in parts.values():
                 part.check_readable()
-            if parts["values"].size > self.size:
-                raise FormatError(f"{parts['values'].size} values, but {self.size} elements")
+            count = parts["values"].size
+            if count > self.size:
+                raise FormatError(f"{count} values, but {self.size} elements")
             why = find_bad_index(self.shape, parts, self.is_sorted)
         except FormatError as error:
             raise self.error(error.what, type(error), error.field or "data")
@@ -3829,17 +3832,19 @@ class Sparse(Tensor):
         return parts
 
     def stored_parts(self) -> TensorMap:
-        parts: Any = Map()
-        try:
-            parts.update({} if self.is_blob else self._components or self.open_parts(False))
-        except FormatError:  # .components raises it again
-            pass
+        parts = Map()
+        if not self.is_blob:
+            try:
+                parts.update(self._components or self.open_parts(False))
+            except FormatError:  # .components raises it again
+                pass
         parts[""] = parts.pop("values", self.stored)
         return parts
 
     def iter_bytes(self) -> Blocks:
         """Yield the dense form: zeros, and the values in their places."""
-        parts, size = self.components, self.check_readable()
+        parts = self.components
+        size = self.check_readable()
         if self.nbytes > MAX_DENSE:
             what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
             raise self.error(what, Unsupported)
@@ -3870,8 +3875,11 @@ class Sparse(Tensor):
 
     def copy(self, **changes: Any) -> "Sparse":
         """Return it with another name, attrs or custom ones."""
-        keys = Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format")
-        made = Sparse(**dict({key: getattr(self, key) for key in keys}, **changes))
+        facts = {}
+        for key in Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format"):
+            facts[key] = getattr(self, key)
+        facts.update(changes)
+        made = Sparse(**facts)
         made._components = self._components
         return made
 
@@ -3885,11 +3893,15 @@ class Sparse(Tensor):
         return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
                              self.format)
 
-    def sort_rows(self) -> Facts:
+    def sort_rows(self) -> "Dict[str, Tensor]":
         """Return the components; of csr, the columns of each row rise."""
         parts = self.components
-        places = find_places(self.shape, parts) if "indices" in parts else []
-        for role in ("values", "indices") if not is_rising(places) else ():
+        if "indices" not in parts:
+            return parts
+        places = find_places(self.shape, parts)
+        if is_rising(places):
+            return parts
+        for role in ("values", "indices"):
             part = parts[role]
             elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
             data = b"".join([element for _, element in elements])
@@ -3897,36 +3909,46 @@ class Sparse(Tensor):
         return parts
 
 
-def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> Any:
+def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
     """Return the shapes of the components of `nnz` elements, by role."""
     if sparse_format == "csr":
         return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
     return {"values": (nnz,), "coords": (len(shape), nnz)}
 
 
-def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: Any = None,
-                custom: Any = None, format: Any = None) -> Sparse:
+def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: "Optional[Facts]" = None,
+                custom: "Optional[Facts]" = None, format: "Optional[str]" = None,
+                is_sorted: bool = False) -> Sparse:
     """Return the sparse tensor of these components."""
-    return Sparse(parts["values"], name, tuple(shape), lambda decode: parts, attrs=attrs,
-                  custom=custom, format=format)
+    def open_parts(decode: bool) -> TensorMap:
+        return parts
+
+    return Sparse(parts["values"], name, tuple(shape), open_parts, False, is_sorted, attrs, custom,
+                  format)
 
 
-def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
+def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Facts]") -> Sparse:
     """Return the sparse tensor of components that a user gives to tensor()."""
     roles = sorted(parts)
-    sparse_format = "coo" if roles == ["coords", "values"] else "csr"
-    if shape is None or sparse_format == "csr" and (
-            len(shape) != 2 or roles != ["indices", "indptr", "values"]):
+    sparse_format = ""
+    if shape is not None:
+        if roles == ["coords", "values"]:
+            sparse_format = "coo"
+        elif len(shape) == 2 and roles == ["indices", "indptr", "values"]:
+            sparse_format = "csr"
+    if shape is None or not sparse_format:
         raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
                          "shape of rank 2 and {values, indptr, indices}")
-    made, nnz = {}, parts["values"].size
+    made = {}
+    nnz = parts["values"].size
     for role, dims in component_shapes(sparse_format, shape, nnz).items():
         part = parts[role]
         if role != "values" and part.dtype not in INDEX_TYPES:
             part = part.astype("uint64")
-        if part.size != count_elements(dims):
-            raise ValueError(f"{role} has {part.size} elements, {nnz} values of shape "
-                             f"{short_repr(shape)} need {count_elements(dims)}")
+        need = count_elements(dims)
+        if part.size != need:
+            wanted = f"{nnz} values of shape {short_repr(shape)} need {need}"
+            raise ValueError(f"{role} has {part.size} elements, {wanted}")
         made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
     why = find_bad_index(shape, made)
     if why:
@@ -3934,26 +3956,37 @@ def make_sparse(shape: Any, parts: TensorMap, custom: Any) -> Sparse:
     return join_sparse(made, shape, custom=custom)
 
 
-def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> Any:
+def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
     """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
 
     csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
     coo: of each element the coordinates uint64 [rank] | value
     """
-    size, rank = blob.check_readable(), len(shape)
+    size = blob.check_readable()
     if blob.encoding == "raw" and blob.stored_nbytes % size:
         raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
     data = b"".join(blob.iter_bytes())
-    step, head = (8 + size, 8 * shape[0] + 8) if sparse_format == "csr" else (8 * rank + size, 0)
+    # Bytes in front of all elements, and of indices of each.
+    if sparse_format == "csr":
+        head = 8 * shape[0] + 8
+        width = 8
+    else:
+        head = 0
+        width = 8 * len(shape)
+    step = width + size
     nnz, rest = divmod(len(data) - head, step)
     if nnz < 0 or rest:
         raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
-    found = {"indptr": data[:head], "indices": data[head:head + 8 * nnz],
-             "values": data[head + 8 * nnz:]}
-    if sparse_format == "coo":
+    found = {}
+    if sparse_format == "csr":
+        values = head + 8 * nnz
+        found["indptr"] = data[:head]
+        found["indices"] = data[head:values]
+        found["values"] = data[values:]
+    else:
         rows = [data[i:i + step] for i in range(0, len(data), step)]
-        found["values"] = b"".join([row[8 * rank:] for row in rows])
-        found["coords"] = b"".join([row[i:i + 8] for i in range(0, 8 * rank, 8) for row in rows])
+        found["values"] = b"".join([row[width:] for row in rows])
+        found["coords"] = b"".join([row[i:i + 8] for i in range(0, width, 8) for row in rows])
     components = {}
     for role, dims in component_shapes(sparse_format, shape, nnz).items():
         dtype = blob.dtype if role == "values" else "uint64"
@@ -3961,22 +3994,25 @@ def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> Any:
     return components
 
 
-def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> Any:
+def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> "Optional[str]":
     """Return what is wrong with the indices, or None. O(stored elements)."""
     nnz = parts["values"].size
     parts = decode_indices(parts)
     if "coords" in parts:
         axes = list(zip(split_axes(parts), shape))
     else:
-        indptr, axes = parts["indptr"].data, [(parts["indices"].data, shape[1])]
+        indptr = parts["indptr"].data
+        axes = [(parts["indices"].data, shape[1])]
         if indptr[0] != 0 or indptr[shape[0]] != nnz:
             return "indptr does not go from 0 to the number of values"
         for i in range(shape[0]):
             if indptr[i] > indptr[i + 1]:
                 return f"indptr falls in row {i}"
-    for numbers, n in axes if nnz else ():
-        if max(numbers) >= n:
-            return f"an index is outside the shape: {max(numbers)} of {n}"
+    if nnz:
+        for numbers, n in axes:
+            largest = max(numbers)
+            if largest >= n:
+                return f"an index is outside the shape: {largest} of {n}"
     places = find_places(shape, parts)
     if is_rising(places):
         return None
@@ -3998,7 +4034,7 @@ def decode_indices(parts: TensorMap) -> TensorMap:
     return found
 
 
-def is_rising(places: Any) -> bool:
+def is_rising(places: "Iterable[Any]") -> bool:
     """Return whether each is larger than the one before."""
     last: Any = None
     for place in places:
@@ -4008,13 +4044,15 @@ def is_rising(places: Any) -> bool:
     return True
 
 
-def split_axes(parts: TensorMap) -> Any:
+def split_axes(parts: TensorMap) -> "List[Any]":
     """Return the coordinates of coo: of each axis those of all elements."""
-    data, (rank, nnz) = parts["coords"].data, parts["coords"].shape
+    coords = parts["coords"]
+    data = coords.data
+    rank, nnz = coords.shape
     return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
 
 
-def find_places(shape: Shape, parts: TensorMap) -> Any:
+def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
     """Return the row-major number of each stored element; if it is long, the coordinates."""
     if "coords" in parts:
         axes = split_axes(decode_indices(parts))
@@ -4024,7 +4062,8 @@ def find_places(shape: Shape, parts: TensorMap) -> Any:
         for numbers, n in zip(axes, shape):
             places = [place * n + i for place, i in zip(places, numbers)]
         return places
-    indptr, indices = parts["indptr"].data, parts["indices"].data
+    indptr = parts["indptr"].data
+    indices = parts["indices"].data
     return [i * shape[1] + column for i in range(shape[0])
             for column in indices[indptr[i]:indptr[i + 1]]]
 
@@ -4348,7 +4387,7 @@ FORMATS += (Mag(),)
 # -- [7b] ztensor ----------------------------------------------------------------------------------
 
 
-def hash_blocks(algorithm: str, blocks: Any) -> str:
+def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
     """Return the digest of bytes, as zTensor writes it."""
     if algorithm == "xxh3":
         return "xxh3:%016x" % xxh3_64(blocks)
@@ -4360,7 +4399,8 @@ def hash_blocks(algorithm: str, blocks: Any) -> str:
     return digest.text()
 
 
-def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple[str, str]":
+def compare_digest(blocks: "Iterable[Any]", stored: str,
+                   digits: "Dict[str, int]") -> "Tuple[str, str]":
     """Return whether bytes have a digest: ("ok", the digest as it is written), or (status, why).
 
     `digits`: of each algorithm, how many.
@@ -4368,28 +4408,36 @@ def compare_digest(blocks: Any, stored: str, digits: "Dict[str, int]") -> "Tuple
     algorithm, colon, text = stored.partition(":")
     if not colon or algorithm not in digits:
         return "-", f"{short_repr(stored)} is of an unknown algorithm"
-    size, plain = digits[algorithm], text.lower()
+    size = digits[algorithm]
+    plain = text.lower()
     if plain[:2] == "0x":
         plain = plain[2:]
-        if plain and size == 8:  # with any zeros in front
+        # A number of 32 bits may have any zeros in front.
+        if plain and size == 8:
             plain = plain.lstrip("0").rjust(8, "0")
     if len(plain) != size or plain.strip("0123456789abcdef"):
         return "FAIL", f"{short_repr(stored)} cannot be read"
     try:
         found = hash_blocks(algorithm, blocks)
+    except Unsupported as error:
+        return "-", error.what
     except FormatError as error:
-        return "-" if isinstance(error, Unsupported) else "FAIL", error.what
+        return "FAIL", error.what
     if found.lower().endswith(plain):
         return "ok", found
     return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
 
 
-def iter_digests(item: Tensor, key: str) -> Any:
+def iter_digests(item: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, Any]]":
     """Yield (label, Tensor, digest) of a tensor, or of its components, where attrs have one."""
     for role, part in item.stored_parts().items():
         digest = part.attrs.get(key)
-        if digest is not None:
-            yield role and role + ": ", part, digest
+        if digest is None:
+            continue
+        label = ""
+        if role:
+            label = role + ": "
+        yield label, part, digest
 
 
 def has_wide_int(value: Any) -> bool:
@@ -4401,10 +4449,19 @@ def has_wide_int(value: Any) -> bool:
     return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
-def pack_pairs(found: Facts, keys: Any, sort: Any = True) -> bytes:
+def pack_pairs(found: Facts, keys: "Iterable[Any]", sort: Any = True) -> bytes:
     """Return pairs of a map in CBOR, of those keys that it has."""
-    return b"".join([cbor_scalar(key) + cbor_dumps(found[key], sort=sort)
-                     for key in keys if key in found])
+    out = []
+    for key in keys:
+        if key in found:
+            out.append(cbor_scalar(key))
+            out.append(cbor_dumps(found[key], sort=sort))
+    return b"".join(out)
+
+
+def is_level(value: int) -> bool:
+    """Return whether zstd has this level of compression."""
+    return -131073 < value < 23
 
 
 class ZTensor(Format):
@@ -4426,56 +4483,69 @@ class ZTensor(Format):
 
     NAME = FAMILY = "ztensor"
     TITLE = "zTensor 0.1"
+    VERSION = "0.1"
     SUFFIXES = (".zt", ".ztensor")
     HOLDS = "custom fields per tensor, checksums, zstd, big-endian data"
     MAGICS = (b"ZTEN",)
-    REFUSED = {b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
-               b"ZTEN0000": "another version of zTensor"}
-    DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
-              "uint64", "uint32", "uint16", "uint8", "bool")
+    REFUSED = {
+        b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
+        b"ZTEN0000": "another version of zTensor"}
+    DTYPES = (
+        "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
+        "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
     ENCODINGS = ("raw", "zstd")
+    DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
     ALIGN = 64
-    VERSION = "0.1"
     SPARSE = True
     CHOICES = Schema(
         ("encoding", choice(*ENCODINGS), None, "raw or zstd"),
-        ("level", typed(int, "-131072 to 22", lambda n: -131073 < n < 23), None,
-         "of zstd, 3 unless given"),
+        ("level", typed(int, "-131072 to 22", is_level), None, "of zstd, 3 unless given"),
         ("data_endianness", choice("little", "big"), None, "little or big"),
         ("checksum", choice("none", "crc32c", "sha256"), None, "none, crc32c or sha256"))
-    BIG_ZSTD = ("data_endianness='big' has no effect on encoding='zstd', whose data are "
-                "little-endian; encoding='raw' has both")
     OPTIONS = dict([(key, row[1]) for key, row in CHOICES.rows.items()],
                    version="0.1, or 2 for ztensor 2")
+    BIG_ZSTD = ("data_endianness='big' has no effect on encoding='zstd', whose data are "
+                "little-endian; encoding='raw' has both")
+    # Fields of an entry: attributes of the Tensor, how bytes are stored, and those of layout
+    # "sparse". All others are the user's.
+    KEYS: "Tuple[str, ...]" = ("name", "offset", "size", "dtype", "shape")
+    MECHANICS: "Tuple[str, ...]" = ("layout", "encoding", "data_endianness", "checksum")
+    SPARSE_KEYS: "Tuple[str, ...]" = ("sparse_format", "nnz", "indptr", "indices", "coords")
+    REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
     FILE_ATTRS = ("version",)
-    MECHANICS = ("layout", "encoding", "data_endianness", "checksum")  # how bytes are stored
-    SPARSE_KEYS = ("sparse_format", "nnz", "indptr", "indices", "coords")
-    TENSOR_ATTRS = None  # fields of an entry that are none of these are the user's
+    TENSOR_ATTRS = None
     DTYPE_ATTRS = ("dtype", "layout") + SPARSE_KEYS
-    DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
     MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 0.1"))
     TRAILER = RecordType(("index_size", "Q", "bytes of CBOR before"))
     STORED = (
-        ("offset", UINT64, True, "first stored byte"), ("size", UINT64, True, "bytes stored"),
+        ("offset", UINT64, True, "first stored byte"),
+        ("size", UINT64, True, "bytes stored"),
         ("data_endianness", choice("little", "big"), None, "byte order, if raw"),
         ("checksum", TEXT, None, "of the stored bytes"))
     COMPONENT = Schema(
-        *STORED, ("dtype", ANY, False, "uint64 or uint32"), ("encoding", ANY, False, "raw or zstd"),
+        *STORED,
+        ("dtype", ANY, False, "uint64 or uint32"),
+        ("encoding", ANY, False, "raw or zstd"),
         additional=(ANY, "custom field"))
     ENTRY = Schema(
-        ("name", TEXT, True, "name of the tensor"), *STORED,
-        ("dtype", TEXT, True, "type of the elements"), ("shape", UINT64_LIST, True, "dimensions"),
-        ("layout", TEXT, False, "dense, sparse ..."), ("encoding", TEXT, True, "raw or zstd"),
-        ("sparse_format", ANY, False, "csr or coo"), ("nnz", ANY, False, "elements stored"),
+        ("name", TEXT, True, "name of the tensor"),
+        *STORED,
+        ("dtype", TEXT, True, "type of the elements"),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("layout", TEXT, False, "dense, sparse ..."),
+        ("encoding", TEXT, True, "raw or zstd"),
+        ("sparse_format", ANY, False, "csr or coo"),
+        ("nnz", ANY, False, "elements stored"),
         ("indptr", ANY, False, "csr: row pointers", COMPONENT),
         ("indices", ANY, False, "csr: columns", COMPONENT),
         ("coords", ANY, False, "coo: coordinates", COMPONENT),
-        additional=(ANY, "custom field"), key_type=TEXT)
-    INDEX = Schema(additional=(ANY, "entry of a tensor", ENTRY), container=list,
-                   doc="one map per tensor")
-    KEYS = ("name", "offset", "size", "dtype", "shape")  # that become attributes of the Tensor
-    REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
+        additional=(ANY, "custom field"),
+        key_type=TEXT)
+    INDEX = Schema(
+        additional=(ANY, "entry of a tensor", ENTRY),
+        container=list,
+        doc="one map per tensor")
     FIELD_OF = dict(name="name", size="size", place="offset")
 
     def read(self, reading: Reading) -> Any:
@@ -4494,49 +4564,81 @@ class ZTensor(Format):
         index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
         # 4 their tensors
         for i, entry in enumerate(index):
+            trail = "index", i
             with reading:
-                item = self.open_entry(reading, end, ("index", i), entry)
-                reading.add_tensor(item, ("index", i), self.ALIGN, end, self.FIELD_OF)
+                item = self.open_entry(reading, end, trail, entry)
+                reading.add_tensor(item, trail, self.ALIGN, end, self.FIELD_OF)
         return {"version": "0.1.0"}, Map()
 
     def open_entry(self, reading: Reading, end: int, trail: Trail, entry: Facts) -> Tensor:
         """Return the tensor of an entry; its data end before `end`."""
         if not self.ENTRY.fits(entry):
-            name = entry.get("name") if type(entry) is Map else None
-            reading.check_schema(self.ENTRY, entry, trail, name if is_text(name) else None)
-        name, start, nbytes, code, dims = [entry[key] for key in self.KEYS]
+            owner = None
+            if type(entry) is Map and is_text(entry.get("name")):
+                owner = entry["name"]
+            reading.check_schema(self.ENTRY, entry, trail, owner)
+        name = entry["name"]
+        dtype = code = entry["dtype"]
+        encoding = entry["encoding"]
+        layout = entry.get("layout", "dense")
         attrs, custom = self.split_entry(entry)
-        shape, encoding, layout = tuple(dims), entry["encoding"], entry.get("layout", "dense")
-        dtype, unreadable, order = code, None, "<"
+        unreadable = None
         if layout not in self.LAYOUTS:
             unreadable = f"layout {short_repr(layout)} is not known"
         if encoding not in self.ENCODINGS:
             unreadable = f"encoding {short_repr(encoding)} is not known"
         if code not in self.DTYPES:
-            attrs["dtype"], dtype = code, None
             unreadable = f"dtype {short_repr(code)} is not known"
+            attrs["dtype"] = code
+            dtype = None
+        start = entry["offset"]
+        nbytes = entry["size"]
         self.check_place(reading, start, nbytes, end, trail + ("offset",), name)
+        shape = tuple(entry["shape"])
+        order = "<"
         if encoding == "zstd":
-            need = count_elements(shape) * ITEMSIZE.get(dtype, 0) if layout == "dense" else 0
+            need = 0
+            if layout == "dense":
+                need = count_elements(shape) * ITEMSIZE.get(dtype, 0)
             if not nbytes or need > ZSTD_RATIO * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
                 raise reading.entry_error(what, name, trail, "size", "sizes")
-        elif entry.get("data_endianness") == "big" and encoding == "raw":
-            order = "<" if ITEMSIZE.get(dtype) == 1 else ">"
+        elif encoding == "raw" and entry.get("data_endianness") == "big":
+            if ITEMSIZE.get(dtype) != 1:
+                order = ">"
         item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
                       unreadable, attrs, custom, self.NAME)
         if layout == "dense":
             return item
-        source = reading.source  # not the Reading, which has the tensors
-        if unreadable is not None:
+        if unreadable:
             return self.with_parts(item, end)
-        return Sparse(item, name, shape,
-                      lambda decode: self.open_sparse(Reading(source), item, end, decode),
-                      layout != "sparse", False, attrs, custom, self.NAME)
+        return self.open_sparse(item, end)
+
+    def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
+        """Return the attrs and the fields of the user, None without any, of an entry."""
+        keys = self.MECHANICS
+        if entry.get("layout") == "sparse":
+            keys += self.SPARSE_KEYS
+        attrs = {key: entry[key] for key in keys if key in entry}
+        if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
+            return attrs, None
+        keys += self.KEYS
+        custom = Map()
+        for key, value in entry.items():
+            if key not in keys:
+                custom[key] = value
+        return attrs, custom
+
+    @staticmethod
+    def check_place(reading: Reading, start: int, nbytes: int, end: int, trail: Trail,
+                    name: "Optional[str]") -> None:
+        """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
+        if not 64 <= start <= end - nbytes or start % 64:
+            what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
+            raise reading.error(what, *trail, tensor=name, check="bounds")
 
     def with_parts(self, item: Tensor, end: int) -> Tensor:
-        """Return a tensor that is not known here with the parts that its fields place before `end`.
-        """
+        """Return a tensor that is not known here with the parts that its fields place."""
         fields = Map(item.attrs.items())
         fields.update(item.custom)
         places = self.find_parts(item, fields, end)
@@ -4554,123 +4656,147 @@ class ZTensor(Format):
         parts = Map()
         for key, value in fields.items():
             for fact in iter_maps(value):
-                start = fact.get("offset")
-                if not self.COMPONENT.fits(fact) or start % 64 or not (
-                        64 <= start <= end - fact["size"]):
+                if not self.COMPONENT.fits(fact):
+                    continue
+                start = fact["offset"]
+                nbytes = fact["size"]
+                if start % 64 or not 64 <= start <= end - nbytes:
                     continue
                 role = truncate(str(key), TRAIL_WIDTH)
                 if role in parts:
                     role += f"[{len(parts)}]"
-                parts[role] = Tensor(role, None, (), item.source, start, fact["size"],
+                parts[role] = Tensor(role, None, (), item.source, start, nbytes,
                                      unreadable=item.unreadable, attrs=fact, format=self.NAME)
         return parts
 
-    def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
-        """Return the attrs and the fields of the user, None without any, of an entry."""
-        keys: Any = self.MECHANICS
-        if entry.get("layout") == "sparse":
-            keys += self.SPARSE_KEYS
-        attrs = {key: entry[key] for key in keys if key in entry}
-        if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
-            return attrs, None
-        return attrs, Map([(key, entry[key]) for key in entry if key not in self.KEYS + keys])
+    def open_sparse(self, blob: Tensor, end: int) -> Tensor:
+        """Return the sparse tensor of an entry with this blob."""
+        def open_parts(decode: bool) -> TensorMap:
+            return self.open_components(blob, end, decode)
 
-    @staticmethod
-    def check_place(reading: "Reading", start: int, nbytes: int, end: int, trail: Trail,
-                    name: Any) -> None:
-        """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
-        if not 64 <= start <= end - nbytes or start % 64:
-            what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
-            raise reading.error(what, *trail, tensor=name, check="bounds")
+        is_blob = blob.attrs["layout"] != "sparse"
+        return Sparse(blob, blob.name, blob.shape, open_parts, is_blob, False, blob.attrs,
+                      blob._custom, self.NAME)
 
-    def open_sparse(self, reading: Reading, blob: Tensor, end: int, decode: bool) -> TensorMap:
+    def open_components(self, blob: Tensor, end: int, decode: bool) -> TensorMap:
         """Return the components of a sparse tensor; `blob`: that of its entry."""
-        attrs, shape, components = blob.attrs, blob.shape, Map()
-        sparse_format = attrs["layout"][6:] or attrs.get("sparse_format")
+        attrs = blob.attrs
+        shape = blob.shape
+        sparse_format = attrs["layout"][6:]
+        if not sparse_format:
+            sparse_format = attrs.get("sparse_format")
         if sparse_format not in ("csr", "coo"):
-            error_class = Unsupported if type(sparse_format) is str else FormatError
-            raise error_class(f"sparse_format is {short_repr(sparse_format)}, not csr or coo")
+            what = f"sparse_format is {short_repr(sparse_format)}, not csr or coo"
+            if type(sparse_format) is str:
+                raise Unsupported(what)
+            raise FormatError(what)
         if sparse_format == "csr" and len(shape) != 2:
             raise FormatError(f"csr needs rank 2, this is rank {len(shape)}")
         if attrs["layout"] != "sparse":
             return split_blob(sparse_format, shape, blob)
-        nnz: Any = attrs.get("nnz")
-        if "nnz" not in attrs and blob.encoding == "raw":
+        # How many elements are stored may be said by the size of the values, or by the last row.
+        if "nnz" in attrs:
+            nnz = attrs["nnz"]
+        elif blob.encoding == "raw":
             nnz = blob.stored_nbytes // blob.check_readable()
-        elif "nnz" not in attrs and sparse_format == "csr":  # the last row ends there
-            indptr = self.open_component(reading, blob, "indptr", (shape[0] + 1,), end)
-            if not decode:  # they are as many as there are elements, at most
-                indices = self.open_index(reading, "indices", attrs, end)
-                if indices.encoding != "raw":
+        elif sparse_format == "coo":
+            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
+        else:
+            indptr = self.open_component(blob, "indptr", (shape[0] + 1,), end)
+            if not decode:
+                indices = self.open_index(blob, "indices", end)
+                if indices.encoding != "raw":  # at most as many as there are elements
                     indices.shape = (count_elements(shape),)
                 return Map(values=blob, indptr=indptr, indices=indices)
             nnz = indptr.data[shape[0]]
-        elif "nnz" not in attrs:
-            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
         if not UINT64.fits(nnz):
             raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
         if nnz > count_elements(shape):
             raise FormatError(f"{nnz} values, but {count_elements(shape)} elements", field="nnz")
+        components = Map()
         for role, dims in component_shapes(sparse_format, shape, nnz).items():
-            components[role] = self.open_component(reading, blob, role, dims, end)
+            components[role] = self.open_component(blob, role, dims, end)
         return components
 
-    def open_component(self, reading: Reading, blob: Any, role: str, dims: Any, end: int) -> Tensor:
+    def open_component(self, blob: Tensor, role: str, dims: Shape, end: int) -> Tensor:
         """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
-        part = blob if role == "values" else self.open_index(reading, role, blob.attrs, end)
-        need, stored = count_elements(dims) * part.check_readable(), part.stored_nbytes
+        part = blob
+        if role != "values":
+            part = self.open_index(blob, role, end)
+        need = count_elements(dims) * part.check_readable()
+        stored = part.stored_nbytes
         part = part.copy(name=role, shape=dims)
-        if part.encoding == "raw" and need != stored or part.encoding == "zstd" and (
-                not stored or need > ZSTD_RATIO * stored):
+        if part.encoding == "raw":
+            is_whole = need == stored
+        else:
+            is_whole = stored > 0 and need <= ZSTD_RATIO * stored
+        if not is_whole:
             raise FormatError(size_message(part, need))
         return part
 
-    def open_index(self, reading: Reading, role: str, attrs: Facts, end: int) -> Tensor:
+    def open_index(self, blob: Tensor, role: str, end: int) -> Tensor:
         """Return the indices that a map places, or an array holds."""
-        fact: Any = attrs.get(role)
-        if role not in attrs:
+        if role not in blob.attrs:
             raise Unsupported(f"no {role} of uint64 or uint32")
+        fact = blob.attrs[role]
         if UINT64_LIST.fits(fact):
             data = b"".join([pack_values("uint64", part) for part in iter_parts([fact], PART)])
             return new_tensor("uint64", (len(fact),), data, "<", role)
         for _, what in self.COMPONENT.iter_errors(fact, role):
             raise FormatError(what, field=role)
-        self.check_place(reading, fact["offset"], fact["size"], end, (role,), None)
-        dtype, encoding = fact.get("dtype", "uint64"), fact.get("encoding", "raw")
+        start = fact["offset"]
+        nbytes = fact["size"]
+        self.check_place(Reading(blob.source), start, nbytes, end, (role,), None)
+        dtype = fact.get("dtype", "uint64")
+        encoding = fact.get("encoding", "raw")
         if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
-            raise Unsupported(f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}")
-        big = encoding == "raw" and fact.get("data_endianness") == "big"
-        return Tensor(role, dtype, (), reading.source, fact["offset"], fact["size"], None,
-                      ">" if big else "<", encoding, None, fact, None, self.NAME)
+            what = f"{role}: dtype {short_repr(dtype)}, encoding {short_repr(encoding)}"
+            raise Unsupported(what)
+        order = "<"
+        if encoding == "raw" and fact.get("data_endianness") == "big":
+            order = ">"
+        return Tensor(role, dtype, (), blob.source, start, nbytes, None, order, encoding,
+                      attrs=fact, format=self.NAME)
 
     def notes(self, file: File) -> "Notes":
-        items = list(file.values())
         refused = "ztensor 0.1.4 refuses the whole file"
-        yield [(item, f"layout 'sparse': {refused}")
-               for item in items if item.attrs.get("layout") == "sparse"]
-        yield [(item, f"{item.unreadable}: {refused}") for item in items if item.unreadable]
-        yield [(item, "a NUL in the name: ztensor 0.1.4 dies of it")
-               for item in items if "\0" in item.name]
+        sparse = []
+        unknown = []
+        ended = []
         ordered = []
-        for item in items:
+        for item in file.values():
+            if item.attrs.get("layout") == "sparse":
+                sparse.append((item, f"layout 'sparse': {refused}"))
+            if item.unreadable:
+                unknown.append((item, f"{item.unreadable}: {refused}"))
+            if "\0" in item.name:
+                ended.append((item, "a NUL in the name: ztensor 0.1.4 dies of it"))
             for part in item.stored_parts().values():
-                if part.attrs.get("data_endianness") != "big":
-                    continue
-                what = "data_endianness 'big' has no effect: "
-                if part.encoding == "zstd":
-                    ordered.append((item, what + "data of zstd are little-endian"))
-                elif part.encoding == "raw" and part.itemsize == 1:
-                    ordered.append((item, f"{what}{part.dtype} has one byte"))
-        yield ordered
+                why = self.order_note(part)
+                if why:
+                    what = f"data_endianness 'big' has no effect: {why}"
+                    ordered.append((item, what))
+        yield from (sparse, unknown, ended, ordered)
+
+    @staticmethod
+    def order_note(part: Tensor) -> str:
+        """Return why the byte order "big" of a tensor or component has no effect, or ""."""
+        if part.attrs.get("data_endianness") == "big":
+            if part.encoding == "zstd":
+                return "data of zstd are little-endian"
+            if part.encoding == "raw" and part.itemsize == 1:
+                return f"{part.dtype} has one byte"
+        return ""
 
     def checksums(self, item: Tensor) -> Any:
         yield from iter_digests(item, "checksum")  # of the stored bytes
-        if item.is_sparse:
-            # Where something is wrong with one component, the others are not known as its parts.
-            known = item.stored_parts()
-            for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
-                if role not in known and "checksum" in part.attrs:
-                    yield role + ": ", part, part.attrs["checksum"]
+        if not item.is_sparse:
+            return
+        # Where something is wrong with one component, the others are not known as its parts.
+        known = item.stored_parts()
+        for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
+            if role not in known and "checksum" in part.attrs:
+                yield role + ": ", part, part.attrs["checksum"]
 
     def type_facts(self, item: Tensor) -> Facts:
         return dict(super().type_facts(item), layout=item.attrs.get("layout", "dense"))
@@ -4692,133 +4818,192 @@ class ZTensor(Format):
         """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
         for _, what in self.CHOICES.iter_errors(options):
             raise ValueError(what)
-        if options.get("encoding") == "zstd" and options.get("data_endianness") == "big":
+        encoding = options.get("encoding")
+        if encoding == "zstd" and options.get("data_endianness") == "big":
             raise ValueError(self.BIG_ZSTD)
         plans = [self.plan(item, options) for _, item in items]
-        packed = [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]
-        if options.get("level") is not None and options.get("encoding") != "zstd" and not packed:
-            raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
+        if encoding != "zstd" and options.get("level") is not None:
+            packed = [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]
+            if not packed:
+                raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
         if digest_of is not None:
             for (name, item), plan in zip(items, plans):
                 plan["digest"] = digest_of(name, item)
         problems = self.problems(items, metadata)
-        problems += [(name, why) for (name, item), plan in zip(items, plans)
-                     for why in self.plan_problems(item, plan, options)]
+        for (name, item), plan in zip(items, plans):
+            for why in self.plan_problems(item, plan, options):
+                problems.append((name, why))
         self.raise_problems(problems)
         return self.iter_entries(items, plans)
 
     def plan(self, item: Tensor, options: Facts) -> Facts:
         """Return how a tensor will be stored; "copy": its stored bytes are written."""
-        native, opaque = self.native_attrs(item), self.can_copy_opaque(item)
+        native = self.native_attrs(item)
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
-        copy = item.encoding == encoding != "raw" and not (
-            options.get("encoding") or options.get("level"))
-        if opaque:  # but where they were decoded in memory
+        layout = "dense"
+        if self.can_copy_opaque(item):
+            layout = native.get("layout", "dense")
+            # What was decoded in memory is encoded again.
             copy = item.encoding != "raw" or encoding != "zstd"
+        else:
+            is_asked = options.get("encoding") or options.get("level")
+            copy = item.encoding == encoding != "raw" and not is_asked
+        if item.is_sparse:
+            layout = "sparse"
         if encoding == "zstd" and not copy:
             zstd_module()  # raises where there is none
         if checksum == "sha256":
             Digest("sha256")  # raises where there is no hashlib
-        layout = native.get("layout", "dense") if opaque else "dense"
-        custom = {key: value for key, value in item.custom.items()
-                  if item.format is not None or key not in self.MECHANICS}
-        return {"encoding": encoding, "data_endianness": order, "checksum": checksum, "copy": copy,
-                "level": self.option("level", 3, options, {}), "custom": custom,
-                "layout": "sparse" if item.is_sparse else layout}
+        custom = item.custom
+        if item.format is None:
+            custom = {key: custom[key] for key in custom if key not in self.MECHANICS}
+        return {
+            "layout": layout,
+            "encoding": encoding,
+            "data_endianness": order,
+            "checksum": checksum,
+            "level": self.option("level", 3, options, {}),
+            "copy": copy,
+            "custom": custom}
 
-    def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> Any:
+    def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> "Iterator[str]":
         """Yield why a tensor cannot be stored so."""
         opaque = self.can_copy_opaque(item)
-        for trail, what in () if self.CHOICES.fits(plan) else self.CHOICES.iter_errors(plan):
-            if trail[0] == "checksum" or not opaque:
-                yield f"attribute {what}; the option {trail[0]}= replaces it"
-        if opaque and [key for key in ("encoding", "data_endianness")
-                       if options.get(key) not in (None, item.attrs.get(key))]:
+        if not self.CHOICES.fits(plan):
+            for trail, what in self.CHOICES.iter_errors(plan):
+                if trail[0] == "checksum" or not opaque:
+                    yield f"attribute {what}; the option {trail[0]}= replaces it"
+        if opaque and self.is_changed(item, options):
             yield f"{item.unreadable}; it can only be copied as it is stored"
         elif item.unreadable and self.has_more_bytes(item):
             yield "its fields place bytes that would be lost"
         elif plan["encoding"] == "zstd" and plan["data_endianness"] == "big":
-            if options.get("data_endianness") or item.format is None:  # not as a file has it
+            # A file may have both.
+            if options.get("data_endianness") or item.format is None:
                 yield self.BIG_ZSTD
         try:
             _ = item.components  # of a sparse one: raises what is wrong with them
         except FormatError as error:
             yield error.what
 
-    def custom_problem(self, item: Tensor, key: Any) -> Any:
-        taken: Any = self.KEYS
+    @staticmethod
+    def is_changed(item: Tensor, options: Facts) -> bool:
+        """Return whether options ask for other bytes than those that are stored."""
+        for key in ("encoding", "data_endianness"):
+            if options.get(key) not in (None, item.attrs.get(key)):
+                return True
+        return False
+
+    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+        taken = self.KEYS
         if item.is_sparse:
             taken += self.SPARSE_KEYS
         if item.format is not None:  # else they say how to store it
             taken += self.MECHANICS
+        if not isinstance(key, str) or key in taken:
+            return "a custom field cannot be called so"
+        value = item.custom[key]
         try:  # one level deeper than it is: the real library reads 127
-            if not isinstance(key, str) or key in taken:
-                raise ValueError("a custom field cannot be called so")
-            Cbor(cbor_dumps([[{key: item.custom[key]}]]), bignums=False).parse()
-            if has_wide_int(item.custom[key]):
-                raise ValueError("an integer below -2**63 or over 64 bits")
+            Cbor(cbor_dumps([[{key: value}]]), bignums=False).parse()
         except (ValueError, TypeError) as error:
             return str(error)
+        if has_wide_int(value):
+            return "an integer below -2**63 or over 64 bits"
         return None
 
     def iter_entries(self, items: Items, plans: "List[Facts]") -> Blocks:
         """Yield a file: the magic, the blobs, the index and its size."""
         yield b"ZTEN0001"
-        at, index = 8, [cbor_head(4, len(items))]
+        at = 8
+        index = [cbor_head(4, len(items))]
         encoded: "Dict[Any, bytes]" = {}  # fields that come again
         for (name, item), plan in zip(items, plans):
-            entry: Facts = {"name": name}
-            custom, components = plan["custom"], {"values": item}
-            if item.is_sparse:
-                sparse: Any = item  # for type checkers
-                components = sparse.sort_rows()
-                custom = dict(custom, nnz=components["values"].size,
-                              sparse_format="coo" if "coords" in components else "csr")
-            for role in ["values"] + sorted(role for role in components if role != "values"):
-                facts = entry if role == "values" else custom.setdefault(role, {})
-                yield from self.iter_blob(components[role], plan, at, facts)
+            custom = plan["custom"]
+            entry: Facts = {}
+            blobs = [(item, entry)]
+            if isinstance(item, Sparse):
+                custom = dict(custom)
+                blobs = self.split_sparse(item, entry, custom)
+            for part, facts in blobs:
+                yield from self.iter_blob(part, plan, at, facts)
                 at = facts["offset"] + facts["size"]
             entry.update(layout=plan["layout"], shape=item.shape)
             repeated = tuple([entry.get(key) for key in self.REPEATED])
             if repeated not in encoded:
                 encoded[repeated] = pack_pairs(entry, self.REPEATED)
-            index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name), cbor_scalar("offset"),
-                      cbor_scalar(entry["offset"]), encoded[repeated],
-                      pack_pairs(entry, ("checksum",)), pack_pairs(custom, sorted(custom)), b"\xff"]
+            index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name)]
+            index += [cbor_scalar("offset"), cbor_scalar(entry["offset"]), encoded[repeated]]
+            index.append(pack_pairs(entry, ("checksum",)))
+            index += [pack_pairs(custom, sorted(custom)), b"\xff"]
         data = b"".join(index)
         yield data + self.TRAILER.pack(len(data))
 
-    def iter_blob(self, part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
+    @staticmethod
+    def split_sparse(item: "Sparse", entry: Facts,
+                     custom: Facts) -> "List[Tuple[Tensor, Facts]]":
+        """Return the components of a tensor with the maps that will place them.
+
+        The values are placed by its entry, the others by new fields in `custom`.
+        """
+        components = item.sort_rows()
+        values = components.pop("values")
+        custom["nnz"] = values.size
+        custom["sparse_format"] = "csr"
+        if "coords" in components:
+            custom["sparse_format"] = "coo"
+        blobs = [(values, entry)]
+        for role in sorted(components):
+            facts: Facts = {}
+            custom[role] = facts
+            blobs.append((components[role], facts))
+        return blobs
+
+    @staticmethod
+    def iter_blob(part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
         """Yield the stored bytes of a tensor or component, padding first; note where and what."""
-        encoding, copy = plan["encoding"], plan["copy"]
-        facts.update(dtype=part.dtype or part.attrs["dtype"], encoding=encoding)
-        if (part.attrs.get("data_endianness") if part.unreadable else
-                encoding == "raw" and part.check_readable() > 1):
+        encoding = plan["encoding"]
+        facts["dtype"] = part.dtype or part.attrs["dtype"]
+        facts["encoding"] = encoding
+        if part.unreadable:
+            has_order = part.attrs.get("data_endianness") is not None
+        else:
+            has_order = encoding == "raw" and part.check_readable() > 1
+        if has_order:
             facts["data_endianness"] = plan["data_endianness"]
-        facts["offset"] = start = round_up(at, 64)
+        start = round_up(at, 64)
+        facts["offset"] = start
         yield bytes(start - at)
-        blocks = part.iter_stored() if copy else part.iter_bytes()
-        if encoding == "zstd" and not copy:
-            blocks = zstd_encode(iter_parts(blocks, BLOCK), part.nbytes, plan["level"])
-        elif facts.get("data_endianness") == "big" and not copy:
-            blocks = (swap(piece, part.check_readable()) for piece in iter_parts(blocks, BLOCK))
-        known, at = plan.get("digest"), start
-        digest = None if known or plan["checksum"] == "none" else Digest(plan["checksum"])
+        if plan["copy"]:
+            blocks = part.iter_stored()
+        elif encoding == "zstd":
+            pieces = iter_parts(part.iter_bytes(), BLOCK)
+            blocks = zstd_encode(pieces, part.nbytes, plan["level"])
+        elif facts.get("data_endianness") == "big":
+            size = part.check_readable()
+            pieces = iter_parts(part.iter_bytes(), BLOCK)
+            blocks = (swap(piece, size) for piece in pieces)
+        else:
+            blocks = part.iter_bytes()
+        known = plan.get("digest")
+        digest = None
+        if not known and plan["checksum"] != "none":
+            digest = Digest(plan["checksum"])
+        nbytes = 0
         for block in blocks:
-            at += len(block)
+            nbytes += len(block)
             if digest is not None:
                 digest.update(block)
             yield block
-        facts["size"] = at - start
+        facts["size"] = nbytes
         if digest is not None:
             known = digest.text()
         if known:
             facts["checksum"] = known
 
 
-def iter_maps(value: Any) -> Any:
+def iter_maps(value: Any) -> "Iterator[Facts]":
     """Yield the maps in a value, of any depth."""
     waiting = [value]
     while waiting:
@@ -4832,18 +5017,21 @@ def iter_maps(value: Any) -> Any:
 
 def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known."""
+    parts = item.stored_parts()
     if "parts" in item.attrs:  # in zTensor 2 all bytes are of a part
-        return len(item.attrs["parts"]) > len(item.stored_parts())
+        return len(item.attrs["parts"]) > len(parts)
     if item.attrs.get("layout", "dense") == "dense":
         return False
-    facts = [part.attrs for part in item.stored_parts().values()]
-    known = {(fact.get("offset"), fact.get("size")) for fact in facts}
+    known = set()
+    for part in parts.values():
+        known.add((part.attrs.get("offset"), part.attrs.get("size")))
     for value in (item.custom, item.attrs):
         for fact in iter_maps(value):
-            if has_offset(fact):
-                place = fact.get("offset"), fact.get("size")
-                if set(map(type, place)) != {int} or place not in known:
-                    return True
+            if not has_offset(fact):
+                continue
+            place = fact.get("offset"), fact.get("size")
+            if set(map(type, place)) != {int} or place not in known:
+                return True
     return False
 
 
@@ -7865,15 +8053,30 @@ CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def is_digest(text: str) -> Any:
+def is_digest(text: str) -> bool:
     name, _, digits = text.partition(":")
-    return name and digits and not digits.strip("0123456789abcdef") and not name.strip(LETTERS)
+    if not name or not digits:
+        return False
+    return not name.strip(LETTERS) and not digits.strip("0123456789abcdef")
 
 
-NAMED = typed(str, "text of 1 to 1024 bytes without NUL", lambda text: (
-    0 < len(text.encode("utf-8", "replace")) <= 1024 and "\0" not in text))
-SHARD_NAME = typed(str, "the name of a shard", lambda text: (
-    0 < len(text) < 65 and text[0] != "." and not text.strip(LETTERS + LETTERS.upper() + "_-.")))
+def is_named(text: str) -> bool:
+    return 0 < len(text.encode("utf-8", "replace")) <= 1024 and "\0" not in text
+
+
+def is_shard_name(text: str) -> bool:
+    if not 0 < len(text) < 65 or text[0] == ".":
+        return False
+    return not text.strip(LETTERS + LETTERS.upper() + "_-.")
+
+
+def is_shard_size(value: int) -> bool:
+    return 47 < value < 1 << 64
+
+
+NAMED = typed(str, "text of 1 to 1024 bytes without NUL", is_named)
+SHARD_NAME = typed(str, "the name of a shard", is_shard_name)
+SHARD_SIZE = typed(int, "an integer from 48 on", is_shard_size)
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
 
 
@@ -7892,7 +8095,9 @@ class ZTensor2(Format):
     but for names that are not in NFC, which the real library reads, and does not write so.
     """
 
-    NAME, FAMILY, TITLE = "ztensor2", "ztensor", "zTensor 2"
+    NAME = "ztensor2"
+    FAMILY = "ztensor"
+    TITLE = "zTensor 2"
     VERSION = "2"
     MAGICS = (b"\x89ZT2\r\n\x1a\n",)
     OPTIONS = {"version": ZTensor.OPTIONS["version"]}
@@ -7900,48 +8105,65 @@ class ZTensor2(Format):
     ALIGN = 4096
     PLACE = 65536  # multiples where blobs are written
     MAX_RANK = 64
-    LAYOUTS = {"dense": ["data"], CSR: ["values", "indptr", "indices"], COO: ["values", "coords"]}
+    LAYOUTS = {
+        "dense": ["data"],
+        CSR: ["values", "indptr", "indices"],
+        COO: ["values", "coords"]}
     # Digits of each algorithm. The last is of frames in a seek table: half of an XXH64.
     DIGESTS = {"xxh3": 16, "sha256": 64, "xxh64/32": 8}
-    NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
-             "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
-             "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
+    HASHES_DECODED = True
+    NAMES = {
+        "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+        "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+        "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
     TYPES = {  # (over this dtype, bits of an element, dtype here)
-        "bool": ("u8", 8, "bool"), "f8_e4m3fn": ("u8", 8, "float8_e4m3fn"),
-        "f8_e5m2": ("u8", 8, "float8_e5m2"), "f8_e4m3fnuz": ("u8", 8, "float8_e4m3fnuz"),
-        "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"), "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
-        "f4_e2m1": ("u8", 4, None), "complex64": ("f32", 64, None),
+        "bool": ("u8", 8, "bool"),
+        "f8_e4m3fn": ("u8", 8, "float8_e4m3fn"),
+        "f8_e5m2": ("u8", 8, "float8_e5m2"),
+        "f8_e4m3fnuz": ("u8", 8, "float8_e4m3fnuz"),
+        "f8_e5m2fnuz": ("u8", 8, "float8_e5m2fnuz"),
+        "f8_e8m0": ("u8", 8, "float8_e8m0fnu"),
+        "f4_e2m1": ("u8", 4, None),
+        "complex64": ("f32", 64, None),
         "complex128": ("f64", 128, None)}
-    DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()] + [
-        (row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items() if row[2]])
+    DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()])
+    DTYPES.update([(row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items()])
+    del DTYPES[None]
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
     DTYPE_ATTRS = ("type", "dtype", "layout")
-    HASHES_DECODED = True
     MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
-    FOOTER = RecordType(("manifest_offset", "Q", "a multiple of 4096"),
-                    ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
-                    ("manifest_hash", "Q", "its XXH3-64"), ("version", "I", "2"),
-                    ("reserved", "I", "0, ignored"), ("magic_end", "8s", "the magic again"))
+    FOOTER = RecordType(
+        ("manifest_offset", "Q", "a multiple of 4096"),
+        ("manifest_length", "Q", "bytes of CBOR; 0: a data shard"),
+        ("manifest_hash", "Q", "its XXH3-64"),
+        ("version", "I", "2"),
+        ("reserved", "I", "0, ignored"),
+        ("magic_end", "8s", "the magic again"))
     PART = Schema(
         ("dtype", choice(*NAMES), True, "type of the elements"),
-        ("blob", OFFSET_LENGTH, True, "offset, bytes"), ("type", TEXT, False, "over the dtype"),
+        ("blob", OFFSET_LENGTH, True, "offset, bytes"),
+        ("type", TEXT, False, "over the dtype"),
         ("digest", DIGEST, False, "of decoded bytes"),
-        ("encoding", TEXT, False, "raw if absent"), ("shard", TEXT, False, "the file"),
+        ("encoding", TEXT, False, "raw if absent"),
+        ("shard", TEXT, False, "the file"),
         ("decoded_length", UINT64, False, "bytes decoded"))
+    ROLES = Schema(additional=(PART, "a part"), key_type=NAMED)
     USER = Schema(additional=(ANY, "of the user"), key_type=NAMED)
     ENTRY = Schema(
-        ("shape", UINT64_LIST, True, "dimensions"), ("layout", TEXT, True, "dense ..."),
+        ("shape", UINT64_LIST, True, "dimensions"),
+        ("layout", TEXT, True, "dense ..."),
         ("attributes", USER, False, "of the user"),
-        ("parts", Schema(additional=(PART, "a part"), key_type=NAMED), True, "parts by role"))
+        ("parts", ROLES, True, "parts by role"))
+    OBJECTS = Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED)
     SHARD = Schema(
-        ("size", typed(int, "an integer from 48 on", lambda n: 47 < n < 1 << 64), True,
-         "bytes of the file"), ("digest", DIGEST, True, "of the file"))
+        ("size", SHARD_SIZE, True, "bytes of the file"),
+        ("digest", DIGEST, True, "of the file"))
+    SHARDS = Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME)
     TOP = Schema(
         ("attributes", USER, False, "of the user"),
-        ("shards", Schema(additional=(SHARD, "a file"), key_type=SHARD_NAME), False,
-         "files by name"),
-        ("objects", Schema(additional=(ANY, "a tensor", ENTRY), key_type=NAMED), True, "by name"),
+        ("shards", SHARDS, False, "files by name"),
+        ("objects", OBJECTS, True, "by name"),
         doc="the manifest")
     FIELD_OF = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
 
@@ -7958,14 +8180,17 @@ class ZTensor2(Format):
         reading.root = "manifest"
         top = reading.cbor(start, nbytes, self.TOP, whole=True, strict=True)
         # 3 its tensors; `ranges` of their parts, for the last check
-        shards, ranges = top.get("shards", {}), [("", start, start + nbytes, ())]
+        shards = top.get("shards", {})
+        ranges: "List[Tuple[str, int, int, Trail]]" = [("", start, start + nbytes, ())]
         for name, entry in top["objects"].items():
             trail = "objects", name
             with reading:
                 item = self.open_entry(reading, shards, ranges, trail, entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
         self.check_overlap(reading, ranges)
-        attrs = {"version": "2", "shards": shards} if "shards" in top else {"version": "2"}
+        attrs = {"version": "2"}
+        if "shards" in top:
+            attrs["shards"] = shards
         return attrs, top.get("attributes", {})
 
     def find_manifest(self, reading: Reading) -> "Tuple[int, int]":
@@ -7975,94 +8200,130 @@ class ZTensor2(Format):
         if magic != self.MAGICS[0]:
             raise reading.error("truncated: no magic at the end", "magic_end")
         if version != 2:
-            raise reading.error(f"version {version} is not supported (only 2)", "version",
-                                error_class=Unsupported)
-        low, high = (4096, end) if nbytes else (0, 0)
+            what = f"version {version} is not supported (only 2)"
+            raise reading.error(what, "version", error_class=Unsupported)
+        low = high = 0
+        if nbytes:
+            low = 4096
+            high = end
         if start % 4096 or not low <= start <= high:
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise reading.error(what, "manifest_offset")
         reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
         reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, limit="MAX_INDEX")
-        found = xxh3_64([reading.source.view(start, nbytes)]) if nbytes else 0
+        found = 0
+        if nbytes:
+            found = xxh3_64([reading.source.view(start, nbytes)])
         if found != digest:
             what = f"the manifest gives {found:016x}, the file says {digest:016x}"
             raise reading.error(what, "manifest_hash")
         return start, nbytes
 
-    def open_entry(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
-                   entry: Any) -> Any:
+    def open_entry(self, reading: Reading, shards: Facts,
+                   ranges: "List[Tuple[str, int, int, Trail]]", trail: Trail,
+                   entry: Facts) -> Tensor:
         """Return the tensor of an object; `ranges`: add (shard, start, end, trail) of its parts."""
         name = trail[-1]
         reading.check_schema(self.ENTRY, entry, trail, name)
-        shape, facts, layout = tuple(entry["shape"]), entry["parts"], entry["layout"]
-        parts = {role: self.open_part(reading, shards, ranges, trail + ("parts", role), fact)
-                 for role, fact in facts.items()}
+        shape = tuple(entry["shape"])
+        layout = entry["layout"]
+        facts = entry["parts"]
+        parts = {}
+        for role, fact in facts.items():
+            parts[role] = self.open_part(reading, shards, ranges, trail + ("parts", role), fact)
         roles = self.LAYOUTS.get(layout)
         if not parts or roles and set(parts) != set(roles):
             wanted = short_repr(roles) if roles else "one"
             what = f"the parts are {short_repr(list(parts))}, expected {wanted}"
             raise self.fault(reading, what, trail, "parts")
         self.check_shape(reading, trail, shape, layout)
-        shapes = self.find_shapes(reading, trail, parts, shape) if roles else {}
+        shapes: "Dict[str, Shape]" = {}
+        if roles:
+            shapes = self.find_shapes(reading, trail, parts, shape)
         for role, part in parts.items():
             self.check_size(reading, trail + ("parts", role), part, facts[role], shapes.get(role))
-        attrs, custom = Map(layout=layout), entry.get("attributes")
+        attrs = Map(layout=layout)
+        custom = entry.get("attributes")
         if layout == "dense":
             item = parts["data"]
+            item.name = name
             attrs.update(item.attrs)
-            item.name, item._attrs, item._custom = name, attrs, custom
+            item._attrs = attrs
+            item._custom = custom
             return item
-        attrs["parts"] = {role: {key: fact[key] for key in fact if key in self.KEPT + ("dtype",)}
-                          for role, fact in facts.items()}
-        first = parts[([role for role in ("data", "values") if role in parts] or list(parts))[0]]
+        kept = self.KEPT + ("dtype",)
+        attrs["parts"] = {}
+        for role, fact in facts.items():
+            attrs["parts"][role] = {key: fact[key] for key in fact if key in kept}
+        first = parts[list(parts)[0]]
+        for role in ("values", "data"):
+            first = parts.get(role, first)
         if roles and first.dtype:
             ordered = {role: parts[role] for role in shapes}
-            return Sparse(first, name, shape, lambda decode: ordered, False, True, attrs, custom,
-                          self.NAME)
+            return join_sparse(ordered, shape, name, attrs, custom, self.NAME, True)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
-        item = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
-                         "<", first.encoding, why, attrs, custom, self.NAME)
-        item.parts = parts
-        return item
+        whole = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
+                          "<", first.encoding, why, attrs, custom, self.NAME)
+        whole.parts = parts
+        return whole
 
     @staticmethod
-    def fault(reading: Reading, what: str, trail: Trail, field: str, check: str = "index") -> Any:
+    def fault(reading: Reading, what: str, trail: Trail, field: str,
+              check: str = "index") -> FormatError:
         """Return the error of a field of an object, or of a part of it."""
         return reading.entry_error(what, trail[1], trail, field, check)
 
-    def find_shapes(self, reading: Reading, trail: Trail, parts: Any, shape: Shape) -> Any:
+    def find_shapes(self, reading: Reading, trail: Trail, parts: TensorMap,
+                    shape: Shape) -> "Dict[str, Shape]":
         """Return the shapes of the parts; raise where indices have other types."""
         if "data" in parts:
             return {"data": shape}
-        sparse_format = "coo" if "coords" in parts else "csr"
-        index = parts["coords" if sparse_format == "coo" else "indices"]
+        sparse_format = "csr"
+        index = parts.get("indices")
+        if index is None:
+            sparse_format = "coo"
+            index = parts["coords"]
         for role in sorted(parts):
             dtype = parts[role].dtype
             if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
                 what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
                 raise self.fault(reading, what, trail + ("parts", role), "dtype")
-        nnz = index.size // len(shape) if sparse_format == "coo" else index.size
+        nnz = index.size
+        if sparse_format == "coo":
+            nnz //= len(shape)
         return component_shapes(sparse_format, shape, nnz)
 
-    def open_part(self, reading: Reading, shards: Any, ranges: Any, trail: Trail,
-                  fact: Any) -> Tensor:
+    def open_part(self, reading: Reading, shards: Facts,
+                  ranges: "List[Tuple[str, int, int, Trail]]", trail: Trail,
+                  fact: Facts) -> Tensor:
         """Return a part of an object as a flat Tensor."""
-        (start, nbytes), code, shard = fact["blob"], fact.get("type"), fact.get("shard", "")
-        dtype: "Optional[str]" = self.NAMES[fact["dtype"]]
-        end, unreadable = reading.end - 40, None
-        decoded, encoding = fact.get("decoded_length", nbytes), fact.get("encoding", "raw")
+        start, nbytes = fact["blob"]
+        unreadable = None
+        # An encoding, and how many bytes are decoded.
+        encoding = "raw"
+        decoded = fact.get("decoded_length", nbytes)
         if ("encoding" in fact) != ("decoded_length" in fact):
             what = "encoding and decoded_length come together"
             raise self.fault(reading, what, trail, "encoding")
-        if "encoding" in fact and encoding != SEEKABLE:
-            unreadable, encoding = f"encoding {short_repr(encoding)} is not known", "other"
-        if code is not None:
-            over, _, dtype = self.TYPES.get(code, (fact["dtype"], 0, None))
-            if over != fact["dtype"]:
-                what = f"type {short_repr(code)} over dtype {fact['dtype']}"
+        if "encoding" in fact:
+            encoding = fact["encoding"]
+            if encoding != SEEKABLE:
+                unreadable = f"encoding {short_repr(encoding)} is not known"
+                encoding = "other"
+        # A type over the dtype.
+        over = fact["dtype"]
+        dtype: "Optional[str]" = self.NAMES[over]
+        if "type" in fact:
+            code = fact["type"]
+            wanted, _, dtype = self.TYPES.get(code, (over, 0, None))
+            if wanted != over:
+                what = f"type {short_repr(code)} over dtype {over}"
                 raise self.fault(reading, what, trail, "type")
-            if dtype is None:
-                unreadable = unreadable or f"type {short_repr(code)} is not decoded here"
+            if dtype is None and not unreadable:
+                unreadable = f"type {short_repr(code)} is not decoded here"
+        # A place in this file or in another one.
+        shard = fact.get("shard", "")
+        end = reading.end - 40
         if "shard" in fact:
             if shard not in shards:
                 raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail, "shard")
@@ -8073,56 +8334,71 @@ class ZTensor2(Format):
             raise self.fault(reading, what, trail, "blob", "bounds")
         if nbytes:
             ranges.append((shard, start, start + nbytes, trail))
-        if "shard" in fact:
-            start, nbytes, encoding = 0, 0, "shard"
-        attrs = {key: fact[key] for key in self.KEPT if key in fact
-                 and (key != "type" or dtype is None)}
-        if dtype is None:
-            attrs["dtype"] = fact["dtype"]
+        if shard:
+            start = nbytes = 0
+            encoding = "shard"
+        attrs = {key: fact[key] for key in self.KEPT if key in fact}
+        if dtype is not None:
+            attrs.pop("type", None)
+        else:
+            attrs["dtype"] = over
             if encoding == SEEKABLE:
                 attrs["decoded_length"] = decoded
-        return Tensor(trail[-1], dtype, (decoded // ITEMSIZE.get(dtype, 1),), reading.source, start,
-                      nbytes, None, "<", encoding, unreadable, attrs, None, self.NAME)
+        count = decoded // ITEMSIZE.get(dtype, 1)
+        return Tensor(trail[-1], dtype, (count,), reading.source, start, nbytes, None, "<",
+                      encoding, unreadable, attrs, None, self.NAME)
 
     def check_shape(self, reading: Reading, trail: Trail, shape: Shape, layout: str) -> None:
-        if (len(shape) > 64 or count_elements(shape) >> 64
-                or layout == CSR and len(shape) != 2 or layout == COO and not shape):
+        rank = len(shape)
+        fits = rank <= self.MAX_RANK and not count_elements(shape) >> 64
+        if layout == CSR:
+            fits = fits and rank == 2
+        elif layout == COO:
+            fits = fits and rank > 0
+        if not fits:
             what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
                     "elements; of csr 2, of coo 1 or more")
             raise self.fault(reading, what, trail, "shape")
 
-    def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Any,
-                   shape: Any) -> None:
+    def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Facts,
+                   shape: "Optional[Shape]") -> None:
         """Give a part its shape, if that is known; raise unless its bytes are those of it."""
         nbytes = fact["blob"][1]
         need = decoded = fact.get("decoded_length", nbytes)
-        bits = self.TYPES.get(fact.get("type"), ("", 8 * ITEMSIZE.get(part.dtype, 0)))[1]
         if shape is not None:
             part.shape = shape
-            need = -(-count_elements(shape) * bits // 8) if bits else decoded
-        what = None
+            bits = 8 * ITEMSIZE.get(part.dtype, 0)
+            if fact.get("type") in self.TYPES:
+                bits = self.TYPES[fact["type"]][1]
+            if bits:
+                need = -(-count_elements(shape) * bits // 8)
         if part.encoding == SEEKABLE and (not nbytes or need > ZSTD_RATIO * nbytes):
             what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
         elif need != decoded:
-            what = (f"{decoded} bytes, {part.dtype or 'its type'} {short_repr(shape)} needs "
-                    + short_repr(need))
-        if what:
-            field = "decoded_length" if "encoding" in fact else "blob"
-            raise self.fault(reading, what, trail, field, "sizes")
+            wanted = f"{part.dtype or 'its type'} {short_repr(shape)} needs {short_repr(need)}"
+            what = f"{decoded} bytes, {wanted}"
+        else:
+            return
+        field = "decoded_length" if "encoding" in fact else "blob"
+        raise self.fault(reading, what, trail, field, "sizes")
 
-    def check_overlap(self, reading: Reading, ranges: Any) -> None:
+    def check_overlap(self, reading: Reading,
+                      ranges: "List[Tuple[str, int, int, Trail]]") -> None:
         """Note the first part whose bytes overlap others, unless they are the same."""
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
-            is_shared = row[1:3] == last[1:3] and last[3] != ()  # of the manifest nothing is
-            if row[1] < last[2] and row[0] == last[0] and not is_shared:
-                trail = row[3] or last[3]  # the manifest has none
-                what = f"its bytes {row[1]} to {row[2]} overlap others in part"
-                if () in (row[3], last[3]):
-                    what = "its bytes are those of the manifest, or overlap them"
-                with reading:
-                    raise self.fault(reading, what, trail, "blob", "bounds")
-                return
+            if row[1] >= last[2] or row[0] != last[0]:
+                continue
+            # The manifest has no trail. Nothing of it is shared.
+            trail = row[3] or last[3]
+            what = f"its bytes {row[1]} to {row[2]} overlap others in part"
+            if () in (row[3], last[3]):
+                what = "its bytes are those of the manifest, or overlap them"
+            elif row[1:3] == last[1:3]:
+                continue
+            with reading:
+                raise self.fault(reading, what, trail, "blob", "bounds")
+            return
 
     def checksums(self, item: Tensor) -> Any:
         return iter_digests(item, "digest")  # of decoded bytes
@@ -8136,18 +8412,20 @@ class ZTensor2(Format):
         except FormatError:  # decoding raises it again
             return
         for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
-            if checksum is not None and own is None:
-                frame = Tensor(part.name, "uint8", (decoded,), part.source, at, stored, None, "<",
-                               "zstd", format=part.format)
-                yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
+            if checksum is None or own is not None:
+                continue
+            frame = Tensor(part.name, "uint8", (decoded,), part.source, at, stored,
+                           encoding="zstd", format=part.format)
+            yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
 
     def notes(self, file: File) -> "Notes":
         try:
             from unicodedata import normalize
         except ImportError:
             return
-        yield [(item, "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it")
-               for item in file.values() if normalize("NFC", item.name) != item.name]
+        what = "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it"
+        yield [(item, what) for item in file.values()
+               if normalize("NFC", item.name) != item.name]
 
     def hashed_blocks(self, part: Tensor) -> Blocks:
         if part.encoding == "raw":
@@ -8204,13 +8482,15 @@ class ZTensor2(Format):
 
     def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
         """Return why a map of the user cannot hold this, with so many arrays and maps around it."""
+        if not is_text(key) or not NAMED.fits(key):
+            return "the key is not " + NAMED.words
         try:
-            if not is_text(key) or not NAMED.fits(key):
-                raise ValueError("the key is not " + NAMED.words)
-            data = b"\x81" * level + cbor_dumps(value, sort="bytes")
-            Cbor(data, strict=True).parse()
+            data = cbor_dumps(value, sort="bytes")
+            Cbor(b"\x81" * level + data, strict=True).parse()
+        except FormatError as error:
+            return error.what
         except (ValueError, TypeError) as error:
-            return getattr(error, "what", str(error))
+            return str(error)
         return None
 
     def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
@@ -8218,7 +8498,9 @@ class ZTensor2(Format):
 
     def name_problem(self, name: str) -> "Optional[str]":
         why = super().name_problem(name)
-        return why or (None if NAMED.fits(name) else "the name is not " + NAMED.words)
+        if not why and not NAMED.fits(name):
+            why = "the name is not " + NAMED.words
+        return why
 
     def tensor_problems(self, item: Tensor) -> Any:
         yield from super().tensor_problems(item)
@@ -8241,8 +8523,11 @@ class ZTensor2(Format):
     def iter_objects(self, items: Items, metadata: Facts, digest_of: Any) -> Blocks:
         """Yield a file: the magic, the blobs by name, the manifest and the footer."""
         yield self.MAGICS[0]
-        zeros, at, objects = memoryview(bytes(self.PLACE)), 8, []
-        encoded, stored = {}, {}  # stored: (tensor, where) by size and digest
+        at = 8
+        zeros = memoryview(bytes(self.PLACE))
+        objects = []
+        encoded: "Dict[Any, Tuple[bytes, bytes, bytes]]" = {}
+        stored: "Dict[Any, Tuple[Tensor, int]]" = {}  # (tensor, where) by size and digest
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             nbytes: Any = item.decoded_nbytes
             start = round_up(at, self.PLACE)
@@ -8256,28 +8541,38 @@ class ZTensor2(Format):
                 at = start + nbytes
             blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
             objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, encoded)))
-        more = {"attributes": metadata} if metadata else {}
+        more = {}
+        if metadata:
+            more["attributes"] = metadata
         index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects"), cbor_head(5, len(objects))]
-        index += [data for pair in sorted(objects) for data in pair]
-        data, start = b"".join(index) + pack_pairs(more, more, "bytes"), round_up(at, self.PLACE)
+        for pair in sorted(objects):
+            index += pair
+        index.append(pack_pairs(more, more, "bytes"))
+        data = b"".join(index)
+        start = round_up(at, self.PLACE)
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
-    def pack_object(self, item: Tensor, blob: bytes, digest: str, encoded: Any) -> Any:
+    def pack_object(self, item: Tensor, blob: bytes, digest: str,
+                    encoded: "Dict[Any, Tuple[bytes, bytes, bytes]]") -> bytes:
         """Return an object of the manifest; `encoded`: what comes again in others."""
-        more = {"attributes": item._custom} if item._custom else {}
-        code = self.DTYPES.get(item.dtype) or item.attrs  # of an unknown type
+        code = self.DTYPES.get(item.dtype)
+        if code is None:  # an unknown type
+            code = item.attrs
         key = code["dtype"], code.get("type"), item.shape
         if key not in encoded:
-            code = {word: code[word] for word in ("type", "dtype") if word in code}
-            form = {"shape": item.shape, "layout": "dense"}
+            count = 4 if "type" in code else 3  # fields of the part
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
-            encoded[key] = (front + cbor_head(5, len(code) + 2) + cbor_scalar("blob"),
-                           pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest"),
-                           pack_pairs(form, form))
+            front += cbor_head(5, count) + cbor_scalar("blob")
+            middle = pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest")
+            form = {"shape": item.shape, "layout": "dense"}
+            encoded[key] = front, middle, pack_pairs(form, form)
         front, middle, end = encoded[key]
-        return (cbor_head(5, 3 + len(more)) + front + blob + middle + cbor_scalar(digest) + end
-                + pack_pairs(more, more, "bytes"))
+        count = 3
+        if item._custom:
+            count = 4
+            end += pack_pairs({"attributes": item._custom}, ("attributes",), "bytes")
+        return cbor_head(5, count) + front + blob + middle + cbor_scalar(digest) + end
 
 
 class SeekTable:
@@ -8302,7 +8597,7 @@ class SeekTable:
         table = b""
         if start >= offset:
             table = bytes(source.view(start, 8 + count * step))
-        self.rows: Any = []
+        self.rows: "List[Tuple[int, int, Optional[int]]]" = []
         for at in range(8, len(table), step):
             stored, decoded = unpack_from("<II", table, at)
             checksum = None
@@ -8342,8 +8637,8 @@ def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[
         module = zstd_module()
     for i, (at, stored, decoded, checksum, own) in enumerate(table.iter_frames()):
         if own is not None and own != checksum:
-            raise FormatError(f"frame {i} of the seek table: checksum {checksum:08x}, the frame "
-                              f"ends with {own:08x}")
+            what = f"checksum {checksum:08x}, the frame ends with {own:08x}"
+            raise FormatError(f"frame {i} of the seek table: {what}")
         try:
             yield from zstd_decode(source, at, stored, decoded, module)
         except FormatError as error:
