@@ -4135,7 +4135,7 @@ class Mag(Format):
     SPEC_FIELD_OF = dict(name="key", size="data_length", place="data_offset")
     M012_FIELD_OF = dict(name="key", size="numel", place="data_offset")
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says how many records there are
         reading.check_magic(self, b"MAG!")
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
@@ -4179,7 +4179,7 @@ class Mag(Format):
         return reading.error(what, "version", error_class=error_class)
 
     @staticmethod
-    def check_offsets(reading: Reading, rows: Any) -> None:
+    def check_offsets(reading: Reading, rows: "List[Any]") -> None:
         """Raise if the first offset is relative: 0, where the header lies."""
         for _, numel, offset, *_ in rows[:1]:
             if offset == 0 and numel % 64 == 0:
@@ -4188,7 +4188,7 @@ class Mag(Format):
 
     @staticmethod
     def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
-                     count: int) -> Any:
+                     count: int) -> "Tuple[List[Any], int]":
         """Return (records, where they end)."""
         rows = []
         for i in range(count):
@@ -4196,7 +4196,8 @@ class Mag(Format):
             rows.append(row)
         return rows, at
 
-    def find_record_type(self, reading: Reading, checksum: int, total: int, at: int) -> Any:
+    def find_record_type(self, reading: Reading, checksum: int, total: int,
+                         at: int) -> "Tuple[RecordType, List[Any], int]":
         """Return (SPEC or M012, the records of tensors, where they end)."""
         before = reading.regions
         faults = []
@@ -4242,7 +4243,7 @@ class Mag(Format):
             what += f"CRC-32C {crc32c(tail):08X}"
             raise reading.error(what, "checksum", check="checksum")
 
-    def read_numbers(self, reading: Reading, rows: Any) -> Facts:
+    def read_numbers(self, reading: Reading, rows: "List[Any]") -> Facts:
         """Return the metadata: numbers by their keys."""
         metadata = Map()
         for i, (number_type, payload, _, raw) in enumerate(rows):
@@ -4263,7 +4264,7 @@ class Mag(Format):
             raise reading.entry_error("the key is not UTF-8", None, trail, "key")
         return text
 
-    def open_spec(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
+    def open_spec(self, reading: Reading, trail: Trail, row: "Tuple[Any, ...]") -> Tensor:
         """Return the tensor of a SPEC: -1 ends the shape, or 0 with data."""
         name = self.key_text(reading, row[1], trail)
         places = row[2:8]
@@ -4281,7 +4282,7 @@ class Mag(Format):
         return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes, attrs=attrs,
                       format=self.NAME)
 
-    def open_012(self, reading: Reading, trail: Trail, row: Any) -> Tensor:
+    def open_012(self, reading: Reading, trail: Trail, row: "Tuple[Any, ...]") -> Tensor:
         """Return the tensor of an M012."""
         aux, numel, offset = row[:3]
         shape = row[3:-2]
@@ -4309,7 +4310,8 @@ class Mag(Format):
         what = f"dtype {number} is not 0 to 3"
         raise reading.entry_error(what, name, trail, field, error_class=Unsupported)
 
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
         nbytes, zero = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
             return nbytes, zero
@@ -4428,7 +4430,7 @@ def compare_digest(blocks: "Iterable[Any]", stored: str,
     return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
 
 
-def iter_digests(item: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, Any]]":
+def iter_digests(item: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
     """Yield (label, Tensor, digest) of a tensor, or of its components, where attrs have one."""
     for role, part in item.stored_parts().items():
         digest = part.attrs.get(key)
@@ -4548,7 +4550,7 @@ class ZTensor(Format):
         doc="one map per tensor")
     FIELD_OF = dict(name="name", size="size", place="offset")
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the magic
         reading.check_magic(self, b"ZTEN0001")
         reading.record(0, self.MAGIC_RECORD)  # for explain()
@@ -4788,7 +4790,7 @@ class ZTensor(Format):
                 return f"{part.dtype} has one byte"
         return ""
 
-    def checksums(self, item: Tensor) -> Any:
+    def checksums(self, item: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         yield from iter_digests(item, "checksum")  # of the stored bytes
         if not item.is_sparse:
             return
@@ -5816,10 +5818,12 @@ class TensorBuffers(Format):
     NAME = FAMILY = "tensorbuffers"
     TITLE = "TensorBuffers TBS1"
     HOLDS = "metadata: model (text); operations; 32-bit offsets and sizes"
-    SUFFIXES, MAGICS = (".tbs", ".tensorbuffers"), (b"TBS1",)
+    SUFFIXES = (".tbs", ".tensorbuffers")
+    MAGICS = (b"TBS1",)
     HEADER = RecordType(("magic", "4s", "TensorBuffers"))
-    TRAILER = RecordType(("metadata_size", "I", "bytes of FlatBuffer"),
-                     ("end_magic", "4s", "TensorBuffers"))
+    TRAILER = RecordType(
+        ("metadata_size", "I", "bytes of FlatBuffer"),
+        ("end_magic", "4s", "TensorBuffers"))
     TENSOR = (
         ("id", "Q", 0, "hash of the name"),
         ("name", "string", MISSING, "name"),
@@ -5838,8 +5842,9 @@ class TensorBuffers(Format):
         ("tensors", [TENSOR], [], "the index"),
         ("operations", [OPERATION], None, "a graph"))
     FIELD_OF = dict(name="name", size="data_size", place="data_offset")
-    DTYPES: Any = dict(float32=1, float64=2, int8=3, int16=4, int32=5, int64=6, uint8=7, uint16=8,
-                       uint32=9, uint64=10)
+    DTYPES = {
+        "float32": 1, "float64": 2, "int8": 3, "int16": 4, "int32": 5, "int64": 6,
+        "uint8": 7, "uint16": 8, "uint32": 9, "uint64": 10}
     NAMES = dict([(code, dtype) for dtype, code in DTYPES.items()])
     OPTIONS = {"sort": "True: the index by id; False: as given, as the real library",
                "operations": "list of dicts; True: the field, empty; False: no field"}
@@ -5850,7 +5855,7 @@ class TensorBuffers(Format):
     DIM_BITS = 32
     SORTED = True
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the last 8 bytes say where the metadata begin
         reading.check_magic(self, b"TBS1")
         if reading.end < 12:
@@ -5890,28 +5895,30 @@ class TensorBuffers(Format):
         if not code:
             raise reading.entry_error("data_type 0 is not a type", name, trail, "data_type")
         dtype = self.NAMES.get(code)
-        unreadable = None if dtype else f"data_type {code} is not known"
+        unreadable = None
+        attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
+        if dtype is None:
+            unreadable = f"data_type {code} is not known"
+            attrs += (("data_type", code),)
         start = entry["data_offset"]
         nbytes = entry["data_size"]
         if not nbytes:  # of no bytes, any offset does
             start = min(start, data_end)
-        attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
-        if unreadable:
-            attrs += (("data_type", code),)
         return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
                       attrs=attrs, format=self.NAME)
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         return False
 
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
         """The FlatBuffer aligns what is in it."""
         if before == after == "structure" and stop - start < 8:
             return stop - start, 0
         return 0, 0
 
     def notes(self, file: File) -> "Notes":
-        names: Any = {}  # by id
+        names: "Dict[int, List[str]]" = {}  # by id
         for item in file.values():
             names.setdefault(item.attrs["id"], []).append(item.name)
         ids = [item.attrs["id"] for item in file.values()]
@@ -5971,7 +5978,9 @@ class TensorBuffers(Format):
             new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
         if sort:
             tables.sort()
-        rows = [] if isinstance(operations, bool) else operations
+        rows: "Iterable[Facts]" = ()
+        if not isinstance(operations, bool):
+            rows = operations
         operation_places = self.write_operations(flat, rows, new_ids)
         root: Facts = {"version": flat.string("1.0.0")}
         root["tensors"] = flat.offsets([place for _, place in tables])
@@ -5984,7 +5993,8 @@ class TensorBuffers(Format):
         tail = flatbuffer + self.TRAILER.pack(len(flatbuffer), b"TBS1")
         return self.iter_file(b"TBS1", items, starts, end, tail)
 
-    def write_operations(self, flat: FlatBuilder, operations: Any, new_ids: Any) -> Any:
+    def write_operations(self, flat: FlatBuilder, operations: "Iterable[Facts]",
+                         new_ids: "Dict[Any, int]") -> "List[int]":
         """Return the places of the operations, with new ids of outputs."""
         names = [row[0] for row in self.OPERATION]
         places = []
@@ -8049,7 +8059,8 @@ GENERATIONS += (Mag300(),)
 
 # -- [10b] ztensor2 --------------------------------------------------------------------------------
 
-CSR, COO = "zt.sparse_csr/1", "zt.sparse_coo/1"  # layouts
+CSR = "zt.sparse_csr/1"  # a layout
+COO = "zt.sparse_coo/1"
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -8167,7 +8178,7 @@ class ZTensor2(Format):
         doc="the manifest")
     FIELD_OF = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the magic, and the footer at the end: where the manifest is
         reading.check_magic(self, self.MAGICS[0])
         if reading.end < 48:
@@ -8188,7 +8199,7 @@ class ZTensor2(Format):
                 item = self.open_entry(reading, shards, ranges, trail, entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
         self.check_overlap(reading, ranges)
-        attrs = {"version": "2"}
+        attrs: Facts = {"version": "2"}
         if "shards" in top:
             attrs["shards"] = shards
         return attrs, top.get("attributes", {})
@@ -8400,10 +8411,10 @@ class ZTensor2(Format):
                 raise self.fault(reading, what, trail, "blob", "bounds")
             return
 
-    def checksums(self, item: Tensor) -> Any:
+    def checksums(self, item: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         return iter_digests(item, "digest")  # of decoded bytes
 
-    def inner_checksums(self, part: Tensor) -> Any:
+    def inner_checksums(self, part: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         """Those of a seek table that no frame has: the others are compared on decoding."""
         if part.encoding != SEEKABLE:
             return
@@ -8424,8 +8435,11 @@ class ZTensor2(Format):
         except ImportError:
             return
         what = "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it"
-        yield [(item, what) for item in file.values()
-               if normalize("NFC", item.name) != item.name]
+        found = []
+        for item in file.values():
+            if normalize("NFC", item.name) != item.name:
+                found.append((item, what))
+        yield found
 
     def hashed_blocks(self, part: Tensor) -> Blocks:
         if part.encoding == "raw":
@@ -8440,7 +8454,8 @@ class ZTensor2(Format):
         attrs = item.attrs
         if item.format != self.NAME or item.dtype is not None or attrs.get("layout") != "dense":
             return False
-        code, over = attrs.get("type"), attrs.get("dtype")
+        code = attrs.get("type")
+        over = attrs.get("dtype")
         if not is_text(code) or over not in self.NAMES:
             return False
         if code in self.TYPES and self.TYPES[code][0] != over:
@@ -8449,7 +8464,8 @@ class ZTensor2(Format):
             return True
         return item.is_decodable() and item.decoded_nbytes is not None
 
-    def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
+    def padding(self, start: int, stop: int, before: str, after: str,
+                attrs: Facts) -> "Tuple[int, int]":
         if stop % self.ALIGN:
             return 0, 0
         return min(stop - start, -start % self.PLACE), 0
@@ -8461,7 +8477,7 @@ class ZTensor2(Format):
             return item.unreadable is None
         return item.attrs.get("type") == "f4_e2m1" and item.size & 1 == 1
 
-    def other_checksums(self, attrs: Facts) -> Any:
+    def other_checksums(self, attrs: Facts) -> "Iterator[str]":
         for name in attrs.get("shards", ()):
             yield f"the shard {short_repr(name)}"
 
@@ -8502,7 +8518,7 @@ class ZTensor2(Format):
             why = "the name is not " + NAMED.words
         return why
 
-    def tensor_problems(self, item: Tensor) -> Any:
+    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
         yield from super().tensor_problems(item)
         if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
             yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
@@ -8544,7 +8560,8 @@ class ZTensor2(Format):
         more = {}
         if metadata:
             more["attributes"] = metadata
-        index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects"), cbor_head(5, len(objects))]
+        index = [cbor_head(5, 1 + len(more)), cbor_scalar("objects")]
+        index.append(cbor_head(5, len(objects)))
         for pair in sorted(objects):
             index += pair
         index.append(pack_pairs(more, more, "bytes"))
@@ -8586,7 +8603,8 @@ class SeekTable:
     """
 
     def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
-        self.source, self.offset = source, offset
+        self.source = source
+        self.offset = offset
         end = offset + nbytes
         tail = bytes(9)
         if nbytes >= 17:
@@ -8608,18 +8626,21 @@ class SeekTable:
         self.nbytes = sum(sizes)  # decoded
         largest = max(sizes, default=0)
         stored = sum([row[0] for row in self.rows])
-        if (flags & 127 or magic != b"\xb1\xea\x92\x8f" or stored != start - offset
-                or table[:8] != pack("<II", 0x184D2A5E, count * step + 9)
-                or sizes[:-1] != [largest] * (count - 1) or largest > 16 << 20):
+        head = pack("<II", 0x184D2A5E, count * step + 9)
+        is_table = table[:8] == head and magic == b"\xb1\xea\x92\x8f" and not flags & 127
+        are_even = sizes[:-1] == [largest] * (count - 1) and largest <= 16 << 20
+        if not is_table or not are_even or stored != start - offset:
             raise FormatError("zstd: no seek table at the end")
 
-    def iter_frames(self) -> Any:
+    def iter_frames(self) -> "Iterator[Tuple[int, int, int, Optional[int], Optional[int]]]":
         """Yield (offset, stored, decoded, checksum, the one that the frame has or None)."""
         at = self.offset
         for stored, decoded, checksum in self.rows:
             own = None
-            if checksum is not None and stored > 8 and self.source.view(at + 4, 1)[0] & 4:
-                own, = unpack_from("<I", self.source.view(at + stored - 4, 4), 0)
+            if checksum is not None and stored > 8:
+                flags = self.source.view(at + 4, 1)[0]
+                if flags & 4:
+                    own, = unpack_from("<I", self.source.view(at + stored - 4, 4), 0)
             yield at, stored, decoded, checksum, own
             at += stored
 
