@@ -703,8 +703,25 @@ def process_lock(locks: "Dict[int, Any]") -> Any:
     return locks.setdefault(process_number(), RLock())
 
 
+def regular_file(stream: Any) -> Any:
+    """Return the file of which a stream gives the bytes, or None where it may give others."""
+    if not hasattr(os, "pread"):
+        return None
+    from io import BufferedRandom, BufferedReader, FileIO
+    file = stream
+    if type(stream) in (BufferedReader, BufferedRandom):
+        file = stream.raw
+    if type(file) is not FileIO or not file.readable():
+        return None
+    file_type = os.fstat(file.fileno())[0] >> 12
+    return file if file_type == 8 else None
+
+
 class Turn:
-    """A stream, and whose turn it is to move it: one for all Files, for it has one position."""
+    """A stream, and whose turn it is to move it: one for all Files, for it has one position.
+
+    A plain file is not moved: other streams may have its position, those of a fork, say.
+    """
 
     known: Any = None  # by id of the stream, while a File reads it
 
@@ -712,6 +729,7 @@ class Turn:
         self.stream = stream
         self.lock = RLock()
         self.process: int = process_number()  # a fork has the same position, but another lock
+        self.file = regular_file(stream)
 
 
 def turn_of(stream: Any) -> Turn:
@@ -748,10 +766,14 @@ class Stream(Buffer):
         self._turn = turn
         with turn.lock:
             here = stream.tell()
-            try:
-                self.nbytes = stream.seek(0, 2) or stream.tell()
-            finally:
-                stream.seek(here)
+            if turn.file is not None:
+                stream.flush()
+                self.nbytes = os.fstat(turn.file.fileno()).st_size
+            else:
+                try:
+                    self.nbytes = stream.seek(0, 2) or stream.tell()
+                finally:
+                    stream.seek(here)
         if here not in (0, self.nbytes):
             raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
 
@@ -767,12 +789,27 @@ class Stream(Buffer):
         with turn.lock:
             if self._turn is None:  # closed while this thread waited
                 raise ValueError(CLOSED)
+            if turn.file is not None:
+                stream.flush()  # it may have bytes that are yet to be written
+                data = self.read_at(turn.file, offset, nbytes)
+                # Closed by another thread meanwhile, its number may be that of another file.
+                turn.file.fileno()
+                return data
             here = stream.tell()
             try:
                 stream.seek(offset)
                 return self.read_whole(stream.read, offset, nbytes)
             finally:
                 stream.seek(here)
+
+    def read_at(self, file: Any, offset: int, nbytes: int) -> bytes:
+        """Return bytes of a file, the position of which is not moved."""
+        end = min(offset + nbytes, self.nbytes)
+
+        def read(left: int) -> bytes:
+            # macOS refuses 2 GiB at once.
+            return os.pread(file.fileno(), min(left, 1 << 30), end - left)
+        return self.read_whole(read, offset, nbytes)
 
     def read_whole(self, read: Any, offset: int, nbytes: int) -> bytes:
         """Return bytes, fewer at the end; read(n) may give fewer than it is asked for."""
@@ -835,15 +872,10 @@ class OpenedFile(Stream):
 
     def view(self, offset: int, nbytes: int) -> Any:
         file = self._file
-        end = min(offset + nbytes, self.nbytes)
         data = b""
-
-        def read(left: int) -> bytes:
-            # macOS refuses 2 GiB at once.
-            return os.pread(file.fileno(), min(left, 1 << 30), end - left)
         try:
             if file is not None:
-                data = self.read_whole(read, offset, nbytes)
+                data = self.read_at(file, offset, nbytes)
         except (OSError, ValueError):
             if self._file is not None:
                 raise

@@ -85,7 +85,7 @@ from array import array
 from ast import literal_eval
 from base64 import b64decode
 from collections import namedtuple
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import copy, deepcopy
 from errno import EISDIR
 from fractions import Fraction
@@ -329,6 +329,25 @@ def in_fork(call):
         text = stream.read()
     os.waitpid(child, 0)
     return text
+
+
+@contextmanager
+def moved_by_fork(stream):
+    """A forked process sets the position of a stream to 0 all the time."""
+    import signal
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are threads
+        child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(5)
+        while True:
+            os.lseek(stream.fileno(), 0, os.SEEK_SET)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 class Short(io.BytesIO):
@@ -2822,6 +2841,34 @@ class SourceTest(FolderCase):
             found = [item.tolist() for item in file.values()]
             self.assertEqual(found, wanted)
             file.close()
+
+    @unittest.skipUnless(hasattr(os, "fork") and hasattr(os, "pread"), "no fork or no pread")
+    def test_a_stream_that_a_fork_moves(self):
+        """No File of it need be there when it forks."""
+        wanted = {tuple(item.tolist()) for item in self.TENSORS.values()}
+        for mode, buffering in ("rb", 0), ("rb", -1), ("r+b", 0), ("r+b", -1):
+            with self.subTest(mode=mode, buffering=buffering), \
+                    open(self.path, mode, buffering) as stream, moved_by_fork(stream):
+                found = set()
+                for _ in range(300):
+                    file = load(stream)
+                    found.update([tuple(item.tolist()) for item in file.values()])
+                self.assertEqual(found, wanted)
+                self.assertTrue(tensorfmt.verify(stream))
+                stream.close()
+                with open(self.path, "rb") as other:  # it may have the same number
+                    self.refuses(["closed"], file["a"].tolist)
+                    self.assertEqual(load(other)["a"][0], 97)
+
+    def test_a_stream_that_is_yet_to_be_written(self):
+        path = os.path.join(self.folder, "new")
+        with open(path, "w+b") as stream:
+            stream.write(self.data)
+            file = load(stream)
+            self.assertEqual(file["b"].tolist(), [98] * 9)
+            stream.seek(file["b"].offset)
+            stream.write(bytes(4))
+            self.assertEqual(file["b"].tolist(), [0] + [98] * 8)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_forks_read_files(self):
