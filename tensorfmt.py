@@ -9633,7 +9633,12 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
     if not 0 < item.size <= SHOWN:
         edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
-    values = edge_values(item.decoded(), edge) if item.shape else item.item()
+    if not item.shape:
+        values = item.item()
+    elif item.encoding == "raw":
+        values = edge_values(item, edge)
+    else:
+        values = edge_values(item.decoded(), edge)
     widths = [0]
     lay_out(values, item.ndim, item.ndim, widths)
     return lay_out(values, item.ndim, item.ndim, widths)
@@ -10347,7 +10352,8 @@ def complete(reading: Reading, errors: "List[FormatError]") -> None:
 def find_trail(reading: Reading, error: FormatError) -> None:
     """Set the trail of an error of a codec: it lies in the region that was read last."""
     error.trail = ()
-    if reading.regions:
+    # One without an offset says what this copy of the module lacks.
+    if reading.regions and error.offset is not None:
         region = reading.regions[-1]
         if error.field == "":
             # JSON says so of a text that is broken.
@@ -12523,8 +12529,9 @@ PARTS: "Dict[str, List[str]]" = {
                 "load_again"],
     "shards": ["[10f] shards", "is_json"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[9d] other copies",
-              "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff", "[14a] page", "main",
-              "is_stored_alike", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT"],
+              "[8c] work", "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff",
+              "[14a] page", "main", "is_stored_alike", "iter_checksums", "place_of", "write_all",
+              "stat_or_none", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT"],
     "mag300": ["[10a] mag300"],
     "ztensor2": ["[9h] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}

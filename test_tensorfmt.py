@@ -8836,6 +8836,39 @@ class CopyTest(TestCase):
                              list(tensorfmt.FORMATS[:1]), ["load"])
             self.assertEqual(str(error), "no section or name %s: see PARTS" % named)
 
+    @about("burnpack")
+    def test_tools_alone(self):
+        """What only looks at a file needs no other part; one that it lacks is named."""
+        made = make_copy(["burnpack"], ["load", "tools"])[1]
+        good = dumps({"w": tensor([[1.0, 2.0]]), "x": tensor(3)}, format="burnpack")
+        canonical = "-     canonical    it cannot be saved again: this copy was made without save"
+        for data in good, good[:-3], good[:20], good + good:
+            whole = str(tensorfmt.verify(data)).split("\n")
+            found = str(made.verify(data)).split("\n")
+            if canonical in found:
+                whole[found.index(canonical)] = canonical
+            self.assertEqual(found, whole)
+        file = made.load(good)
+        self.assertEqual([repr(item) for item in file.values()],
+                         [repr(item) for item in load(good).values()])
+        self.assertEqual(str(made.diff(good, good)), str(tensorfmt.diff(good, good)))
+        self.assertTrue(file["w"] == made.load(good)["w"])
+        path = os.path.join(folder_for(self), "t.bpk")
+        write_file(path, good)
+        for words in (["ls"], ["get", "*"], ["get", "--stats"], ["get", "w", "--raw"],
+                      ["explain"], ["diff", path]):
+            outs = []
+            for module in made, tensorfmt:
+                outs.append(io.TextIOWrapper(io.BytesIO()))
+                with mock.patch("sys.stdout", outs[-1]):
+                    self.assertEqual(module.main(words[:1] + [path] + words[1:]), 0)
+            self.assertEqual(*[out.buffer.getvalue() for out in outs])
+        quantized = make_burnpack(*QUANTIZED)
+        for call in made.load, made.explain:
+            error = error_of(made.Unsupported, lambda: list(call(quantized)))  # noqa: B023
+            self.assertEqual(error.what, REFUSES + "quantized")
+        self.assertIn(REFUSES + "quantized", str(made.verify(quantized)))
+
     def test_no_copy_replaces_its_source(self):
         source, link = [os.path.join(folder_for(self), name) for name in ("s.py", "l.py")]
         self.assertEqual(run("vendor", source)[0], 0)
