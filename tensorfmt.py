@@ -204,18 +204,30 @@ class FormatError(ValueError):
 
     trail: Any = None  # the keys that lead to `field`, a tuple; None: not known yet
 
-    def __init__(self, what: str, offset: "Optional[int]" = None, field: Any = None,
-                 tensor: Any = None, path: Any = None, check: str = "index") -> None:
+    def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
+                 tensor: "Optional[str]" = None, path: "Optional[str]" = None,
+                 check: str = "index") -> None:
         super().__init__(what, offset, field, tensor, path, check)
-        self.what, self.offset, self.field = what, offset, field
-        self.tensor, self.path, self.check = tensor, path, check
+        self.what = what
+        self.offset = offset
+        self.field = field
+        self.tensor = tensor
+        self.path = path
+        self.check = check
 
     def __str__(self, code: str = "ascii") -> str:  # which any log takes
-        path = "" if self.path is None else safe_str(self.path) + ": "
-        name = "" if self.tensor is None else f"tensor {safe_repr(self.tensor)}: "
-        place = [] if self.offset is None else [f"at 0x{self.offset:x}"]
-        place += [] if self.field is None else [self.field]
-        text = path + name + truncate(self.what, 800) + (f" ({', '.join(place)})" if place else "")
+        text = truncate(self.what, 800)
+        if self.tensor is not None:
+            text = f"tensor {safe_repr(self.tensor)}: {text}"
+        if self.path is not None:
+            text = f"{safe_str(self.path)}: {text}"
+        place = []
+        if self.offset is not None:
+            place.append(f"at 0x{self.offset:x}")
+        if self.field is not None:
+            place.append(self.field)
+        if place:
+            text += f" ({', '.join(place)})"
         return truncate(text.encode(code, "backslashreplace").decode(code), MAX_LINE)
 
 
@@ -229,7 +241,9 @@ class Unsupported(FormatError):
 
 def plural(number: int, noun: str) -> str:
     """Return "1 tensor" or "3 tensors"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    if number != 1:
+        noun += "s"
+    return f"{number} {noun}"
 
 
 def truncate(text: str, limit: int) -> str:
@@ -241,22 +255,26 @@ def truncate(text: str, limit: int) -> str:
 
 def safe_repr(value: Any) -> str:
     """Return a text of a file quoted, cut, with what is not printable escaped."""
-    text = truncate(value, TEXT_WIDTH) if isinstance(value, str) else value
-    return truncate(repr(text), TEXT_WIDTH)
+    if isinstance(value, str):
+        value = truncate(value, TEXT_WIDTH)
+    return truncate(repr(value), TEXT_WIDTH)
 
 
 def safe_str(text: str, limit: int = TEXT_WIDTH) -> str:
     """Return a text, quoted if it is empty, not printable or has blanks at its ends."""
     text = truncate(text, limit)
-    fine = text and text == text.strip() and set(text).issubset(repr(text))
-    return text if fine else safe_repr(text)
+    if text and text == text.strip() and set(text).issubset(repr(text)):
+        return text
+    return safe_repr(text)
 
 
 def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
     """Return a value as printable text without marks of HTML."""
     from html import escape
     text = truncate(str(value), limit)
-    return escape(text if text.isprintable() else safe_repr(text))
+    if not text.isprintable():
+        text = safe_repr(text)
+    return escape(text)
 
 
 def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
@@ -270,18 +288,32 @@ def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
     if type(value) in (list, tuple):  # other classes have words of their own
         most = 8 if len(value) > 20 else 20
         items = [short_repr(item, limit, depth + 1) for item in value[:most]]
-        items += [f"... {len(value)} items"] if most < len(value) else []
+        if most < len(value):
+            items.append(f"... {len(value)} items")
         return f"[{', '.join(items)}]"
     if isinstance(value, dict):
-        items = [f"{short_repr(key, limit, depth + 1)}: {short_repr(item, limit, depth + 1)}"
-                 for _, (key, item) in zip(range(8), value.items())]
-        text = "{%s}" % ", ".join(items + ["..."] * (len(items) < len(value)))
+        text = repr_of_map(value, limit, depth)
+    elif isinstance(value, str):
+        text = safe_repr(value[:limit])
     else:
-        text = safe_repr(value[:limit] if isinstance(value, str) else value)
-    return text if len(text) <= limit or depth else text[:limit - 3] + "..."
+        text = safe_repr(value)
+    if len(text) <= limit or depth:
+        return text
+    return text[:limit - 3] + "..."
 
 
-def join_lines(lines: Any) -> str:
+def repr_of_map(value: "Dict[Any, Any]", limit: int, depth: int) -> str:
+    """Return the first keys and values of a map, as short_repr()."""
+    items = []
+    for key, item in value.items():
+        if len(items) == 8:
+            items.append("...")
+            break
+        items.append(f"{short_repr(key, limit, depth + 1)}: {short_repr(item, limit, depth + 1)}")
+    return "{%s}" % ", ".join(items)
+
+
+def join_lines(lines: "List[str]") -> str:
     """Return lines as one message, cut to MAX_LINE and MESSAGE_WIDTH."""
     shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be a heading
     while sum([len(line) + 3 for line in shown]) > MESSAGE_WIDTH:
@@ -291,10 +323,12 @@ def join_lines(lines: Any) -> str:
     return "\n  ".join(shown)
 
 
-def join_names(names: Any, most: int = 100) -> str:
+def join_names(names: "List[str]", most: int = 100) -> str:
     """Return names in one line, and how many others there are."""
     text = truncate(", ".join(map(safe_str, names[:most])), MAX_LINE // 2)
-    return text + (f", {len(names) - most} more" if len(names) > most else "")
+    if len(names) > most:
+        text += f", {len(names) - most} more"
+    return text
 
 
 def format_trail(trail: Trail) -> str:
@@ -330,7 +364,7 @@ def is_text(text: Any) -> bool:
     return isinstance(text, str) and text.encode("utf-8", "replace").decode() == text
 
 
-def decode_text(data: Any) -> Any:
+def decode_text(data: "Union[bytes, memoryview]") -> "Optional[str]":
     """Return bytes as text, or None where they are not UTF-8."""
     try:
         return str(data, "utf-8")
@@ -6439,7 +6473,7 @@ def not_pairs(value: Any) -> TypeError:
                      f"state_dict()) or pairs of both, not {type(value).__name__}")
 
 
-def choose_generation(fmt: Format, names: "List[Optional[str]]", attrs: "Optional[Facts]",
+def choose_generation(fmt: Format, names: Any, attrs: "Optional[Facts]",
                       options: Facts) -> Format:
     """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
     if fmt.READ_ONLY:
@@ -6464,7 +6498,7 @@ def choose_generation(fmt: Format, names: "List[Optional[str]]", attrs: "Optiona
     return fmt
 
 
-def usual_generation(fmt: Format, known: "Dict[str, Format]", names: "List[Optional[str]]",
+def usual_generation(fmt: Format, known: "Dict[str, Format]", names: Any,
                      attrs: Facts) -> Format:
     """Return the generation of the first source that is of this family, else of attrs."""
     for name in names:
@@ -9632,7 +9666,12 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
     if item.ndim > 64:
         raise ValueError(f"{item.ndim} dimensions are too many to be shown; see .flat")
     if not 0 < item.size <= SHOWN:
-        edge = min(edge, 3 if item.ndim < 5 else 1 if item.ndim < 10 else 0)
+        most = 0
+        if item.ndim < 5:
+            most = 3
+        elif item.ndim < 10:
+            most = 1
+        edge = min(edge, most)
     if not item.shape:
         values = item.item()
     elif item.encoding == "raw":
@@ -9666,7 +9705,9 @@ def edge_values(part: "Tensor", edge: int) -> "List[Any]":
 def lay_out(values: Any, ndim: int, rank: int, widths: "List[int]") -> str:
     """Return values of `ndim` of `rank` dimensions as text; widths[0]: of the widest value."""
     if not ndim:
-        text = repr(float("%.8g" % values) if isinstance(values, float) else values)
+        if isinstance(values, float):
+            values = float("%.8g" % values)
+        text = repr(values)
         widths[0] = max(widths[0], len(text))
         return " " * (widths[0] - len(text)) + text
     texts = []
@@ -9678,7 +9719,8 @@ def lay_out(values: Any, ndim: int, rank: int, widths: "List[int]") -> str:
     if ndim == 1:  # in lines of 78 columns
         count = max(1, (80 - 2 * rank) // (widths[0] + 2))
         texts = [", ".join(texts[i:i + count]) for i in range(0, len(texts), count)]
-    return "[" + (",\n" + " " * (rank - ndim + 1)).join(texts) + "]"
+    between = ",\n" + " " * (rank - ndim + 1)
+    return f"[{between.join(texts)}]"
 
 
 def json_ready(value: Any) -> Any:
@@ -9693,8 +9735,11 @@ def json_ready(value: Any) -> Any:
         return bytes(value).hex()
     if isinstance(value, int) and abs(value) >> 128:
         return short_repr(value)
-    finite = isinstance(value, float) and abs(value) < INFINITY
-    return value if finite or value is None or isinstance(value, (str, int)) else repr(value)
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float) and abs(value) < INFINITY:
+        return value
+    return repr(value)
 
 
 def to_json(value: Any) -> str:
@@ -9717,35 +9762,49 @@ class Result:
 def describe_tensor(item: "Tensor") -> str:
     """Return repr() of a tensor: its facts, and values if there is room."""
     text = f"<Tensor {safe_repr(item.name)} {dtype_words(item)} {short_repr(item.shape)}"
-    text += f" of {item.format}" if item.format else ""
-    encodings = [part.encoding for part in item.stored_parts().values()]
-    if item.encoding == "raw" or item.size <= SHOWN and not (
-            item.is_sparse and encodings != ["raw"] * len(encodings)):
-        try:
-            for edge in (SHOWN, 3, 1, 0):
-                whole = f"{text}:\n{preview(item, edge)}>"
-                if len(whole) <= MAX_LINE:
-                    return whole
-        except (ValueError, OSError):  # damaged, closed, no values
-            pass
+    if item.format:
+        text += f" of {item.format}"
+    if not is_quickly_read(item):
+        return text + ">"
+    try:
+        for edge in (SHOWN, 3, 1, 0):
+            whole = f"{text}:\n{preview(item, edge)}>"
+            if len(whole) <= MAX_LINE:
+                return whole
+    except (ValueError, OSError):  # damaged, closed, no values
+        pass
     return text + ">"
+
+
+def is_quickly_read(item: "Tensor") -> bool:
+    """Return whether some values of a tensor are read without decoding much."""
+    if item.encoding == "raw":
+        return True
+    if item.size > SHOWN:
+        return False
+    if item.is_sparse:
+        return {part.encoding for part in item.stored_parts().values()} == {"raw"}
+    return True
 
 
 def dtype_words(item: "Tensor") -> str:
     """Return the dtype; an unknown one as the file calls it, quoted."""
-    for word in map(item.attrs.get, () if item.dtype else DTYPE_KEYS):
-        if word is not None:
-            return short_repr(word)
-    return item.dtype or "?"
+    if item.dtype:
+        return item.dtype
+    for key in DTYPE_KEYS:
+        if item.attrs.get(key) is not None:
+            return short_repr(item.attrs[key])
+    return "?"
 
 
 def missing_message(file: "File", name: Any) -> str:
     """Return that a File lacks a tensor, and which name is most like its name."""
     if name in file.attrs.get("missing", ()):
         return f"{safe_repr(name)} is missing or cut short"
-    near = isinstance(name, str) and len(file) <= 20000
     text = f"no tensor {short_repr(name)} ({plural(len(file), 'tensor')})"
-    return text + (did_you_mean(name, file) if near else "")
+    if isinstance(name, str) and len(file) <= 20000:
+        text += did_you_mean(name, file)
+    return text
 
 
 def option(argument: str) -> str:
@@ -9760,20 +9819,28 @@ def did_you_mean(name: str, names: Any) -> str:
     """Return the end of a message: the name that is like a wrong one, if any."""
     def likeness(other: str) -> float:
         """Return which part of both, 0 to 1, is a common beginning and end."""
-        ends = [len(os.path.commonprefix([name[::step], other[::step]])) for step in (1, -1)]
-        return min(sum(ends), len(name), len(other)) / max(len(name), len(other), 1)
+        beginning = os.path.commonprefix([name, other])
+        end = os.path.commonprefix([name[::-1], other[::-1]])
+        common = min(len(beginning) + len(end), len(name), len(other))
+        return common / max(len(name), len(other), 1)
     near = max(names, key=likeness, default="")
-    return f"; did you mean {safe_repr(near)}?" if near and likeness(near) >= 0.5 else ""
+    if near and likeness(near) >= 0.5:
+        return f"; did you mean {safe_repr(near)}?"
+    return ""
 
 
 def html_table(file: "File") -> str:
     """Return the first SHOWN tensors of a File, and the sum of all, in HTML."""
-    rows = [(dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name))
-            for name, item in list(file.items())[:SHOWN]]
+    rows = []
+    for name, item in list(file.items())[:SHOWN]:
+        rows.append((dtype_words(item), short_repr(item.shape), item.nbytes, safe_str(name)))
     total = sum([item.nbytes for item in file.values()])
-    more = f", {len(file) - SHOWN:,} more than are shown" if len(file) > SHOWN else ""
+    count = plural(len(file), "tensor")
+    if len(file) > SHOWN:
+        count += f", {len(file) - SHOWN:,} more than are shown"
+    rows.append(("total", "", total, count))
     text = "<tr><th>dtype<th>shape<th>bytes<th>name"
-    for row in rows + [("total", "", total, plural(len(file), "tensor") + more)]:
+    for row in rows:
         text += "<tr>" + "".join([f"<td>{html_escape(fact)}" for fact in row])
     return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
 
