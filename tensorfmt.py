@@ -13918,7 +13918,7 @@ def make_parser() -> "ArgumentParser":
 def add_option(parser: "ArgumentParser", title: str) -> None:
     """Add an argument of OPTIONS to a command; what has no value is a flag."""
     name, _, metavar = title.partition(" ")
-    settings = OPTIONS[title]
+    settings: Any = OPTIONS[title]
     if isinstance(settings, str):
         settings = {"help": settings}
         if not metavar:
