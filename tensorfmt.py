@@ -2786,8 +2786,11 @@ class Tensor:
 
     def find_kept(self, what: str) -> Any:
         """Return what is kept of this tensor, or None."""
-        mark, kind, value = getattr(self.source, "kept", Buffer.kept)  # of an older copy: none
-        return value if mark is not None and mark is self._mark and kind == what else None
+        # A source of an older copy of this module has none.
+        mark, kind, value = getattr(self.source, "kept", Buffer.kept)
+        if mark is None or mark is not self._mark or kind != what:
+            return None
+        return value
 
     def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs.
@@ -6325,12 +6328,12 @@ INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
 CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
 
 
-def most_work(source: Any, free: int) -> int:
+def most_work(source: Buffer, free: int) -> int:
     """Return how many bytes may be decoded and written of the tensors of a source."""
     return MAX_COPIES * (source.nbytes + (1 << 20)) + free
 
 
-def more_copies(source: Any, work: int) -> str:
+def more_copies(source: Buffer, work: int) -> str:
     """Return what allows more work, besides that of the one tensor."""
     count = -(-work // (source.nbytes + (1 << 20)))
     return option(f"MAX_COPIES = {count}")
@@ -6373,16 +6376,18 @@ def work_besides(item: Tensor) -> int:
     return work
 
 
-def check_work(items: Items, dense: bool = True, written: Any = None) -> None:
+def check_work(items: Items, dense: bool = True,
+               written: "Optional[Callable[[Tensor], int]]" = None) -> None:
     """Raise ValueError where tensors are much more, decoded and written, than their file.
 
     What is no file's counts for nothing; a tensor that is there more than once counts once: that
     is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
     of text are made of a tensor.
     """
-    files: Any = {}  # id of a source -> (source, (all work, that of the values) by name)
+    # Of each source, by its id: itself, and by name all work and that of the values.
+    files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
     for _, item in items:
-        base = getattr(item, "_base", item)
+        base: Tensor = getattr(item, "_base", item)
         if not base.source.has_offsets:
             continue
         _, works = files.setdefault(id(base.source), (base.source, {}))
@@ -6394,12 +6399,21 @@ def check_work(items: Items, dense: bool = True, written: Any = None) -> None:
         work = values + work_besides(base), values
         works[base.name] = max(work, works.get(base.name, work))
     for source, works in files.values():
-        total = sum([work for work, _ in works.values()])
-        free = max([values for _, values in works.values() if values <= MAX_DENSE], default=0)
-        if total > most_work(source, free):
-            raise ValueError(f"the tensors are {total} bytes if all are decoded and written, the "
-                             f"file has {source.nbytes}: over MAX_COPIES = {MAX_COPIES} times "
-                             f"that and 1 MiB; {more_copies(source, total - free)} allows it")
+        check_works(source, list(works.values()))
+
+
+def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
+    """Raise ValueError where (all work, that of the values) of tensors is too much for a file."""
+    total = free = 0
+    for work, values in works:
+        total += work
+        if values <= MAX_DENSE:
+            free = max(free, values)
+    if total <= most_work(source, free):
+        return
+    what = f"the tensors are {total} bytes if all are decoded and written, the file has "
+    what += f"{source.nbytes}: over MAX_COPIES = {MAX_COPIES} times that and 1 MiB; "
+    raise ValueError(what + f"{more_copies(source, total - free)} allows it")
 
 
 class Meter:
