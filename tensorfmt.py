@@ -13568,8 +13568,8 @@ def is_coloured(choice: str) -> bool:
 
 
 def most_text(source: "Buffer") -> int:
-    """Return how many characters may be printed of the fields of a file."""
-    return 64 * source.nbytes + 100000
+    """Return how many characters may be printed of the fields of a file, but for the last row."""
+    return 64 * source.nbytes + 98000
 
 
 def json_rows(found: Explained) -> "Iterator[str]":
