@@ -8706,8 +8706,10 @@ class SeekTable:
         self.nbytes = sum(sizes)  # decoded
         largest = max(sizes, default=0)
         stored = sum([row[0] for row in self.rows])
-        head = pack("<II", 0x184D2A5E, count * step + 9)
-        is_table = table[:8] == head and magic == b"\xb1\xea\x92\x8f" and not flags & 127
+        is_table = False
+        if table:
+            head = pack("<II", 0x184D2A5E, count * step + 9)
+            is_table = table[:8] == head and magic == b"\xb1\xea\x92\x8f" and not flags & 127
         are_even = sizes[:-1] == [largest] * (count - 1) and largest <= 16 << 20
         if not is_table or not are_even or stored != start - offset:
             raise FormatError("zstd: no seek table at the end")

@@ -5436,7 +5436,8 @@ class ZTensor2Test(TestCase):
                            (blob([8, 8], frames=-1), 8), (blob([8], more=1), 8),
                            (blob([8], more=-1), 8), (blob([8], room=1), 8),
                            (blob([8], head=0x184D2A5F), 8), (blob([8], tail=b"\x93"), 8),
-                           (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0)):
+                           (blob([8], size=(16 << 20) + 1), (16 << 20) + 1), (blob([], 64), 0),
+                           (b"\xff" * 40, 40)):
             self.assertIn("no seek table", error_of(FormatError, decode, data, need).what)
         self.assertNotIn("no seek", error_of(FormatError if ZSTD else Unsupported, decode, blob(
             [8], size=16 << 20), 16 << 20).what)
