@@ -8710,7 +8710,7 @@ class SeekTable:
         if table:
             head = pack("<II", 0x184D2A5E, count * step + 9)
             is_table = table[:8] == head and magic == b"\xb1\xea\x92\x8f" and not flags & 127
-        are_even = sizes[:-1] == [largest] * (count - 1) and largest <= 16 << 20
+        are_even = sizes[:-1] == [largest] * (len(sizes) - 1) and largest <= 16 << 20
         if not is_table or not are_even or stored != start - offset:
             raise FormatError("zstd: no seek table at the end")
 
