@@ -5012,7 +5012,7 @@ class ZTensor(Format):
         yield data + self.TRAILER.pack(len(data))
 
     @staticmethod
-    def split_sparse(item: "Sparse", entry: Facts,
+    def split_sparse(item: Any, entry: Facts,
                      custom: Facts) -> "List[Tuple[Tensor, Facts]]":
         """Return the components of a tensor with the maps that will place them.
 
