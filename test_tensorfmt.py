@@ -8597,6 +8597,7 @@ class LayersTest(TestCase):
         return len([start for start in starts if piece.last > start])
 
     @documented
+    @tells_ends
     def test_a_part_knows_later_ones_by_their_stand_ins_only(self):
         text = text_of("tensorfmt.py")
         self.assertEqual(self.later_names(text), [])
