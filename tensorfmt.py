@@ -13398,8 +13398,12 @@ def count_json(item: Tensor) -> int:
     number = 3 * itemsize + 4  # int64: -9223372036854775808 and a comma
     if str(item.dtype)[:3] not in ("int", "uin", "boo"):
         number = 26  # -2.2250738585072014e-308
-    lists = [count_elements(item.shape[:axis]) for axis in range(item.ndim)]
-    return number * item.size + 4 * sum(lists)
+    lists = 0
+    count = 1  # of lists beside one another
+    for n in item.shape:
+        lists += count
+        count = count_elements((count, n))
+    return number * item.size + 4 * lists
 
 
 def count_preview(item: Tensor) -> int:
