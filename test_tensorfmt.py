@@ -6040,7 +6040,9 @@ class ShardTest(FolderCase):
                 self.assertEqual(len(list(tensorfmt.explain(other))) > 3, True)
                 before = mapped.call_count
                 self.assertEqual(file["a"].tolist(), [97, 1])
-                self.assertEqual((mapped.call_count - before, file["a"].zero_copy), (1, True))
+                is_native = sys.byteorder == "little"
+                self.assertEqual((mapped.call_count - before, file["a"].zero_copy),
+                                 (1, is_native))
                 write_file(other, b"")
                 self.assertEqual(file["c"].tolist(), [99, 1])
                 write_file(other, b"{" * 10000)
