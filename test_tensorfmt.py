@@ -2823,7 +2823,8 @@ class SourceTest(FolderCase):
         self.assertEqual(files[1]["b"].tolist(), [98] * 9)
         files[1].close()
         gc.collect()
-        self.assertEqual(len(tensorfmt.Turn.known), kept)
+        # PyPy takes several rounds: others may be gone as well.
+        self.assertLessEqual(len(tensorfmt.Turn.known), kept)
 
     def test_a_file_that_others_move(self):
         """As a child of fork() does, which has the same position."""
