@@ -6051,7 +6051,8 @@ class ShardTest(FolderCase):
         path = os.path.join(self.folder, "w.safetensors")  # a size can look like text
         for size in 0x7b, 0x227b:  # "{", '{"'
             write_file(path, safetensors_file(SAFETENSORS_TEXT.ljust(size)))
-            self.assertTrue(self.ask(path, lambda file: file["w"].zero_copy))
+            with load(path) as file:
+                self.assertEqual(file["w"].zero_copy, sys.byteorder == "little")
 
     def test_pickles_know_their_shards(self):
         """As they were opened, or as they were when the pickle was made."""
