@@ -2378,14 +2378,27 @@ class Digest:
 # -- [5e] zstd -------------------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
-# Name and module that were found, kept: imports that fail are slow, and have a lock that a child of
-# fork() waits for without an end if another thread held it then.
-ZSTD_FOUND: "List[Tuple[str, Any]]" = []
+ZSTD_FOUND: "List[Tuple[str, Any]]" = []  # name and module, once there was one
 # Decoded bytes for each stored byte, at most: 128 KiB of a block of 4 bytes.
 ZSTD_RATIO = 32768
 # The encoding of parts in zTensor 2, and all that are decoded here.
 SEEKABLE = "zt.zstd-seekable/1"
 DECODED = ("zstd", SEEKABLE)
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package is there; a board cannot tell.
+
+    An import has a lock of the module's name. If another thread holds it when a process forks, the
+    child waits for it without an end; imports that fail, again and again, make that likely.
+    """
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    try:
+        from importlib.util import find_spec
+    except ImportError:
+        return BOARD
+    return find_spec(package) is not None
 
 
 def zstd_module() -> Any:
@@ -2395,6 +2408,8 @@ def zstd_module() -> Any:
             return module
     for name in ZSTD_MODULES:
         try:
+            if not is_installed(name.partition(".")[0]):
+                continue
             module = __import__(name, None, None, ["ZstdCompressor"])
         except ImportError:
             continue

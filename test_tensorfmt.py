@@ -5679,6 +5679,15 @@ class ZTensor2Test(TestCase):
                 pass  # there is no other
         self.assertIs(tensorfmt.zstd_module(), module)
 
+    def test_modules_for_zstd_that_are_not_there_are_not_imported(self):
+        """Each import has a lock, which a forked process may wait for without an end."""
+        names = "no_such_zstd", "no_such_package.zstd", "os.zstd"
+        with Changed(tensorfmt, "ZSTD_MODULES", names), Changed(
+                builtins, "__import__", wraps=__import__) as seen:
+            self.assertIn("os.zstd; pip install", error_of(Unsupported, tensorfmt.zstd_module).what)
+        tried = [call[0][0] for call in seen.call_args_list]
+        self.assertEqual([name for name in tried if "zstd" in name], ["os.zstd"])
+
 
 INDEX = ".safetensors.index.json"
 
