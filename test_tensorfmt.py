@@ -125,6 +125,25 @@ def unhex(text):
     return bytes.fromhex("".join(text.split()))
 
 
+def value_of(word):
+    """Return what a word is as Python writes it; 1e999 is INF; the word itself, if it is none."""
+    try:
+        return literal_eval(word)
+    except (SyntaxError, ValueError):
+        return word
+
+
+def read_table(text):
+    """Return named rows of a text: a line of names, then values, at least two blanks between them."""
+    head, *lines = text.strip().splitlines()
+    row_type = namedtuple("TableRow", head.split())
+    rows = []
+    for line in lines:
+        words = re.split("  +", line.strip())
+        rows.append(row_type(*map(value_of, words)))
+    return rows
+
+
 def count_of(shape):
     return reduce(mul, shape, 1)
 
