@@ -120,10 +120,10 @@ __all__ = [
 ]
 
 
-# == I the five formats, read and written ==========================================================
+# == I the five formats, read and written ================================================
 
 
-# -- [1] platform ----------------------------------------------------------------------------------
+# -- [1] platform ------------------------------------------------------------------------
 
 import os
 import struct
@@ -192,7 +192,7 @@ MAX_LINE = 2000  # characters of a line of a message, and of a repr
 MESSAGE_WIDTH = 32000  # characters of a message, which has at most 100 lines of one kind
 
 
-# -- [2] errors, text ------------------------------------------------------------------------------
+# -- [2] errors, text --------------------------------------------------------------------
 
 
 class FormatError(ValueError):
@@ -418,7 +418,7 @@ def left_out(part: str) -> Any:
     return LeftOut
 
 
-# -- [3] dtypes ------------------------------------------------------------------------------------
+# -- [3] dtypes --------------------------------------------------------------------------
 
 # name:bytes:code of struct. There is no code for bfloat16 and for 8-bit floats.
 NUMBERS = [row.split(":") for row in (
@@ -673,7 +673,7 @@ def full_dtype(dtype: Any) -> str:
     return name
 
 
-# -- [4] sources -----------------------------------------------------------------------------------
+# -- [4] sources -------------------------------------------------------------------------
 #
 # A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
 # tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
@@ -1019,7 +1019,7 @@ def map_file(file: Any) -> Any:
     return None
 
 
-# -- [5a] CBOR -------------------------------------------------------------------------------------
+# -- [5a] CBOR ---------------------------------------------------------------------------
 
 
 class Codec:
@@ -1502,7 +1502,7 @@ def length_first(pair: "Tuple[bytes, Any]") -> "Tuple[int, bytes]":
     return len(pair[0]), pair[0]
 
 
-# -- [5b] MessagePack ------------------------------------------------------------------------------
+# -- [5b] MessagePack --------------------------------------------------------------------
 #
 # A head is one byte. It holds a small value or length, or a big-endian number follows it.
 
@@ -1906,7 +1906,7 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
     return head + b"".join(parts)
 
 
-# -- [5c] FlatBuffers ------------------------------------------------------------------------------
+# -- [5c] FlatBuffers --------------------------------------------------------------------
 #
 # Positions count from the first byte. A table begins with an i32 s; at table - s lies its
 # vtable: u16 lengths of the vtable and of the table, then for each slot a u16, which is
@@ -2259,7 +2259,7 @@ class FlatBuilder:
         return b"".join(reversed(self.parts))
 
 
-# -- [5d] checksums --------------------------------------------------------------------------------
+# -- [5d] checksums ----------------------------------------------------------------------
 
 
 def crc32(data: "ReadableBuffer", crc: int = 0) -> int:
@@ -2375,7 +2375,7 @@ class Digest:
         return "sha256:" + self._sha.digest().hex()
 
 
-# -- [5e] zstd -------------------------------------------------------------------------------------
+# -- [5e] zstd ---------------------------------------------------------------------------
 
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 ZSTD_FOUND: "List[Tuple[str, Any]]" = []  # name and module, once there was one
@@ -2538,7 +2538,7 @@ def zstd_encode(blocks: Blocks, nbytes: int, level: int) -> Blocks:
     yield compressor.flush()
 
 
-# -- [6a] Tensor, File -----------------------------------------------------------------------------
+# -- [6a] Tensor, File -------------------------------------------------------------------
 
 
 class Tensor:
@@ -3071,7 +3071,7 @@ if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
 
 
-# -- [6b] equality ---------------------------------------------------------------------------------
+# -- [6b] equality -----------------------------------------------------------------------
 #
 # Tensors and facts are the same where values and types are; `==` and diff() ask the same functions.
 
@@ -3235,7 +3235,7 @@ def regroup(blocks: Blocks, nbytes: int) -> Blocks:
     yield bytes(rest)
 
 
-# -- [6c] Schema -----------------------------------------------------------------------------------
+# -- [6c] Schema -------------------------------------------------------------------------
 
 
 class Typed:
@@ -3373,7 +3373,7 @@ class Schema:
         return None, doc
 
 
-# -- [6d] Reading ----------------------------------------------------------------------------------
+# -- [6d] Reading ------------------------------------------------------------------------
 #
 # What a format's read() asks for is a region of the file: a record, a run of values, a tree of maps
 # and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field, the outermost
@@ -3628,7 +3628,7 @@ def size_message(item: Tensor, need: int) -> str:
     return f"{item.stored_nbytes} bytes stored, {text}"
 
 
-# -- [6e] Format -----------------------------------------------------------------------------------
+# -- [6e] Format -------------------------------------------------------------------------
 
 
 # Each format adds itself at the end of its section. Generations are later ones of a family.
@@ -3860,7 +3860,7 @@ class Format:
         yield bytes(end - at) + tail
 
 
-# -- [6f] sparse -----------------------------------------------------------------------------------
+# -- [6f] sparse -------------------------------------------------------------------------
 
 INDEX_TYPES = ("uint64", "uint32")
 
@@ -4152,25 +4152,27 @@ def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
             for column in indices[indptr[i]:indptr[i + 1]]]
 
 
-# -- [7a] mag --------------------------------------------------------------------------------------
+# -- [7a] mag ----------------------------------------------------------------------------
 
 
 class Mag(Format):
-    """.mag, the file of magnetron, storage version 1 (its specification text; release 0.1.2).
+    """.mag of magnetron, storage version 1 (its specification text; release 0.1.2).
 
     0      magic "MAG!" 4 | version, checksum, num_tensors, num_meta_kv, aux: u32 each
-    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 | key
+    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 |
+             key
            num_tensors x, in the layout of the specification text:
-             key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 | data_offset u64 |
-             aux u32
+             key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 |
+             data_offset u64 | aux u32
            or in that of the real library 0.1.2:
              dtype u8, rank u8, 0, 0 | numel u64 | data_offset u64 | shape u64[rank] |
              key_length u32 | key
-    data   of each tensor, at a multiple of 64, with zeros before it and up to the next one
+    data   of each tensor, at a multiple of 64, with zeros before it up to the next one
 
-    Only the checksum over all before the zeros tells the layouts apart. The specification's is
-    written, with CRC-32; both are read. magnetron 0.1.2 lists no tensors, and opens no file with
-    metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not read.
+    Only the checksum over all before the zeros tells the layouts apart. The
+    specification's is written, with CRC-32; both are read. magnetron 0.1.2 lists no
+    tensors, and opens no file with metadata of type 0, which integers from 0 on are.
+    Snapshots 100 and 200 are not read.
     """
 
     NAME = FAMILY = TITLE = "mag"
@@ -4232,7 +4234,8 @@ class Mag(Format):
         numbers, at = self.read_records(reading, at, self.META, "metadata", count)
         record_type, rows, end = self.find_record_type(reading, checksum, total, at)
         if aux:
-            raise reading.error(f"aux is {aux}, version 1 has 0", "aux", error_class=Unsupported)
+            raise reading.error(f"aux is {aux}, version 1 has 0", "aux",
+                                error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
         is_spec = record_type is self.SPEC
@@ -4268,7 +4271,8 @@ class Mag(Format):
         for _, numel, offset, *_ in rows[:1]:
             if offset == 0 and numel % 64 == 0:
                 what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-                raise reading.error(what, "tensors", 0, "data_offset", error_class=Unsupported)
+                raise reading.error(what, "tensors", 0, "data_offset",
+                                    error_class=Unsupported)
 
     @staticmethod
     def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
@@ -4305,8 +4309,9 @@ class Mag(Format):
         reading.regions = regions
         raise fault
 
-    def check_one_layout(self, reading: Reading, checksum: int, total: int, at: int) -> None:
-        """Raise if the records of a SPEC, whose first key is long, are those of an M012, too."""
+    def check_one_layout(self, reading: Reading, checksum: int, total: int,
+                         at: int) -> None:
+        """Raise if records of SPEC, whose first key is long, are those of M012, too."""
         probe = Reading(reading.source)
         try:
             _, end = self.read_records(probe, at, self.M012, "tensors", total)
@@ -4315,11 +4320,12 @@ class Mag(Format):
             return
         what = ("the records are right in both layouts of version 1: readers of each would find "
                 "other tensors")
-        raise reading.error(what, "tensors", offset=at, check="magic", error_class=Unsupported)
+        raise reading.error(what, "tensors", offset=at, check="magic",
+                            error_class=Unsupported)
 
     @staticmethod
     def check_checksum(reading: Reading, checksum: int, end: int) -> None:
-        """Raise unless it is CRC-32 of [0, end) with itself as 0, or either CRC of [12, end)."""
+        """Raise unless it is CRC-32 of all, itself as 0, or either CRC of [12, end)."""
         tail = reading.source.read(12, end - 12)
         whole = crc32(tail, crc32(b"MAG!" + pack("<II", 1, 0)))
         if checksum != whole and checksum != crc32(tail) and checksum != crc32c(tail):
@@ -4363,8 +4369,8 @@ class Mag(Format):
         if not nbytes:  # of no bytes, any offset does
             offset = min(offset, reading.end)
         attrs = {"aux": aux} if aux else None
-        return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes, attrs=attrs,
-                      format=self.NAME)
+        return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes,
+                      attrs=attrs, format=self.NAME)
 
     def open_012(self, reading: Reading, trail: Trail, row: "Tuple[Any, ...]") -> Tensor:
         """Return the tensor of an M012."""
@@ -4386,9 +4392,11 @@ class Mag(Format):
             raise reading.entry_error(what, name, trail, field, "sizes")
         dtype = self.dtype_of(reading, aux & 255, trail, "aux", name)
         nbytes = numel * ITEMSIZE[dtype]
-        return Tensor(name, dtype, shape, reading.source, offset, nbytes, format=self.NAME)
+        return Tensor(name, dtype, shape, reading.source, offset, nbytes,
+                      format=self.NAME)
 
-    def dtype_of(self, reading: Reading, number: int, trail: Trail, field: str, name: str) -> str:
+    def dtype_of(self, reading: Reading, number: int, trail: Trail, field: str,
+                 name: str) -> str:
         if number < 4:
             return self.DTYPES[number]
         what = f"dtype {number} is not 0 to 3"
@@ -4405,7 +4413,8 @@ class Mag(Format):
 
     def notes(self, file: File) -> "Notes":
         reading = Reading(file.source)
-        numbers, _ = self.read_records(reading, 24, self.META, "metadata", len(file.metadata))
+        numbers, _ = self.read_records(reading, 24, self.META, "metadata",
+                                       len(file.metadata))
         keys = [safe_repr(row[3].decode()) for row in numbers if row[0] == 0]
         if keys:
             what = f"magnetron 0.1.2 opens no file with metadata of type 0: {join_names(keys)}"
@@ -4428,7 +4437,8 @@ class Mag(Format):
             return "an empty name, or a NUL in it"
         return super().name_problem(name)
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts,
+              options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 records of the metadata
         records = []
@@ -4470,7 +4480,7 @@ class Mag(Format):
 FORMATS += (Mag(),)
 
 
-# -- [7b] ztensor ----------------------------------------------------------------------------------
+# -- [7b] ztensor ------------------------------------------------------------------------
 
 
 def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
@@ -4487,7 +4497,8 @@ def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
 
 def compare_digest(blocks: "Iterable[Any]", stored: str,
                    digits: "Dict[str, int]") -> "Tuple[str, str]":
-    """Return whether bytes have a digest: ("ok", the digest as it is written), or (status, why).
+    """Return whether bytes have a digest: ("ok", the digest as it is written), or
+    (status, why).
 
     `digits`: of each algorithm, how many.
     """
@@ -4515,7 +4526,7 @@ def compare_digest(blocks: "Iterable[Any]", stored: str,
 
 
 def iter_digests(item: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
-    """Yield (label, Tensor, digest) of a tensor, or of its components, where attrs have one."""
+    """Yield (label, Tensor, digest) of what a tensor stores, where attrs have one."""
     for role, part in item.stored_parts().items():
         digest = part.attrs.get(key)
         if digest is None:
@@ -4527,7 +4538,7 @@ def iter_digests(item: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
 
 
 def has_wide_int(value: Any) -> bool:
-    """Return whether a value has an integer that the real library of zTensor 0.1 cannot read."""
+    """Return whether the real library cannot read an integer in a value."""
     if isinstance(value, dict):
         value = list(value) + list(value.values())
     if isinstance(value, (list, tuple)):
@@ -4555,16 +4566,18 @@ class ZTensor(Format):
 
     0      magic "ZTEN0001" 8 | zeros up to 64 (if there is a tensor)
     64     blob of tensor 0 | zeros to a multiple of 64 | blob of tensor 1 | ...
-    index  CBOR array, one map per tensor (N bytes, right after the last blob, not aligned)
+    index  CBOR array, one map per tensor (N bytes, after the last blob, not aligned)
     end-8  N u64
 
-    Real maps are of indefinite length, real zstd frames without content size. Tensors of another
-    layout, dtype or encoding are listed, with their bytes. Layout "sparse": sparse_format "csr"
-    (indptr, indices) or "coo" (coords), each an inline array or a map that places a blob; the
-    entry's blob: the values. "sparsecsr", "sparsecoo" of the real library: see split_blob().
+    Real maps are of indefinite length, real zstd frames without content size. Tensors of
+    another layout, dtype or encoding are listed, with their bytes. Layout "sparse":
+    sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array or a map
+    that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the real
+    library: see split_blob().
 
-    The real library refuses a file with layout "sparse", or with another layout, dtype or encoding
-    than it knows, and it dies of a NUL in a name. With zstd, data_endianness has no effect.
+    The real library refuses a file with layout "sparse", or with another layout, dtype or
+    encoding than it knows, and it dies of a NUL in a name. With zstd, data_endianness has
+    no effect.
     """
 
     NAME = FAMILY = "ztensor"
@@ -4593,11 +4606,12 @@ class ZTensor(Format):
                    version="0.1, or 2 for ztensor 2")
     BIG_ZSTD = ("data_endianness='big' has no effect on encoding='zstd', whose data are "
                 "little-endian; encoding='raw' has both")
-    # Fields of an entry: attributes of the Tensor, how bytes are stored, and those of layout
-    # "sparse". All others are the user's.
+    # Fields of an entry: attributes of the Tensor, how bytes are stored, and those of
+    # layout "sparse". All others are the user's.
     KEYS: "Tuple[str, ...]" = ("name", "offset", "size", "dtype", "shape")
     MECHANICS: "Tuple[str, ...]" = ("layout", "encoding", "data_endianness", "checksum")
-    SPARSE_KEYS: "Tuple[str, ...]" = ("sparse_format", "nnz", "indptr", "indices", "coords")
+    SPARSE_KEYS: "Tuple[str, ...]" = ("sparse_format", "nnz", "indptr", "indices",
+                                      "coords")
     REPEATED = ("size", "dtype", "layout", "shape", "encoding", "data_endianness")
     FILE_ATTRS = ("version",)
     TENSOR_ATTRS = None
@@ -4640,11 +4654,13 @@ class ZTensor(Format):
         reading.record(0, self.MAGIC_RECORD)  # for explain()
         # 2 the size of the index, at the end of the file
         if reading.end < 17:
-            raise reading.error(f"{reading.end} bytes, at least 17 are needed", "index", offset=8)
+            raise reading.error(f"{reading.end} bytes, at least 17 are needed", "index",
+                                offset=8)
         (nbytes,), _ = reading.record(reading.end - 8, self.TRAILER)
         if not 1 <= nbytes <= reading.end - 16:
             raise reading.error("truncated: no size of an index at the end", "index_size")
-        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX, limit="MAX_INDEX")
+        reading.check_range(nbytes, "index_size", low=1, high=MAX_INDEX,
+                            limit="MAX_INDEX")
         # 3 the index: one map per tensor
         end = reading.end - 8 - nbytes
         index = reading.cbor(end, nbytes, self.INDEX, "index", whole=True, bignums=False)
@@ -4656,7 +4672,8 @@ class ZTensor(Format):
                 reading.add_tensor(item, trail, self.ALIGN, end, self.FIELD_OF)
         return {"version": "0.1.0"}, Map()
 
-    def open_entry(self, reading: Reading, end: int, trail: Trail, entry: Facts) -> Tensor:
+    def open_entry(self, reading: Reading, end: int, trail: Trail,
+                   entry: Facts) -> Tensor:
         """Return the tensor of an entry; its data end before `end`."""
         if not self.ENTRY.fits(entry):
             owner = None
@@ -4692,8 +4709,8 @@ class ZTensor(Format):
         elif encoding == "raw" and entry.get("data_endianness") == "big":
             if ITEMSIZE.get(dtype) != 1:
                 order = ">"
-        item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order, encoding,
-                      unreadable, attrs, custom, self.NAME)
+        item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order,
+                      encoding, unreadable, attrs, custom, self.NAME)
         if layout == "dense":
             return item
         if unreadable:
@@ -4718,7 +4735,7 @@ class ZTensor(Format):
     @staticmethod
     def check_place(reading: Reading, start: int, nbytes: int, end: int, trail: Trail,
                     name: "Optional[str]") -> None:
-        """Raise unless a blob begins at a multiple of 64, not at 0, and ends before `end`."""
+        """Raise unless a blob is at a multiple of 64, not at 0, and ends before `end`."""
         if not 64 <= start <= end - nbytes or start % 64:
             what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
             raise reading.error(what, *trail, tensor=name, check="bounds")
@@ -4731,8 +4748,8 @@ class ZTensor(Format):
         if not places:
             return item
         whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
-                          item.stored_nbytes, None, item.byteorder, item.encoding, item.unreadable,
-                          item.attrs, item._custom, self.NAME)
+                          item.stored_nbytes, None, item.byteorder, item.encoding,
+                          item.unreadable, item.attrs, item._custom, self.NAME)
         whole.parts = Map([("", item)])
         whole.parts.update(places)
         return whole
@@ -4752,7 +4769,8 @@ class ZTensor(Format):
                 if role in parts:
                     role += f"[{len(parts)}]"
                 parts[role] = Tensor(role, None, (), item.source, start, nbytes,
-                                     unreadable=item.unreadable, attrs=fact, format=self.NAME)
+                                     unreadable=item.unreadable, attrs=fact,
+                                     format=self.NAME)
         return parts
 
     def open_sparse(self, blob: Tensor, end: int) -> Tensor:
@@ -4780,13 +4798,15 @@ class ZTensor(Format):
             raise FormatError(f"csr needs rank 2, this is rank {len(shape)}")
         if attrs["layout"] != "sparse":
             return split_blob(sparse_format, shape, blob)
-        # How many elements are stored may be said by the size of the values, or by the last row.
+        # How many elements are stored may be said by the size of the values, or by the
+        # last row.
         if "nnz" in attrs:
             nnz = attrs["nnz"]
         elif blob.encoding == "raw":
             nnz = blob.stored_nbytes // blob.check_readable()
         elif sparse_format == "coo":
-            raise FormatError("no nnz, which says how long encoded values are", field="nnz")
+            raise FormatError("no nnz, which says how long encoded values are",
+                              field="nnz")
         else:
             indptr = self.open_component(blob, "indptr", (shape[0] + 1,), end)
             if not decode:
@@ -4796,16 +4816,18 @@ class ZTensor(Format):
                 return Map(values=blob, indptr=indptr, indices=indices)
             nnz = indptr.data[shape[0]]
         if not UINT64.fits(nnz):
-            raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer", field="nnz")
+            raise FormatError(f"nnz is {short_repr(nnz)}, not an unsigned integer",
+                              field="nnz")
         if nnz > count_elements(shape):
-            raise FormatError(f"{nnz} values, but {count_elements(shape)} elements", field="nnz")
+            raise FormatError(f"{nnz} values, but {count_elements(shape)} elements",
+                              field="nnz")
         components = Map()
         for role, dims in component_shapes(sparse_format, shape, nnz).items():
             components[role] = self.open_component(blob, role, dims, end)
         return components
 
     def open_component(self, blob: Tensor, role: str, dims: Shape, end: int) -> Tensor:
-        """Return a component of a sparse tensor; raise unless it has the bytes that it needs."""
+        """Return a component of a sparse tensor; raise unless it has its bytes."""
         part = blob
         if role != "values":
             part = self.open_index(blob, role, end)
@@ -4826,7 +4848,8 @@ class ZTensor(Format):
             raise Unsupported(f"no {role} of uint64 or uint32")
         fact = blob.attrs[role]
         if UINT64_LIST.fits(fact):
-            data = b"".join([pack_values("uint64", part) for part in iter_parts([fact], PART)])
+            data = b"".join([pack_values("uint64", part) for part
+                             in iter_parts([fact], PART)])
             return new_tensor("uint64", (len(fact),), data, "<", role)
         for _, what in self.COMPONENT.iter_errors(fact, role):
             raise FormatError(what, field=role)
@@ -4866,7 +4889,8 @@ class ZTensor(Format):
 
     @staticmethod
     def order_note(part: Tensor) -> str:
-        """Return why the byte order "big" of a tensor or component has no effect, or ""."""
+        """Return why the byte order "big" of a tensor or component has no effect, or "".
+        """
         if part.attrs.get("data_endianness") == "big":
             if part.encoding == "zstd":
                 return "data of zstd are little-endian"
@@ -4878,7 +4902,8 @@ class ZTensor(Format):
         yield from iter_digests(item, "checksum")  # of the stored bytes
         if not item.is_sparse:
             return
-        # Where something is wrong with one component, the others are not known as its parts.
+        # Where something is wrong with one component, the others are not known as its
+        # parts.
         known = item.stored_parts()
         for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
             if role not in known and "checksum" in part.attrs:
@@ -4901,7 +4926,7 @@ class ZTensor(Format):
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
-        """As Format.write(); `digest_of`(name, item): the known checksum of a tensor, or None."""
+        """As Format.write(); `digest_of`(name, item): its checksum, if it is known."""
         for _, what in self.CHOICES.iter_errors(options):
             raise ValueError(what)
         encoding = options.get("encoding")
@@ -4909,7 +4934,8 @@ class ZTensor(Format):
             raise ValueError(self.BIG_ZSTD)
         plans = [self.plan(item, options) for _, item in items]
         if encoding != "zstd" and options.get("level") is not None:
-            packed = [plan for plan in plans if plan["encoding"] == "zstd" and not plan["copy"]]
+            packed = [plan for plan in plans if plan["encoding"] == "zstd"
+                      and not plan["copy"]]
             if not packed:
                 raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
         if digest_of is not None:
@@ -5020,7 +5046,8 @@ class ZTensor(Format):
             if repeated not in encoded:
                 encoded[repeated] = pack_pairs(entry, self.REPEATED)
             index += [b"\xbf", cbor_scalar("name"), cbor_scalar(name)]
-            index += [cbor_scalar("offset"), cbor_scalar(entry["offset"]), encoded[repeated]]
+            index += [cbor_scalar("offset"), cbor_scalar(entry["offset"]),
+                      encoded[repeated]]
             index.append(pack_pairs(entry, ("checksum",)))
             index += [pack_pairs(custom, sorted(custom)), b"\xff"]
         data = b"".join(index)
@@ -5048,7 +5075,7 @@ class ZTensor(Format):
 
     @staticmethod
     def iter_blob(part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
-        """Yield the stored bytes of a tensor or component, padding first; note where and what."""
+        """Yield padding and the stored bytes of a tensor or component; note their place."""
         encoding = plan["encoding"]
         facts["dtype"] = part.dtype or part.attrs["dtype"]
         facts["encoding"] = encoding
@@ -5102,7 +5129,8 @@ def iter_maps(value: Any) -> "Iterator[Facts]":
 
 
 def places_other_bytes(item: Tensor) -> bool:
-    """Return whether a tensor of an unknown layout may have other bytes than those known."""
+    """Return whether a tensor of an unknown layout may have other bytes than those known.
+    """
     parts = item.stored_parts()
     if "parts" in item.attrs:  # in zTensor 2 all bytes are of a part
         return len(item.attrs["parts"]) > len(parts)
@@ -5122,7 +5150,7 @@ def places_other_bytes(item: Tensor) -> bool:
 
 
 def has_offset(fact: Facts) -> bool:
-    """Return whether a number of a map may say where bytes are: its key has "offset" in it."""
+    """Return whether a map may say where bytes are: by a key with "offset" in it."""
     for key, value in fact.items():
         if isinstance(key, str) and "offset" in key.lower():
             numbers = value if isinstance(value, list) else [value]
@@ -5134,23 +5162,24 @@ def has_offset(fact: Facts) -> bool:
 FORMATS += (ZTensor(),)
 
 
-# -- [7c] primitiv ---------------------------------------------------------------------------------
+# -- [7c] primitiv -----------------------------------------------------------------------
 
 
 class Primitiv(Format):
-    """primitiv 0.1, one Shape, Tensor, Parameter, Model or Optimizer as MessagePack values.
+    """primitiv 0.1, one Shape, Tensor, Parameter, Model or Optimizer as MessagePack
+    values.
 
-    file      = ver_major 0 | ver_minor 1 | data_type | body; no outer array, no magic, no end
+    file      = ver_major 0 | ver_minor 1 | data_type | body; no magic, no end
     Shape     = array(dims) batch                        data_type 0x000
     Tensor    = Shape bin(data)                          0x100
-    Parameter = Tensor N, then N x (str, Tensor)         0x200: the value and its statistics
+    Parameter = Tensor N, then N x (str, Tensor)         0x200: value and statistics
     Model     = N, then N x (array(str ...), Parameter)  0x300
     Optimizer = map(str -> uint32) map(str -> float32)   0x400
 
     Integers are written as ce + uint32, floats as ca; any form is read. Data: float32,
-    little-endian, column-major, the batch last. Names are keys joined by ".", or KEY:STATISTIC; a
-    backslash escapes ".", ":" and itself. Up to 32 dimensions are read, 8 are written. The real
-    library loads no file of a Shape or a Tensor alone.
+    little-endian, column-major, the batch last. Names are keys joined by ".", or
+    KEY:STATISTIC; a backslash escapes ".", ":" and itself. Up to 32 dimensions are read,
+    8 are written. The real library loads no file of a Shape or a Tensor alone.
     """
 
     NAME = FAMILY = "primitiv"
@@ -5180,7 +5209,8 @@ class Primitiv(Format):
         ("dims", "[uint32", "dimensions", "dimension", 32),
         ("batch", "uint32", "samples"))
     TENSOR = SHAPE + (("data", "bin", "bytes of the tensor"),)
-    NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),) + TENSOR
+    NAMED = (("key", "[str", "parts of the name", "part of the name", NAME_PARTS),
+             ) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
     CONFIGS = (("uint_configs", "uint32"), ("float_configs", "float"))
@@ -5188,7 +5218,8 @@ class Primitiv(Format):
 
     def detect(self, head: bytes) -> bool:
         try:
-            (major, minor, number), _ = MessagePack(Buffer(head)).read_rows(0, self.HEADER)
+            (major, minor, number), _ = MessagePack(Buffer(head)).read_rows(0,
+                                                                            self.HEADER)
         except FormatError:
             return False
         # Three integers as the real library writes them tell of other versions, too.
@@ -5239,9 +5270,11 @@ class Primitiv(Format):
                 for i in range(count):
                     rest = f"params[{i}:{count}]"
                     trail = "params", i
-                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED, *trail)
+                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED,
+                                                                         *trail)
                     if not parts:
-                        raise reading.entry_error("key has no components", None, trail, "key")
+                        raise reading.entry_error("key has no components", None, trail,
+                                                  "key")
                     name = join_key(parts)
                     yield trail, (name, dims, batch, data)
                     (few,), at = reading.messagepack(at, self.STATISTICS, *trail)
@@ -5284,12 +5317,12 @@ class Primitiv(Format):
                 shapes.clear()
             shapes[key] = self.column_major(key[0], batch, len(data))
         shape, strides, attrs = shapes[key]
-        return Tensor(name, "float32", shape, reading.source, data.start, len(data), strides,
-                      attrs=attrs, format=self.NAME)
+        return Tensor(name, "float32", shape, reading.source, data.start, len(data),
+                      strides, attrs=attrs, format=self.NAME)
 
     @staticmethod
     def column_major(shape: Shape, batch: int, nbytes: int) -> Any:
-        """Return (shape, strides or None, attrs) of tensors; the batch is their last dimension."""
+        """Return (shape, strides or None, attrs); the batch is the last dimension."""
         attrs = (("batch", batch),)
         if batch > 1:
             shape += (batch,)
@@ -5303,7 +5336,9 @@ class Primitiv(Format):
         metadata: Facts = Map()
         for group, code in self.CONFIGS:
             rows = ("key", "str", "name of the number"), ("value", code, "the number")
-            (count,), at = reading.messagepack(at, ((group, "map", "numbers of the optimizer"),))
+            (count,), at = reading.messagepack(at,
+                                               ((group, "map",
+                                                 "numbers of the optimizer"),))
             for i in range(count):
                 (raw, value), at = reading.messagepack(at, rows, group, i)
                 key = str_of_bytes(raw)
@@ -5314,7 +5349,8 @@ class Primitiv(Format):
         return metadata
 
     @staticmethod
-    def twice_error(reading: Reading, group: str, i: int, key: str, before: Any) -> FormatError:
+    def twice_error(reading: Reading, group: str, i: int, key: str,
+                    before: Any) -> FormatError:
         """Return the error of a config whose name was there before, with some value."""
         text = f"config {short_repr(key)}"
         if group == "float_configs" and type(before) is int:
@@ -5359,7 +5395,8 @@ class Primitiv(Format):
         if item.nbytes >> 32:
             yield "data over 2**32-1 bytes"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts,
+              options: Facts) -> Blocks:
         # 1 the kind, and what it cannot hold
         kind = self.option("kind", "model", options, attrs)
         dims = self.option("dims", None, options, attrs)
@@ -5379,7 +5416,8 @@ class Primitiv(Format):
         # 3 each tensor after the other
         return self.iter_rows(self.MAGICS[0] + head, rows, kind)
 
-    def check_options(self, kind: str, dims: Any, metadata: Facts, options: Facts) -> None:
+    def check_options(self, kind: str, dims: Any, metadata: Facts,
+                      options: Facts) -> None:
         """Raise ValueError for an unknown kind, and for what a kind has no place for."""
         if kind not in self.KINDS:
             raise ValueError(f"kind is one of {', '.join(self.KINDS)}, not {short_repr(kind)}")
@@ -5390,7 +5428,8 @@ class Primitiv(Format):
             raise ValueError("only kind='shape' holds dims and batch; attrs={} leaves them out")
 
     def make_rows(self, kind: str, items: Items, metadata: Facts) -> "List[Any]":
-        """Return the rows of make_row(), by key; ValueError tells all that has no place."""
+        """Return the rows of make_row(), by key; ValueError tells all that has no place.
+        """
         problems = self.problems(items, metadata)
         rows = []
         for name, item in items:
@@ -5513,7 +5552,7 @@ def iter_columns(item: Tensor) -> Blocks:
 
 
 def transpose(item: Tensor) -> Tensor:
-    """Return the transpose, a view: its row-major bytes are the tensor's column-major ones."""
+    """Return the transpose, a view: its row-major bytes are the column-major ones."""
     if item.ndim < 2:
         return item
     base = item if item.encoding == "raw" else item.contiguous()
@@ -5521,12 +5560,13 @@ def transpose(item: Tensor) -> Tensor:
     strides: "Optional[Shape]" = base.strides[::-1]
     if strides == row_major(shape, base.itemsize or 1):
         strides = None
-    return Tensor(base.name, base.dtype, shape, base.source, base.start, base.stored_nbytes,
-                  strides, base.byteorder)
+    return Tensor(base.name, base.dtype, shape, base.source, base.start,
+                  base.stored_nbytes, strides, base.byteorder)
 
 
 def join_key(parts: "List[bytes]") -> str:
-    """Return the name of a parameter: its parts, joined as bytes, for there may be many."""
+    """Return the name of a parameter: its parts, joined as bytes, for there may be many.
+    """
     name = b".".join(parts)
     if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
         name = b".".join([escape_part(part) for part in parts])
@@ -5576,7 +5616,7 @@ def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
 FORMATS += (Primitiv(),)
 
 
-# -- [7d] burnpack ---------------------------------------------------------------------------------
+# -- [7d] burnpack -----------------------------------------------------------------------
 
 QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4, "Q2F": 2,
               "Q2S": 2}  # of a value; F and S both are two's complement
@@ -5588,7 +5628,8 @@ DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 def is_store(store: Any) -> bool:
     """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
     if type(store) is Map:
-        return list(store) in (["PackedNative"], ["PackedU32"]) and UINT64.fits(*store.values())
+        return list(store) in (["PackedNative"],
+                               ["PackedU32"]) and UINT64.fits(*store.values())
     return store in ("Native", "U32")
 
 
@@ -5605,14 +5646,15 @@ QUANT_SCHEME = Schema(
 
 
 def numbers_of_bytes(bits: int, floats: "Optional[str]") -> "List[List[Any]]":
-    """Return what each byte holds: numbers of few bits in two's complement, or small floats."""
+    """Return what each byte holds: integers in two's complement, or small floats."""
     half = 1 << bits - 1
     mask = 2 * half - 1
     if floats:
         table = [minifloat(floats, code) for code in range(2 * half)]
     else:
         table = [(code ^ half) - half for code in range(2 * half)]
-    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte in range(256)]
+    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte
+            in range(256)]
 
 
 def is_code(code: Any) -> bool:
@@ -5628,18 +5670,20 @@ def fits_int64(value: int) -> bool:
 
 
 class Burnpack(Format):
-    """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack 0.22-pre.
+    """Burnpack (.bpk), the native file of Burn: burn-store 0.19 to 0.21, burn-pack
+    0.22-pre.
 
     0      magic "NRUB" 4 | version u16 = 1 | metadata_size u32 = M; all little-endian
     10     CBOR map, M bytes: "tensors": name -> {dtype, shape, data_offsets [start, end),
            param_id?}, "metadata": text -> text?, "scalars" (0.22 pre-releases)?
-    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros between,
-           nothing after the last; data_offsets count from DS
+    data   from DS = 10 + M rounded up to 256 on; each tensor at a multiple of 256, zeros
+           between, nothing after the last; data_offsets count from DS
 
-    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no padding: DS is
-    10 + M if the metadata say version 0.19 and the file ends with its data then, or if no tensor
-    has a byte and the file ends before DS. Such files are only read. Unknown dtypes and schemes are
-    listed, and kept; burn 0.21 refuses a file with one.
+    The index is sorted by name, the data are in the order given. Burn 0.19 wrote no
+    padding: DS is 10 + M if the metadata say version 0.19 and the file ends with its data
+    then, or if no tensor has a byte and the file ends before DS. Such files are only
+    read. Unknown dtypes and schemes are listed, and kept; burn 0.21 refuses a file with
+    one.
     """
 
     NAME = FAMILY = "burnpack"
@@ -5704,7 +5748,8 @@ class Burnpack(Format):
         index = reading.cbor(at, nbytes, self.INDEX)
         tensors = index["tensors"]
         metadata = index.get("metadata", Map())
-        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS, limit="MAX_TENSORS")
+        reading.check_range(len(tensors), "tensors", high=self.MAX_TENSORS,
+                            limit="MAX_TENSORS")
         # 3 each entry is a tensor, which lies after DS
         data_start = at + nbytes
         is_packed = self.is_packed(reading, data_start, tensors, metadata)
@@ -5724,7 +5769,8 @@ class Burnpack(Format):
             attrs["scalars"] = index["scalars"]
         return attrs, metadata
 
-    def is_packed(self, reading: Reading, index_end: int, tensors: Facts, metadata: Facts) -> bool:
+    def is_packed(self, reading: Reading, index_end: int, tensors: Facts,
+                  metadata: Facts) -> bool:
         """Return whether no padding is before the data, as of burn 0.19.
 
         A file converted from such a one keeps its metadata, but is aligned.
@@ -5741,12 +5787,14 @@ class Burnpack(Format):
             return reading.end < aligned
         if not is_old:
             return False
-        if reading.partial and reading.end not in (index_end + data_end, aligned + data_end):
+        if reading.partial and reading.end not in (index_end + data_end, aligned
+                                                   + data_end):
             what = "cut short: a file of burn 0.19 may be packed or aligned"
             raise reading.error(what, "metadata", "version")
         return reading.end == index_end + data_end
 
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any,
+                   data_start: int) -> Tensor:
         """Return the tensor of an entry."""
         name = trail[-1]
         reading.check_schema(self.ENTRY, entry, trail, name)
@@ -5841,7 +5889,8 @@ class Burnpack(Format):
             entry["param_id"] = own["param_id"]
         return entry
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts,
+              options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         if len(items) > self.MAX_TENSORS:
             raise ValueError(f"{len(items)} tensors, {self.MAX_TENSORS} is the limit")
@@ -5871,7 +5920,7 @@ class Burnpack(Format):
         return self.iter_file(head, items, starts, data_start + end)
 
     def scalars_of(self, attrs: Facts, options: Facts) -> Facts:
-        """Return the scalars to write: those of the option, else those of a File as they are."""
+        """Return the scalars to write: those of the option, else those of a File."""
         scalars: Any = attrs.get("scalars") or {}
         if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
             raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
@@ -5883,7 +5932,7 @@ class Burnpack(Format):
 FORMATS += (Burnpack(),)
 
 
-# -- [7e] tensorbuffers ----------------------------------------------------------------------------
+# -- [7e] tensorbuffers ------------------------------------------------------------------
 
 
 class TensorBuffers(Format):
@@ -5891,12 +5940,13 @@ class TensorBuffers(Format):
 
     0      magic "TBS1" 4
     4      data of all tensors, back to back as written, no padding
-    root   metadata: one FlatBuffer of n bytes, up to end - 8; positions in it count from here
+    root   metadata: one FlatBuffer of n bytes, up to end - 8; its positions count from here
     end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
 
-    The root has version, model, tensors and (newer schema) operations. Data offsets are absolute.
-    Tensors are sorted by id, a hash of the name and ff, by which the real library looks for them;
-    it does not sort. An id need not be that of the name; save writes those that are.
+    The root has version, model, tensors and (newer schema) operations. Data offsets are
+    absolute. Tensors are sorted by id, a hash of the name and ff, by which the real
+    library looks for them; it does not sort. An id need not be that of the name; save
+    writes those that are.
     """
 
     NAME = FAMILY = "tensorbuffers"
@@ -5949,7 +5999,8 @@ class TensorBuffers(Format):
         (nbytes, magic), _ = reading.record(reading.end - 8, self.TRAILER)
         if magic != b"TBS1":
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
-        reading.check_range(nbytes, "metadata_size", high=reading.end - 12, why="bytes before it")
+        reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
+                            why="bytes before it")
         data_end = reading.end - 8 - nbytes  # the metadata begin there
         # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
@@ -5968,7 +6019,8 @@ class TensorBuffers(Format):
             metadata["model"] = root["model"]
         return attrs, metadata
 
-    def open_entry(self, reading: Reading, trail: Trail, entry: Facts, data_end: int) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Facts,
+                   data_end: int) -> Tensor:
         """Return the tensor of a table."""
         name = entry["name"]
         code = entry["data_type"]
@@ -5977,7 +6029,8 @@ class TensorBuffers(Format):
             what = f"{len(shape)} dimensions, {self.MAX_RANK} is the limit"
             raise reading.entry_error(what, name, trail, "shape", error_class=Unsupported)
         if not code:
-            raise reading.entry_error("data_type 0 is not a type", name, trail, "data_type")
+            raise reading.entry_error("data_type 0 is not a type", name, trail,
+                                      "data_type")
         dtype = self.NAMES.get(code)
         unreadable = None
         attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
@@ -5988,8 +6041,8 @@ class TensorBuffers(Format):
         nbytes = entry["data_size"]
         if not nbytes:  # of no bytes, any offset does
             start = min(start, data_end)
-        return Tensor(name, dtype, shape, reading.source, start, nbytes, unreadable=unreadable,
-                      attrs=attrs, format=self.NAME)
+        return Tensor(name, dtype, shape, reading.source, start, nbytes,
+                      unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     def can_copy_opaque(self, item: Tensor) -> bool:
         return False
@@ -6030,7 +6083,8 @@ class TensorBuffers(Format):
             return None
         return "TensorBuffers holds one text, 'model'"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts,
+              options: Facts) -> Blocks:
         sort = self.option("sort", True, options, {})
         operations = self.option("operations", True, options, attrs)
         if not isinstance(sort, bool) or not isinstance(operations, (bool, list, tuple)):
@@ -6101,7 +6155,7 @@ class TensorBuffers(Format):
 FORMATS += (TensorBuffers(),)
 
 
-# -- [8a] load -------------------------------------------------------------------------------------
+# -- [8a] load ---------------------------------------------------------------------------
 
 
 class Absent(Format):
@@ -6230,7 +6284,7 @@ def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
     return fmt.make_file(reading, attrs, metadata)
 
 
-# -- [8b] values: tensor() -------------------------------------------------------------------------
+# -- [8b] values: tensor() ---------------------------------------------------------------
 
 
 def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *, components: Any = None,
@@ -6336,7 +6390,7 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
 
 
-# -- [8c] work -------------------------------------------------------------------------------------
+# -- [8c] work ---------------------------------------------------------------------------
 
 MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
 INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
@@ -6453,7 +6507,7 @@ class Meter:
             self.watch(self.verb, self.done, self.total)
 
 
-# -- [8d] save -------------------------------------------------------------------------------------
+# -- [8d] save ---------------------------------------------------------------------------
 
 REGULAR = 8  # a file, in the upper bits of st_mode
 REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
@@ -6917,10 +6971,10 @@ def keep_access(file: int, old: "os.stat_result", access: "Optional[bytes]") -> 
         is_done("fchmod", file, mode)
 
 
-# == II more formats and numbers ===================================================================
+# == II more formats and numbers =========================================================
 
 
-# -- [9a] float8 -----------------------------------------------------------------------------------
+# -- [9a] float8 -------------------------------------------------------------------------
 #
 # Named and cast as by ml_dtypes and torch: by way of float32, to nearest even.
 
@@ -6979,7 +7033,8 @@ class Float8:
         """Return the codes of float32 bytes."""
         # A board casts fewer bytes at a time.
         if len(data) <= 4096:
-            return bytes([self.code_of(value) for value in unpack_values("float32", data)])
+            return bytes([self.code_of(value) for value
+                          in unpack_values("float32", data)])
         # Of many: by a table for the upper 16 bits, which are rounded to odd.
         if not self.codes:
             every = unpack_values("bfloat16", pack("<65536H", *range(65536)))
@@ -6994,7 +7049,8 @@ class Float8:
         return bytes(out)
 
     def code_of(self, value: float) -> int:
-        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ no -0.0."""
+        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ no -0.0.
+        """
         from math import copysign, frexp
         _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
         size = abs(value)
@@ -7023,7 +7079,7 @@ def float8_of(dtype: str) -> Float8:
     return FLOAT8[dtype]
 
 
-# -- [9b] casts ------------------------------------------------------------------------------------
+# -- [9b] casts --------------------------------------------------------------------------
 
 # Bits of the mantissa of a float, the leading 1 included.
 FLOAT_DIGITS = {
@@ -7192,7 +7248,7 @@ class Cast(Tensor):
                       attrs=self._attrs, custom=self._custom, format=self.format)
 
 
-# -- [9c] arrays -----------------------------------------------------------------------------------
+# -- [9c] arrays -------------------------------------------------------------------------
 
 
 def view_of_array(data: Any, name: str,
@@ -7311,14 +7367,15 @@ def to_dlpack(item: Tensor, options: Facts) -> Any:
     return array.__dlpack__(**options)
 
 
-# -- [9d] other copies -----------------------------------------------------------------------------
+# -- [9d] other copies -------------------------------------------------------------------
 #
-# Two packages of one process may carry a copy of this module each: classes and formats of one are
-# not those of the other. What comes from there is told by its facts, and made one of ours.
+# Two packages of one process may carry a copy of this module each: classes and formats of
+# one are not those of the other. What comes from there is told by its facts, and made one
+# of ours.
 
 
 def own_tensor(value: Any) -> "Optional[Tensor]":
-    """Return a Tensor of this copy of the module, or of another one as of this; else None."""
+    """Return a Tensor of this copy of the module or another, as of this; else None."""
     if isinstance(value, Tensor):
         return value
     if not hasattr(value, "stored_nbytes"):
@@ -7351,8 +7408,8 @@ def own_sparse(value: Any) -> Tensor:
         except ValueError as error:
             raise own_error(error)
     stored: Any = own_tensor(value.stored)
-    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob, value.is_sorted,
-                  value._attrs, value._custom, value.format)
+    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob,
+                  value.is_sorted, value._attrs, value._custom, value.format)
 
 
 def own_error(error: Any) -> ValueError:
@@ -7361,7 +7418,8 @@ def own_error(error: Any) -> ValueError:
     if "FormatError" not in names:
         return error
     error_class = Unsupported if "Unsupported" in names else FormatError
-    return error_class(error.what, error.offset, error.field, error.tensor, error.path, error.check)
+    return error_class(error.what, error.offset, error.field, error.tensor, error.path,
+                       error.check)
 
 
 def own_format(name: str) -> Format:
@@ -7373,7 +7431,8 @@ def own_format(name: str) -> Format:
 
 
 def own_file(value: Any) -> "Optional[File]":
-    """Return a File of this copy of the module, or of another one as of this; else None."""
+    """Return a File of this copy of the module, or of another one as of this; else None.
+    """
     if isinstance(value, File):
         return value
     if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
@@ -7384,12 +7443,13 @@ def own_file(value: Any) -> "Optional[File]":
         facts["_tensors"] = own_tensors(value)
     else:
         made = ShardedFile(value.source, Map(weight_map=Map()), False)
-        facts["shards"] = Map([(name, own_file(file)) for name, file in value.shards.items()])
+        facts["shards"] = Map([(name, own_file(file)) for name, file
+                               in value.shards.items()])
     made.__dict__.update(facts)  # of another version, perhaps without some that are ours
     return made
 
 
-# -- [9e] pickles ----------------------------------------------------------------------------------
+# -- [9e] pickles ------------------------------------------------------------------------
 
 
 class PickledFile(Buffer):
@@ -7433,7 +7493,8 @@ def open_pickled(*args: Any) -> PickledFile:
 
 
 def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> Any:
-    """Return the File of a pickle, unless the file has changed; `states`: of its shards."""
+    """Return the File of a pickle, unless the file has changed; `states`: of its shards.
+    """
     source = PickledFile(*file_id).open()
     try:
         file: Any = read_file(source, detect_format(source, format), partial)
@@ -7445,7 +7506,7 @@ def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> 
         raise
 
 
-# -- [9f] strided blocks ---------------------------------------------------------------------------
+# -- [9f] strided blocks -----------------------------------------------------------------
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
@@ -7547,7 +7608,7 @@ def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
     return b"".join([items[i::n] for i in range(n)])
 
 
-# -- [9g] JSON -------------------------------------------------------------------------------------
+# -- [9g] JSON ---------------------------------------------------------------------------
 
 
 class Json:
@@ -7717,7 +7778,7 @@ def json_problem(value: Any, depth: int) -> "Optional[str]":
     return f"JSON cannot hold {type(value).__name__}"
 
 
-# -- [9h] XXH3 -------------------------------------------------------------------------------------
+# -- [9h] XXH3 ---------------------------------------------------------------------------
 #
 # XXH3-64 and XXH64 of Cyan4973/xxHash with the seed 0; constants are called as there.
 # XXH3: a stripe is 64 bytes, a block 16 stripes; from 241 bytes on they are added to 8
@@ -7962,20 +8023,20 @@ def xxh64_end(h: int, rest: bytes) -> int:
     return xxh64_avalanche(h)
 
 
-# -- [10a] mag300 ----------------------------------------------------------------------------------
+# -- [10a] mag300 ------------------------------------------------------------------------
 
 
 class Mag300(Format):
     """.mag, snapshot 300 (magnetron 0.2.0 to 0.2.2), written as by 0.2.2.
 
-    0            magic "MAG!" 4 | version, aux (bit 0: the data are big-endian): u32 each |
+    0            magic "MAG!" 4 | version, aux (bit 0: data are big-endian): u32 each |
                  meta_offset, meta_span, blob_offset, blob_span: u64 each
-    meta_offset  JSON: manifest_ver 1, timestamp, magnetron_ver, snapshot_ver, usr_metadata {},
-                 tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
+    meta_offset  JSON: manifest_ver 1, timestamp, magnetron_ver, snapshot_ver,
+                 usr_metadata {}, tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
     blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
 
-    dtype_id counts, not the name. Unknown numbers are listed, and kept; magnetron 0.2.2 refuses a
-    file with one.
+    dtype_id counts, not the name. Unknown numbers are listed, and kept; magnetron 0.2.2
+    refuses a file with one.
     """
 
     NAME, FAMILY, TITLE = "mag300", "mag", "mag 300"
@@ -8026,7 +8087,8 @@ class Mag300(Format):
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
         if aux > 1:
-            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux", error_class=Unsupported)
+            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux",
+                                error_class=Unsupported)
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
         if start % 4096 or start < meta + span:
@@ -8045,7 +8107,8 @@ class Mag300(Format):
             trail = "tensor_map", name
             with reading:
                 item = self.open_entry(reading, trail, entry, start, order)
-                reading.add_tensor(item, trail, start, min(start + size, end), self.FIELD_OF)
+                reading.add_tensor(item, trail, start, min(start + size, end),
+                                   self.FIELD_OF)
         if not reading.errors:
             self.check_places(reading, start, size)
         if start > end:
@@ -8089,7 +8152,8 @@ class Mag300(Format):
     def check_places(self, reading: Reading, start: int, size: int) -> None:
         """Raise unless each tensor is at the next multiple of 4096."""
         at = 0
-        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
+        items = list(reading.tensors.values()) + [item for item, _
+                                                  in reading.missing.values()]
         items.sort(key=lambda item: item.start)
         for item in items:
             offset = item.start - start
@@ -8099,7 +8163,8 @@ class Mag300(Format):
                 raise reading.entry_error(what, item.name, trail, "offset", "bounds")
             at = offset + item.stored_nbytes
         if size - at >= 4096:
-            raise reading.error(f"{size} bytes of data, but tensors end at {at}", "blob_span")
+            raise reading.error(f"{size} bytes of data, but tensors end at {at}",
+                                "blob_span")
 
     def notes(self, file: File) -> "Notes":
         yield [(item, f"{item.unreadable}: magnetron 0.2.2 refuses the file")
@@ -8111,7 +8176,8 @@ class Mag300(Format):
     def can_copy_opaque(self, item: Tensor) -> bool:
         return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts,
+              options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 an entry and a place for each tensor
         entries: Facts = {}
@@ -8152,7 +8218,7 @@ class Mag300(Format):
 GENERATIONS += (Mag300(),)
 
 
-# -- [10b] ztensor2 --------------------------------------------------------------------------------
+# -- [10b] ztensor2 ----------------------------------------------------------------------
 
 CSR = "zt.sparse_csr/1"  # a layout
 COO = "zt.sparse_coo/1"
@@ -8192,13 +8258,15 @@ class ZTensor2(Format):
     0         magic 89 "ZT2" 0d 0a 1a 0a | zeros
     data      blobs, each at a multiple of 4096 (written: of 65536), zeros between
     manifest  at a multiple of 4096, one map of deterministic CBOR: "attributes"?,
-              "objects": name -> {shape, layout, parts: role -> {dtype, blob [offset, length],
-              type?, digest?, encoding?, ...}}
-    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 | magic
+              "objects": name -> {shape, layout, parts: role -> {dtype,
+              blob [offset, length], type?, digest?, encoding?, ...}}
+    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 |
+              magic
 
-    Without a manifest it is a data shard of another file; parts in shards are listed only. Digests
-    are those of decoded bytes. The canonical form is written: raw and dense, equal contents once;
-    but for names that are not in NFC, which the real library reads, and does not write so.
+    Without a manifest it is a data shard of another file; parts in shards are listed
+    only. Digests are those of decoded bytes. The canonical form is written: raw and
+    dense, equal contents once; but for names that are not in NFC, which the real library
+    reads, and does not write so.
     """
 
     NAME = "ztensor2"
@@ -8233,7 +8301,8 @@ class ZTensor2(Format):
         "complex64": ("f32", 64, None),
         "complex128": ("f64", 128, None)}
     DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()])
-    DTYPES.update([(row[2], {"dtype": "u8", "type": code}) for code, row in TYPES.items()])
+    DTYPES.update([(row[2], {"dtype": "u8", "type": code}) for code, row
+                   in TYPES.items()])
     del DTYPES[None]
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
@@ -8277,7 +8346,8 @@ class ZTensor2(Format):
         # 1 the magic, and the footer at the end: where the manifest is
         reading.check_magic(self, self.MAGICS[0])
         if reading.end < 48:
-            raise reading.error(f"{reading.end} bytes; the shortest file has 48", "magic", offset=0)
+            raise reading.error(f"{reading.end} bytes; the shortest file has 48", "magic",
+                                offset=0)
         reading.record(0, self.MAGIC_RECORD)  # for explain()
         start, nbytes = self.find_manifest(reading)
         if not nbytes:
@@ -8315,7 +8385,8 @@ class ZTensor2(Format):
         if start % 4096 or not low <= start <= high:
             what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
             raise reading.error(what, "manifest_offset")
-        reading.check_range(nbytes, "manifest_length", high=end - start, why="up to the footer")
+        reading.check_range(nbytes, "manifest_length", high=end - start,
+                            why="up to the footer")
         reading.check_range(nbytes, "manifest_length", high=MAX_INDEX, limit="MAX_INDEX")
         found = 0
         if nbytes:
@@ -8328,7 +8399,7 @@ class ZTensor2(Format):
     def open_entry(self, reading: Reading, shards: Facts,
                    ranges: "List[Tuple[str, int, int, Trail]]", trail: Trail,
                    entry: Facts) -> Tensor:
-        """Return the tensor of an object; `ranges`: add (shard, start, end, trail) of its parts."""
+        """Return the tensor of an object; `ranges` takes those of its parts."""
         name = trail[-1]
         reading.check_schema(self.ENTRY, entry, trail, name)
         shape = tuple(entry["shape"])
@@ -8336,7 +8407,8 @@ class ZTensor2(Format):
         facts = entry["parts"]
         parts = {}
         for role, fact in facts.items():
-            parts[role] = self.open_part(reading, shards, ranges, trail + ("parts", role), fact)
+            parts[role] = self.open_part(reading, shards, ranges, trail + ("parts", role),
+                                         fact)
         roles = self.LAYOUTS.get(layout)
         if not parts or roles and set(parts) != set(roles):
             wanted = short_repr(roles) if roles else "one"
@@ -8347,7 +8419,8 @@ class ZTensor2(Format):
         if roles:
             shapes = self.find_shapes(reading, trail, parts, shape)
         for role, part in parts.items():
-            self.check_size(reading, trail + ("parts", role), part, facts[role], shapes.get(role))
+            self.check_size(reading, trail + ("parts", role), part, facts[role],
+                            shapes.get(role))
         attrs = Map(layout=layout)
         custom = entry.get("attributes")
         if layout == "dense":
@@ -8368,8 +8441,9 @@ class ZTensor2(Format):
             ordered = {role: parts[role] for role in shapes}
             return join_sparse(ordered, shape, name, attrs, custom, self.NAME, True)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
-        whole = Composite(name, None, shape, first.source, first.start, first.stored_nbytes, None,
-                          "<", first.encoding, why, attrs, custom, self.NAME)
+        whole = Composite(name, None, shape, first.source, first.start,
+                          first.stored_nbytes, None, "<", first.encoding, why, attrs,
+                          custom, self.NAME)
         whole.parts = parts
         return whole
 
@@ -8432,7 +8506,8 @@ class ZTensor2(Format):
         end = reading.end - 40
         if "shard" in fact:
             if shard not in shards:
-                raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail, "shard")
+                raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail,
+                                 "shard")
             end = shards[shard]["size"] - 40
             unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
         if not 4096 <= start <= end - nbytes or start % 4096:
@@ -8451,10 +8526,11 @@ class ZTensor2(Format):
             if encoding == SEEKABLE:
                 attrs["decoded_length"] = decoded
         count = decoded // ITEMSIZE.get(dtype, 1)
-        return Tensor(trail[-1], dtype, (count,), reading.source, start, nbytes, None, "<",
-                      encoding, unreadable, attrs, None, self.NAME)
+        return Tensor(trail[-1], dtype, (count,), reading.source, start, nbytes, None,
+                      "<", encoding, unreadable, attrs, None, self.NAME)
 
-    def check_shape(self, reading: Reading, trail: Trail, shape: Shape, layout: str) -> None:
+    def check_shape(self, reading: Reading, trail: Trail, shape: Shape,
+                    layout: str) -> None:
         rank = len(shape)
         fits = rank <= self.MAX_RANK and not count_elements(shape) >> 64
         if layout == CSR:
@@ -8468,7 +8544,7 @@ class ZTensor2(Format):
 
     def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Facts,
                    shape: "Optional[Shape]") -> None:
-        """Give a part its shape, if that is known; raise unless its bytes are those of it."""
+        """Give a part its shape, if that is known; raise unless it has the bytes."""
         nbytes = fact["blob"][1]
         need = decoded = fact.get("decoded_length", nbytes)
         if shape is not None:
@@ -8510,7 +8586,8 @@ class ZTensor2(Format):
         return iter_digests(item, "digest")  # of decoded bytes
 
     def inner_checksums(self, part: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
-        """Those of a seek table that no frame has: the others are compared on decoding."""
+        """Those of a seek table that no frame has: the others are compared on decoding.
+        """
         if part.encoding != SEEKABLE:
             return
         try:
@@ -8545,7 +8622,7 @@ class ZTensor2(Format):
         yield from part.iter_decoded()
 
     def can_copy_opaque(self, item: Tensor) -> bool:
-        """Return whether it is dense, of an unknown type over a known dtype, and can be decoded."""
+        """Return whether it is dense, decodable, and of a type over a known dtype."""
         attrs = item.attrs
         if item.format != self.NAME or item.dtype is not None or attrs.get("layout") != "dense":
             return False
@@ -8592,7 +8669,7 @@ class ZTensor2(Format):
         return None
 
     def metadata_problem(self, key: Any, value: Any, level: int = 2) -> "Optional[str]":
-        """Return why a map of the user cannot hold this, with so many arrays and maps around it."""
+        """Return why a map of the user, in so many arrays and maps, cannot hold this."""
         if not is_text(key) or not NAMED.fits(key):
             return "the key is not " + NAMED.words
         try:
@@ -8623,7 +8700,7 @@ class ZTensor2(Format):
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
-        """As Format.write(); `digest_of`(name, item): the digest of a tensor, if not computed."""
+        """As Format.write(); `digest_of`(name, item): its digest, if it is known."""
         self.raise_problems(self.problems(items, metadata))
         return self.iter_objects(items, metadata, digest_of or self.digest_of)
 
@@ -8651,7 +8728,8 @@ class ZTensor2(Format):
                 yield from item.iter_bytes()
                 at = start + nbytes
             blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
-            objects.append((cbor_scalar(name), self.pack_object(item, blob, digest, encoded)))
+            objects.append((cbor_scalar(name),
+                            self.pack_object(item, blob, digest, encoded)))
         more = {}
         if metadata:
             more["attributes"] = metadata
@@ -8688,13 +8766,15 @@ class ZTensor2(Format):
 
 
 class SeekTable:
-    """The table behind zstd frames: `.rows` of them, (stored, decoded, checksum or None) bytes.
+    """The table behind zstd frames: `.rows` of them, (stored, decoded, checksum or None)
+    bytes.
 
     5e 2a 4d 18 | nbytes u32 | stored u32, decoded u32 (, checksum u32) of each frame |
     frames u32 | flags u8, bit 7: with checksums | b1 ea 92 8f
 
-    All frames but the last are of one size. A checksum is the lower half of an XXH64, as the one
-    that a frame may end with. FormatError where the table does not fit the stored bytes.
+    All frames but the last are of one size. A checksum is the lower half of an XXH64, as
+    the one that a frame may end with. FormatError where the table does not fit the stored
+    bytes.
     """
 
     def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
@@ -8730,7 +8810,8 @@ class SeekTable:
             raise FormatError("zstd: no seek table at the end")
 
     def iter_frames(self) -> "Iterator[Tuple[int, int, int, Optional[int], Optional[int]]]":
-        """Yield (offset, stored, decoded, checksum, the one that the frame has or None)."""
+        """Yield (offset, stored, decoded, checksum, the one that the frame has or None).
+        """
         at = self.offset
         for stored, decoded, checksum in self.rows:
             own = None
@@ -8742,8 +8823,10 @@ class SeekTable:
             at += stored
 
 
-def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[int]") -> Blocks:
-    """Yield the bytes of zstd frames with a SeekTable: as many as it says, and as `need` says.
+def seekable_decode(source: "Buffer", offset: int, nbytes: int,
+                    need: "Optional[int]") -> Blocks:
+    """Yield the bytes of zstd frames with a SeekTable: as many as it says, and as `need`
+    says.
 
     Each frame must agree with it: who reads some of the frames gets the same bytes.
     """
@@ -8766,13 +8849,14 @@ def seekable_decode(source: "Buffer", offset: int, nbytes: int, need: "Optional[
 GENERATIONS += (ZTensor2(),)
 
 
-# -- [10c] quantized -------------------------------------------------------------------------------
+# -- [10c] quantized ---------------------------------------------------------------------
 
 
 class QuantPlan:
     """Where the parts of a quantized tensor are: values, zeros, scales."""
 
-    def __init__(self, shape: Shape, value: str, scale: str, block: "Optional[List[int]]") -> None:
+    def __init__(self, shape: Shape, value: str, scale: str,
+                 block: "Optional[List[int]]") -> None:
         self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
         self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
         self.scale = scale
@@ -8791,7 +8875,8 @@ class QuantPlan:
 
 
 class Quantized(Tensor):
-    """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times `.scales`.
+    """A tensor of dtype "qfloat" in a scheme of Burn 0.19 to 0.22-pre.2: `.values` times
+    `.scales`.
 
     Numbers of few bits, lowest bits first | zeros to a multiple of 4 bytes | scales
     """
@@ -8799,7 +8884,8 @@ class Quantized(Tensor):
     __slots__ = ()
 
     def check_readable(self) -> int:
-        raise self.error("qfloat cannot be read element by element" + DEQUANTIZE, Unsupported)
+        raise self.error("qfloat cannot be read element by element" + DEQUANTIZE,
+                         Unsupported)
 
     def iter_bytes(self) -> Blocks:
         return self.iter_stored()
@@ -8813,7 +8899,7 @@ class Quantized(Tensor):
         return code["QFloat"]
 
     def known_scheme(self) -> "Tuple[Facts, Optional[List[int]]]":
-        """Return (the scheme, the shape of what shares a scale); Unsupported for unknown ones."""
+        """Return (scheme, shape of what shares a scale); raise for unknown ones."""
         scheme: Facts = Map(self.scheme.items())
         block = self.block_of(scheme.get("level"))
         scheme["level"] = "Tensor"  # block_of() has looked at it
@@ -8825,7 +8911,8 @@ class Quantized(Tensor):
     def plan(self) -> QuantPlan:
         """Return where its parts are; Unsupported for unknown schemes."""
         scheme, block = self.known_scheme()
-        plan = QuantPlan(self.shape, scheme["value"], QUANT_SCALES[scheme["param"]], block)
+        plan = QuantPlan(self.shape, scheme["value"], QUANT_SCALES[scheme["param"]],
+                         block)
         if plan.nbytes != self.stored_nbytes:
             what = f"{self.stored_nbytes} bytes stored, the scheme needs {plan.nbytes}"
             raise self.error(what, Unsupported)
@@ -8852,7 +8939,8 @@ class Quantized(Tensor):
         rows = numbers_of_bytes(bits, plan.floats)
         for start in range(0, self.size, PART):
             count = min(PART, self.size - start)
-            raw = self.source.view(self.start + (start * bits >> 3), count * bits + 7 >> 3)
+            raw = self.source.view(self.start + (start * bits >> 3), count * bits
+                                   + 7 >> 3)
             yield start, [number for byte in raw for number in rows[byte]][:count]
 
     def read_scales(self, plan: QuantPlan, first: int, stop: int) -> Any:
@@ -8870,7 +8958,8 @@ class Quantized(Tensor):
         plan = self.plan()
         dtype = "float32" if plan.floats else "int8"
         blocks = [pack_values(dtype, numbers) for _, numbers in self.iter_numbers(plan)]
-        return new_tensor(dtype, self.shape, b"".join(blocks), "<", self.name, self.format)
+        return new_tensor(dtype, self.shape, b"".join(blocks), "<", self.name,
+                          self.format)
 
     @property
     def scales(self) -> Tensor:
@@ -8884,15 +8973,18 @@ class Quantized(Tensor):
         plan = self.plan()
         if plan.step is None:
             what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension", Unsupported)
+            raise self.error(what + "; use blocks that divide the last dimension",
+                             Unsupported)
         return (pack_values(dtype, self.scale(plan, plan.step, start, numbers))
                 for start, numbers in self.iter_numbers(plan))
 
-    def scale(self, plan: QuantPlan, step: int, start: int, numbers: "List[Any]") -> "List[float]":
-        """Return numbers times their scales, `step` share one; `start`: the index of the first."""
+    def scale(self, plan: QuantPlan, step: int, start: int,
+              numbers: "List[Any]") -> "List[float]":
+        """Return numbers from index `start` on times their scales; `step` share one."""
         last = start + len(numbers) - 1
         scales = self.read_scales(plan, start // step, last // step + 1)
-        return [number * scales[i // step] for i, number in enumerate(numbers, start % step)]
+        return [number * scales[i // step] for i, number
+                in enumerate(numbers, start % step)]
 
     def dequantize(self) -> Tensor:
         """Return values x scales as float32, in memory."""
@@ -8907,10 +8999,11 @@ def make_quantized(data: Any, shape: "Optional[Shape]", custom: Facts) -> Quanti
         raise ValueError("qfloat needs bytes, shape= and "
                          'custom={"burn_dtype": {"QFloat": {...}}}')
     raw = bytes(memoryview(data))
-    return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw), custom=Map(custom.items()))
+    return Quantized("", "qfloat", shape, Buffer(raw), 0, len(raw),
+                     custom=Map(custom.items()))
 
 
-# -- [10d] safetensors -----------------------------------------------------------------------------
+# -- [10d] safetensors -------------------------------------------------------------------
 
 ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
     "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
@@ -8930,15 +9023,18 @@ def no_values(code: str) -> str:
 
 
 class Safetensors(Format):
-    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other programs.
+    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other
+    programs.
 
     0      header_size u64 = n, little-endian; there is no magic
     8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
            data_offsets [start, end)}; after it spaces, to a multiple of 8
-    data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count from here
+    data   from 8 + n on, without gap or overlap, nothing after them; data_offsets count
+           from here
 
-    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing bytes are
-    errors, as in every official reader. Tensors of types without a name here are listed.
+    Written as by 0.3.1 and later: sorted by type, then name. Holes, overlaps and trailing
+    bytes are errors, as in every official reader. Tensors of types without a name here
+    are listed.
     """
 
     NAME = FAMILY = TITLE = "safetensors"
@@ -9004,7 +9100,8 @@ class Safetensors(Format):
             attrs["empty_metadata"] = True
         return attrs, metadata or Map()
 
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any, data_start: int) -> Tensor:
+    def open_entry(self, reading: Reading, trail: Trail, entry: Any,
+                   data_start: int) -> Tensor:
         """Return the tensor of an entry."""
         name = trail[0]
         reading.check_schema(self.ENTRY, entry, trail, name)
@@ -9012,18 +9109,20 @@ class Safetensors(Format):
         shape = tuple(entry["shape"])
         start, end = entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        # Up to four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the size.
+        # Up to four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the
+        # size.
         if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:
             self.check_bits(reading, trail, entry, bits)
         if dtype:
-            return Tensor(name, dtype, shape, reading.source, data_start + start, end - start,
-                          format=self.NAME)
+            return Tensor(name, dtype, shape, reading.source, data_start + start,
+                          end - start, format=self.NAME)
         return Tensor(name, None, shape, reading.source, data_start + start, end - start,
-                      unreadable=no_values(code), attrs=Map(st_dtype=code), format=self.NAME)
+                      unreadable=no_values(code), attrs=Map(st_dtype=code),
+                      format=self.NAME)
 
     @staticmethod
     def check_bits(reading: Reading, trail: Trail, entry: Any, bits: int) -> None:
-        """Raise unless a tensor has the bytes that its shape needs; `bits`: of an element, or 0."""
+        """Raise unless a tensor has the bytes it needs; `bits`: of an element, or 0."""
         code = entry["dtype"]
         shape = entry["shape"]
         start, end = entry["data_offsets"]
@@ -9042,14 +9141,16 @@ class Safetensors(Format):
 
     @staticmethod
     def check_places(reading: Reading, at: int) -> None:
-        """Raise unless the data lie one after the other, from `at` to the end of the file."""
-        items = list(reading.tensors.values()) + [item for item, _ in reading.missing.values()]
+        """Raise unless the data lie side by side, from `at` to the end of the file."""
+        items = list(reading.tensors.values()) + [item for item, _
+                                                  in reading.missing.values()]
         items.sort(key=lambda item: (item.start, item.stored_nbytes))
         for item in items:
             if item.start != at:
                 what = f"its data begin at {item.start}, those before end at {at}"
                 trail = (item.name,)
-                raise reading.entry_error(what, item.name, trail, "data_offsets", "bounds")
+                raise reading.entry_error(what, item.name, trail, "data_offsets",
+                                          "bounds")
             at += item.stored_nbytes
         reading.check_whole()
         if at < reading.end:
@@ -9062,7 +9163,8 @@ class Safetensors(Format):
             return stop - start, 32
         return 0, 32
 
-    def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
+    def write(self, items: Items, metadata: Facts, attrs: Facts,
+              options: Facts) -> Blocks:
         # 1 the type of each tensor
         sort = self.option("sort", True, options, {})
         empty = self.option("empty_metadata", False, options, attrs)
@@ -9080,7 +9182,8 @@ class Safetensors(Format):
         for _, name, code, item in rows:
             starts.append(end)
             end += item.nbytes
-            index[name] = {"dtype": code, "shape": item.shape, "data_offsets": (starts[-1], end)}
+            index[name] = {"dtype": code, "shape": item.shape,
+                           "data_offsets": (starts[-1], end)}
         data = json_dumps(index)
         data += b" " * (-len(data) % 8)
         if len(data) > self.MAX_HEADER_BYTES:
@@ -9092,7 +9195,7 @@ class Safetensors(Format):
         return self.iter_file(head, pairs, starts, len(head) + end)
 
     def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
-        """Return rows (place of the type, name, type, tensor); ValueError tells what is unfit."""
+        """Return rows (place of the type, name, type, tensor); raise for what is unfit."""
         problems = self.problems(items, metadata)
         rows = []
         for name, item in items:
@@ -9114,7 +9217,7 @@ class Safetensors(Format):
 FORMATS += (Safetensors(),)
 
 
-# -- [10e] burnrecord ------------------------------------------------------------------------------
+# -- [10e] burnrecord --------------------------------------------------------------------
 
 
 class Module:
@@ -9134,17 +9237,20 @@ class Module:
 
 
 class BurnRecord(Format):
-    """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14 on.
+    """The named MessagePack record of Burn (.mpk), its default file up to 0.21; from 0.14
+    on.
 
     one map   = "metadata": {"float", "int", "format", "version", "settings": all text},
                 "item": the module: maps and arrays around parameters, "_b": []
     parameter = {"id": text, "param": TENSOR}
-    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian, row-major
+    TENSOR    = {"bytes": bin, "shape": [unsigned ...], "dtype": "F32"}, little-endian,
+                row-major
 
-    Names are keys and indices, joined by "."; the item itself is "item". dtypes and schemes are
-    those of Burnpack. What is of no tensor: numbers and texts are scalars in File.attrs, bytes are
-    File.others. Never written: Burn 0.22 has no reader for it. Not read: tensors as lists of
-    numbers, of Burn before 0.14; "item" first or without names; Burn's other recorders.
+    Names are keys and indices, joined by "."; the item itself is "item". dtypes and
+    schemes are those of Burnpack. What is of no tensor: numbers and texts are scalars in
+    File.attrs, bytes are File.others. Never written: Burn 0.22 has no reader for it. Not
+    read: tensors as lists of numbers, of Burn before 0.14; "item" first or without names;
+    Burn's other recorders.
     """
 
     NAME = FAMILY = "burnrecord"
@@ -9278,13 +9384,14 @@ class BurnRecord(Format):
         code = entry["dtype"]
         if json_problem(code, MAX_DEPTH):
             raise reading.entry_error("dtype holds bytes", name, trail, "dtype")
-        return Burnpack().make_tensor(name, code, entry["shape"], reading.source, data.start,
-                                      len(data), self.NAME, attrs)
+        return Burnpack().make_tensor(name, code, entry["shape"], reading.source,
+                                      data.start, len(data), self.NAME, attrs)
 
     def notes(self, file: File) -> "Notes":
         if file.others:
             names = join_names([safe_repr(name) for name in file.others])
-            yield [(None, f"bytes that are of no tensor, which .bpk does not hold: {names}")]
+            yield [(None,
+                    f"bytes that are of no tensor, which .bpk does not hold: {names}")]
 
     def id_attrs(self, text: str) -> Facts:
         """Return the attr of an id: a number if it is Burn's, base 32 of 8 or 6 bytes."""
@@ -9302,7 +9409,7 @@ class BurnRecord(Format):
 FORMATS += (BurnRecord(),)
 
 
-# -- [10f] shards ----------------------------------------------------------------------------------
+# -- [10f] shards ------------------------------------------------------------------------
 
 UTF8_MARK = b"\xef\xbb\xbf"  # which editors put in front of a text
 OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
@@ -9314,7 +9421,8 @@ def anywhere() -> str:
 
 
 def split_shard_name(name: str) -> Any:
-    """Return (stem, number of shards, ending) of a name as m-00001-of-00002.safetensors, or None.
+    """Return (stem, number of shards, ending) of a name as m-00001-of-00002.safetensors,
+    or None.
 
     They are those of all shards of a model.
     """
@@ -9328,17 +9436,19 @@ def split_shard_name(name: str) -> Any:
 
 def is_plain_name(text: str) -> bool:
     """Return whether this names a file beside the index, on every system."""
-    return bool(is_text(text) and text.strip(".") and not [c for c in "/\\:\0" if c in text])
+    return bool(is_text(text) and text.strip(".")
+                and not [c for c in "/\\:\0" if c in text])
 
 
 class Shards(Format):
-    """The index of a model in several safetensors files (model.safetensors.index.json), read only.
+    """The index of a model in several safetensors files (model.safetensors.index.json),
+    read only.
 
-    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside the index;
-    "metadata": {"total_size": bytes of tensors ...}?
+    JSON object: "weight_map": name of a tensor -> name of the file that has it, beside
+    the index; "metadata": {"total_size": bytes of tensors ...}?
 
-    Only files of its folder are opened. No library reads total_size when it loads, and released
-    tools write other numbers there.
+    Only files of its folder are opened. No library reads total_size when it loads, and
+    released tools write other numbers there.
     """
 
     NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
@@ -9355,7 +9465,8 @@ class Shards(Format):
     def detect(self, head: bytes) -> bool:
         if head.startswith(UTF8_MARK):
             head = head[3:]
-        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"' in head)
+        return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"'
+                                              in head)
 
     def read(self, reading: Reading) -> Any:
         reading.root = "index"
@@ -9367,7 +9478,8 @@ class Shards(Format):
         places = index["weight_map"]
         reading.note_names((("weight_map", name), name) for name in places)
         return Map([("shards", sorted(set(places.values()))),
-                    ("index", index.get("metadata") or Map()), ("weight_map", places)]), Map()
+                    ("index", index.get("metadata") or Map()),
+                    ("weight_map", places)]), Map()
 
     def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
         return ShardedFile(reading.source, attrs, reading.partial)
@@ -9397,8 +9509,8 @@ class ReopenedFile(PickledFile):
 class ShardedFile(File):
     """A model in several files; a shard is opened when one of its tensors is asked for.
 
-    It must have the tensors that the index places there, and no others. `partial` opens all at
-    once, and takes each tensor from where it is whole.
+    It must have the tensors that the index places there, and no others. `partial` opens
+    all at once, and takes each tensor from where it is whole.
     """
     def __init__(self, source: "Buffer", attrs: Facts, partial: bool) -> None:
         self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
@@ -9414,12 +9526,13 @@ class ShardedFile(File):
             self.take_whole()
 
     def shard(self, shard: str) -> Any:
-        """Return a shard as a File; FormatError where it is missing or not that of the index."""
+        """Return a shard as a File; raise if it is missing, or not that of the index."""
         if shard not in self.shards:
             file = self.open_shard(shard)
             for name, what in () if self.partial else self.misplaced(shard, file):
                 file.close()
-                raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name, self.path)
+                raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name,
+                                  self.path)
             self.shards.setdefault(shard, file)  # another thread may have been first
         return self.shards[shard]
 
@@ -9476,7 +9589,7 @@ class ShardedFile(File):
                 yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def unlisted(self) -> "List[str]":
-        """Return the files beside the index that are shards by their names, but not of it."""
+        """Return the files beside the index that are named as its shards, but not in it."""
         if self.source.file_id is None:
             return []
         kinds = set(map(split_shard_name, self.names))
@@ -9543,7 +9656,7 @@ class ShardedFile(File):
         return states
 
     def expect(self, states: Facts) -> None:
-        """Raise ValueError, now or when it is opened, where a shard has changed since a pickle."""
+        """Raise ValueError, now or on opening, where a shard changed since a pickle."""
         self.states = states
         for shard in states if self.partial else ():
             if shard not in self.shards:
@@ -9595,10 +9708,10 @@ def find_in_folder(folder: str) -> str:
 GENERATIONS += (Shards(),)
 
 
-# == III tools =====================================================================================
+# == III tools ===========================================================================
 
 
-# -- [12a] other files -----------------------------------------------------------------------------
+# -- [12a] other files -------------------------------------------------------------------
 
 NOT_OURS = (  # how a file begins, a word near its start, what it is and what to do
     (b"PK\3\4", b".npy", "an .npz archive: save() takes dict(numpy.load(path))"),
@@ -9629,7 +9742,8 @@ def unknown_file(head: bytes) -> FormatError:
         error_class = Unsupported
     if not looks:
         looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
-    return error_class(f"not a tensor file known here; {looks}", 0, "magic", check="magic")
+    return error_class(f"not a tensor file known here; {looks}", 0, "magic",
+                       check="magic")
 
 
 UTF_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16",
@@ -9643,7 +9757,8 @@ def wide_encoding(head: bytes) -> str:
             return encoding
     # Without a mark every other byte of plain text is 0.
     halves = head[:16:2], head[1:16:2]
-    for zeros, letters, encoding in (halves[1], halves[0], "UTF-16-LE"), (*halves, "UTF-16-BE"):
+    for zeros, letters, encoding in (halves[1], halves[0], "UTF-16-LE"), (*halves,
+                                                                          "UTF-16-BE"):
         if zeros and not zeros.strip(b"\0") and 0 < min(letters) <= max(letters) < 128:
             return encoding
     return ""
@@ -9685,7 +9800,7 @@ def dangling_link(path: str) -> str:
     return f"a symbolic link to {safe_str(target)}, {what}"
 
 
-# -- [12b] repr and previews -----------------------------------------------------------------------
+# -- [12b] repr and previews -------------------------------------------------------------
 
 SHOWN = 200  # values that repr() and `get` show whole
 DTYPE_KEYS = ("type", "dtype", "st_dtype", "burn_dtype")  # attrs that name an unknown dtype
@@ -9876,7 +9991,7 @@ def html_table(file: "File") -> str:
     return f"{html_escape(repr(file), MAX_LINE)}<table>{text}</table>"
 
 
-# -- [13a] places ----------------------------------------------------------------------------------
+# -- [13a] places ------------------------------------------------------------------------
 #
 # Regions are kept for explain() and verify(), and when load() reads again after an error.
 # spans() of a region yields (begin, end, trail, value, where that begins, doc) of each
@@ -9898,7 +10013,8 @@ class Record:
         self.trail = trail
 
     def iter_rows(self) -> Any:
-        """Yield (row, (begin, end, values)) of each field, as RecordType.iter_values()."""
+        """Yield (row, (begin, end, values)) of each field, as RecordType.iter_values().
+        """
         rows = self.record_type.rows
         codes = [RecordType(row).parts[0] for row in rows]
         return zip(rows, self.record_type.iter_values(codes, self.source, self.at))
@@ -9986,7 +10102,8 @@ class ItemWalk:
                 plain = self.plain_list(count, inside, inner_depth)
             if plain is None:
                 yield begin, inside, trail, self.shown_count(kind, count), at, doc
-                around.append(Level(kind == "map", count, schema, trail, doc, inner_depth))
+                around.append(Level(kind == "map", count, schema, trail, doc,
+                                    inner_depth))
                 at = inside
             else:
                 value, end = plain
@@ -10032,7 +10149,8 @@ class ItemWalk:
 
     def plain_list(self, count: int, at: int,
                    depth: int) -> "Optional[Tuple[List[Any], int]]":
-        """Return (values, end) of an array, or None if arrays, maps or errors are in it."""
+        """Return (values, end) of an array, or None if arrays, maps or errors are in it.
+        """
         values: "List[Any]" = []
         try:
             while not self.is_over(len(values), count, at):
@@ -10166,7 +10284,8 @@ class JsonWalk:
 
     def read_value(self, at: int, end: int,
                    schema: "Optional[Schema]") -> "Tuple[bool, Any, int]":
-        """Return (is it open, value, end) of what begins with the token from `at` to `end`.
+        """Return (is it open, value, end) of what begins with the token from `at` to
+        `end`.
 
         An array or an object that is not one field is open behind its bracket.
         """
@@ -10184,7 +10303,7 @@ class JsonWalk:
         return False, empty, next_end
 
     def plain_list(self, at: int) -> "Optional[Tuple[List[Any], int]]":
-        """Return (values, end) of an array, or None if arrays, objects or errors are in it."""
+        """Return (values, end) of an array, or None: it has boxes or errors in it."""
         found = self.match_plain_list(self.data, at)
         if not found:
             return None
@@ -10317,7 +10436,8 @@ class Tables:
 
 
 class Values:
-    """A region: MessagePack values by rows (name, type, doc[, doc of items, most items])."""
+    """A region: MessagePack values by rows (name, type, doc[, doc of items, most items]).
+    """
 
     def __init__(self, source: Buffer, at: int, rows: Any, trail: Trail) -> None:
         self.source = source
@@ -10415,7 +10535,8 @@ class Recorder(Reading):
 
 
 def read_again(source: Buffer, fmt: "Format", partial: bool, fault: FormatError) -> Any:
-    """Read a broken file again and keep its regions: the error then has its exact place."""
+    """Read a broken file again and keep its regions: the error then has its exact place.
+    """
     reading = Recorder(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -10436,7 +10557,8 @@ def iter_spans(region: Any) -> Spans:
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
-    """Give each error what it lacks: the offset of its trail, or the trail of its offset."""
+    """Give each error what it lacks: the offset of its trail, or the trail of its offset.
+    """
     for error in errors:
         if error.trail is None:
             # It is of a codec, which knows no trails.
@@ -10463,7 +10585,7 @@ def find_trail(reading: Reading, error: FormatError) -> None:
 
 
 def find_break(region: Any, error: FormatError, text_at: int) -> None:
-    """Set the place of an error of JSON; one at the text's begin is where the walk breaks."""
+    """Set the place of an error of JSON; one at its begin is where the walk breaks."""
     error.trail = region.trail
     if error.offset == text_at:
         for begin, _, _, _, _, doc in iter_spans(region):
@@ -10509,7 +10631,7 @@ def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
                 error.offset = offset
 
 
-# -- [13b] explain ---------------------------------------------------------------------------------
+# -- [13b] explain -----------------------------------------------------------------------
 
 FIELD_KINDS = {  # meaning, colour in a terminal
     "structure": ("says what is where", "94"),
@@ -10524,11 +10646,12 @@ class Field:
     """A named piece of a file: unpacks as (offset, nbytes, name, value, doc).
 
     Also `.kind` (of FIELD_KINDS), `.depth` of nesting, `.tensor` (its name, or None),
-    `.lead` (bytes before the value: map key, tags), `.target` (where an offset leads, or None).
+    `.lead` (bytes before the value: map key, tags), `.target` (where an offset leads, or
+    None).
     """
 
-    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor", "lead",
-                 "target")
+    __slots__ = ("offset", "nbytes", "name", "value", "doc", "kind", "depth", "tensor",
+                 "lead", "target")
 
     def __init__(self, offset: int, nbytes: int, name: str, value: Any, doc: str,
                  kind: str = "structure", depth: int = 0, tensor: "Optional[str]" = None,
@@ -10562,9 +10685,9 @@ def explain(source: Source, *, format: "Optional[str]" = None,
             mmap: bool = True) -> "Iterator[Field]":
     """Yield Fields (offset, nbytes, name, value, doc) for all bytes of a file, by offset.
 
-    Only shared tensor data overlap. Of a broken file come the fields that were read, the offending
-    one (of kind "fault") and what was not reached, then the FormatError. The file is open from the
-    first field to the last; few are in memory at a time.
+    Only shared tensor data overlap. Of a broken file come the fields that were read, the
+    offending one (of kind "fault") and what was not reached, then the FormatError. The
+    file is open from the first field to the last; few are in memory at a time.
 
     >>> [f.name for f in explain(dumps({}, format="ztensor"))]
     ['magic', 'index', 'index_size']
@@ -10580,7 +10703,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
 
 
 def read_fields(fmt: Format, reading: Recorder) -> Any:
-    """Read a file; return (an iterator over its fields, its File or None, the error or None)."""
+    """Read a file; return (its fields, an iterator; its File or None; its error or None)."""
     from heapq import merge
     source = reading.source
     attrs: Any = None
@@ -10598,7 +10721,8 @@ def read_fields(fmt: Format, reading: Recorder) -> Any:
     data: "List[Field]" = []
     if error is None or reading.missing:
         data = data_fields(reading)
-    fields: "Iterator[Field]" = merge(structure_fields(reading, data), data, key=field_order)
+    fields: "Iterator[Field]" = merge(structure_fields(reading, data), data,
+                                      key=field_order)
     if error is not None:
         fields = mark_fault(fields, error, source.nbytes)
     return fill_gaps(fields, fmt, source, attrs), file, error
@@ -10610,7 +10734,7 @@ def field_order(field: Field) -> "Tuple[int, bool]":
 
 
 def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]":
-    """Yield the fields of all regions, by offset, shared bytes once; `data`: those of tensors."""
+    """Yield the fields of all regions by offset, shared bytes once; `data`: of tensors."""
     at = 0
     names = TrailNames(reading.trails)
     starts: "Dict[Optional[str], Dict[int, None]]" = {}  # tensor -> offsets of its data, as keys
@@ -10648,7 +10772,8 @@ def spans_in_order(region: Any) -> Spans:
 
 
 class TrailNames:
-    """The texts of trails, and the tensors they belong to: found once for each field around others.
+    """The texts of trails, and the tensors they belong to: found once for each field
+    around others.
 
     `trails`: of entries -> names of their tensors.
     """
@@ -10660,7 +10785,7 @@ class TrailNames:
         self.found: Any = [("", trails.get(()))]  # (text, name) of each beginning of it
 
     def find(self, trail: Trail) -> Any:
-        """Return the text of a trail, and the name of the tensor of the entry around, or None."""
+        """Return the text of a trail, and the name of the tensor around, or None."""
         known = max(len(trail) - 1, 0)
         if trail[:known] != self.trail[:known]:
             known = 0
@@ -10680,7 +10805,8 @@ def depth_of(region: Any, trail: Trail) -> int:
         return len(trail) - len(region.trail)
     count = len([key for key in trail if isinstance(key, str)])
     if isinstance(region, Tables):
-        return count + isinstance(trail[-1], int) - (trail[-1] in ("root", "vtable", "table"))
+        return count + isinstance(trail[-1], int) - (trail[-1]
+                                                     in ("root", "vtable", "table"))
     return count - 1
 
 
@@ -10751,11 +10877,13 @@ def first_elements(item: Tensor, itemsize: int) -> str:
     return " ".join(words)
 
 
-def mark_fault(fields: "Iterator[Field]", error: FormatError, nbytes: int) -> "Iterator[Field]":
+def mark_fault(fields: "Iterator[Field]", error: FormatError,
+               nbytes: int) -> "Iterator[Field]":
     """Yield the fields of a broken file, the offending one in its place."""
     offset = nbytes if error.offset is None else error.offset
     room = min(16, max(nbytes - offset, 0))
-    fault: "Optional[Field]" = Field(offset, room, error.field or "?", None, error.what, "fault")
+    fault: "Optional[Field]" = Field(offset, room, error.field or "?", None, error.what,
+                                     "fault")
     for field in fields:
         # A field ends where the fault begins, or the file.
         stop = offset if field.offset < offset else nbytes
@@ -10777,7 +10905,8 @@ def mark_fault(fields: "Iterator[Field]", error: FormatError, nbytes: int) -> "I
 
 def fill_gaps(fields: "Iterator[Field]", fmt: Format, source: "Buffer",
               attrs: "Optional[Facts]") -> "Iterator[Field]":
-    """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file."""
+    """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file.
+    """
     from itertools import chain
     at = 0
     before = Field(0, 0, "", None, "")
@@ -10829,16 +10958,16 @@ def name_gap(at: int, before: Field, after: Field, fmt: Format, source: "Buffer"
     return Field(at, nbytes, "padding", value, doc, "padding")
 
 
-# -- [13c] verify ----------------------------------------------------------------------------------
+# -- [13c] verify ------------------------------------------------------------------------
 
 
 class Report(Result):
     """What verify() found: true when nothing failed.
 
-    `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but odd)
-    or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.not_checked`: how many
-    "checksums" and "contents" are not checked, `.limits`: an Unsupported for each limit that
-    left some out. `.format`, `.version`, `.path`.
+    `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but
+    odd) or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.not_checked`:
+    how many "checksums" and "contents" are not checked, `.limits`: an Unsupported for
+    each limit that left some out. `.format`, `.version`, `.path`.
     """
 
     def __init__(self, path: Any, fmt: "Optional[Format]") -> None:
@@ -10869,7 +10998,8 @@ class Report(Result):
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
-    def leave_out(self, check: str, why: str, items: "List[Tensor]", remedy: str = "") -> None:
+    def leave_out(self, check: str, why: str, items: "List[Tensor]",
+                  remedy: str = "") -> None:
         """Add what is not checked of these tensors; `remedy`: what would look at it."""
         if not items:
             return
@@ -10927,9 +11057,10 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
            deep: bool = False, watch: Any = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
-    Broken files have one too; OSError passes. `mmap`: as in load(). `deep`: XXH3 (zTensor 2) of
-    more than MAX_SLOW_HASH bytes in all also without the module xxhash. `watch`(verb, done, total)
-    is called now and then: "checking", bytes done, bytes in all.
+    Broken files have one too; OSError passes. `mmap`: as in load(). `deep`: XXH3 (zTensor
+    2) of more than MAX_SLOW_HASH bytes in all also without the module xxhash.
+    `watch`(verb, done, total) is called now and then: "checking", bytes done, bytes in
+    all.
 
     >>> bool(verify(dumps({"w": [1.0]}, format="ztensor")))
     True
@@ -10993,11 +11124,13 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> 
 
 
 def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
-    """Add the errors of each check, or what is right; after the last error: not reached."""
+    """Add the errors of each check, or what is right; after the last error: not reached.
+    """
     count = plural(len(tensors), "tensor")
     texts = [("magic", report.title), ("checksum", ""),
              ("index", f"{count}, names unique, required fields present"),
-             ("sizes", "stored bytes = dtype x shape"), ("bounds", f"{count} inside the file")]
+             ("sizes", "stored bytes = dtype x shape"),
+             ("bounds", f"{count} inside the file")]
     if getattr(tensors, "shards", None) is not None:
         texts = texts[2:3]
     if last is not None:
@@ -11058,7 +11191,7 @@ def check_beginning(report: Report, source: "Buffer", watch: Any) -> None:
 
 
 def find_beginnings(source: "Buffer", watch: Any) -> "List[int]":
-    """Return 0, and where the first bytes of a source stand again: MAX_BEGINNINGS at most."""
+    """Return 0, and where a source begins again: MAX_BEGINNINGS places at most."""
     head = source.read(0, 3 * MARK)
     # If a download stopped after a few bytes, those of the next one tell more.
     near = [0]
@@ -11091,7 +11224,7 @@ def iter_places(source: "Buffer", wanted: bytes, at: int, meter: Meter) -> Any:
 
 
 def is_begun_again(source: "Buffer", places: "List[int]", at: int) -> bool:
-    """Return whether all before `at` are beginnings of what begins there, each at a place."""
+    """Return whether all before `at` are beginnings of what begins there."""
     # The last one may have stopped before the bytes that make it a place.
     short = range(max(1, at - MARK), at)
     end = at
@@ -11124,7 +11257,8 @@ def is_whole(source: "Buffer") -> bool:
 
 
 def blob_names(path: str) -> Any:
-    """Yield (name, folder) of a file, and of links on the way, whose name is 64 hex digits.
+    """Yield (name, folder) of a file, and of links on the way, whose name is 64 hex
+    digits.
 
     `folder`: the word for which the name is taken for the SHA-256 of the file, or "".
     """
@@ -11147,7 +11281,8 @@ def blob_names(path: str) -> Any:
 def check_blob_name(report: Report, source: "Buffer", watch: Any) -> None:
     """Compare the SHA-256 of a file with its name, if it is called so.
 
-    So does the cache of Hugging Face call the targets of its links, and Git LFS its objects.
+    So does the cache of Hugging Face call the targets of its links, and Git LFS its
+    objects.
     """
     if source.file_id is None:  # of a stream of gzip the path is not that of its bytes
         return
@@ -11170,7 +11305,8 @@ def check_blob_name(report: Report, source: "Buffer", watch: Any) -> None:
                     f"{word!r}; the bytes give {found}")
             report.fail(FormatError(what, None, None, None, report.path, "name"))
         else:
-            report.add("note", "name", f"64 hex digits, but not its SHA-256, which is {found}")
+            report.add("note", "name",
+                       f"64 hex digits, but not its SHA-256, which is {found}")
 
 
 def note_gaps(report: Report, gaps: Any) -> None:
@@ -11188,7 +11324,8 @@ def note_gaps(report: Report, gaps: Any) -> None:
 
 
 def add_notes(report: Report, check: str, rows: Any) -> None:
-    """Add notes of one kind, (tensor or None, what): five, and how many more there are."""
+    """Add notes of one kind, (tensor or None, what): five, and how many more there are.
+    """
     for item, what in rows[:5]:
         if item is None:
             report.add("note", check, what)
@@ -11224,7 +11361,8 @@ def note_places(report: Report, file: File) -> None:
 def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
     """Check each shard of a model, and that the index agrees."""
     if file.source.file_id is None:
-        report.add("-", "shards", "not looked for: they lie beside the index, which has no path")
+        report.add("-", "shards",
+                   "not looked for: they lie beside the index, which has no path")
         return
     total = 0
     left: Any = Map()  # what was not looked at -> the shards
@@ -11244,22 +11382,26 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> N
         report.add("-", check, f"{who}: {text}", name)
     check_neighbours(report, file)
     stated = file.attrs["index"].get("total_size")
-    if stated is not None and not [error for error in report.errors if error.tensor is None]:
+    if stated is not None and not [error for error in report.errors
+                                   if error.tensor is None]:
         what = f"total_size is {short_repr(stated)}, the tensors have {plural(total, 'byte')}"
         status = "ok" if stated == total else "note"
         report.add(status, "shards", what)
 
 
 def check_neighbours(report: Report, file: ShardedFile) -> None:
-    """Add what lies beside an index that it does not name: shards of it, or other files."""
+    """Add what lies beside an index that it does not name: shards of it, or other files.
+    """
     unlisted = file.unlisted()
     for name in unlisted:
         fail_shard(report, unlisted_message(name), None)
     known = list(file.names) + unlisted
     others = [name for name in sorted(os.listdir(os.path.dirname(file.source.file_id[0])))
-              if name.endswith(file.fmt.SUFFIXES) and name[0] != "." and name not in known]
+              if name.endswith(file.fmt.SUFFIXES) and name[0] != "." and name not
+              in known]
     for name in others[:5]:
-        report.add("note", "shards", f"{safe_repr(name)} lies beside it, but weight_map lacks it")
+        report.add("note", "shards",
+                   f"{safe_repr(name)} lies beside it, but weight_map lacks it")
     if others[5:]:
         report.add("note", "shards", f"{len(others) - 5} more")
 
@@ -11311,8 +11453,8 @@ def add_shard(report: Report, shard: str, left: Any, found: Report) -> None:
 class Check:
     """A check of a checksum or of values that the tensors `items` have in common.
 
-    `digest`: the checksum, also an empty text; None: the values are checked; `label`: of which
-    part.
+    `digest`: the checksum, also an empty text; None: the values are checked; `label`: of
+    which part.
     """
 
     def __init__(self, part: Tensor, work: int, digest: "Optional[str]" = None,
@@ -11366,7 +11508,8 @@ def is_checkable(item: Tensor) -> bool:
 
 
 class DataCheck:
-    """The checks of checksums and values of all tensors; what takes too much work is left out.
+    """The checks of checksums and values of all tensors; what takes too much work is left
+    out.
 
     `digests`: the checksums that agree, by name of the tensor.
     """
@@ -11408,7 +11551,8 @@ class DataCheck:
                 self.fail(check, error.what, error.offset, "contents")
         for (kind, why), items in self.left.items():
             self.report.leave_out(kind, why, items)
-        count = sum([len(check.items) for check in self.checks if check.kind == "checksums"])
+        count = sum([len(check.items) for check in self.checks
+                     if check.kind == "checksums"])
         status, text = "-", "no tensor has one"
         if count:
             text = f"{self.agreed} of {count} agree"
@@ -11460,13 +11604,14 @@ def choose_checks(report: Report, checks: "List[Check]", deep: bool,
             (heavy, f"MAX_COPIES = {MAX_COPIES} times the file and 1 MiB", more, MORE_COPIES),
             (slow, f"MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes in all", DEEP, DEEP)):
         for kind in "checksums", "contents":
-            items = [item for check in found if check.kind == kind for item in check.items]
+            items = [item for check in found if check.kind == kind for item
+                     in check.items]
             report.leave_out(kind, f"over {limit}: take {way}", items, remedy)
     return planned
 
 
 def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
-    """Raise what is wrong with the values; note in `decoded` the places that were decoded."""
+    """Raise what is wrong with the values; note in `decoded` what was decoded."""
     parts = [item]
     if item.is_sparse:
         parts = list(item.components.values())
@@ -11483,7 +11628,8 @@ def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
         raise error
 
 
-def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch: Any) -> None:
+def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
+                    watch: Any) -> None:
     """Add whether save() makes the same bytes of a file, in the order of its data.
 
     Nothing is hashed nor decoded for it: `digests` are those that verify() has compared.
@@ -11492,7 +11638,8 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch
         report.add("-", "canonical", "not looked at, as some of the checks before")
         return
     for item in file.values():
-        if item.encoding not in ("raw", "zstd") and (not item.unreadable or is_checkable(item)):
+        if item.encoding not in ("raw", "zstd") and (not item.unreadable
+                                                     or is_checkable(item)):
             encodings = [part.encoding for part in item.stored_parts().values()]
             if encodings != ["raw"] * len(encodings):
                 what = "not looked at: it would have to be decoded again"
@@ -11502,7 +11649,8 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch
     if digests:
         known["digest_of"] = lambda name, item: digests.get(name)
     if file.fmt.HASHES_DECODED:  # what has no XXH3 that agrees is not in the canonical form
-        digests = {name: text for name, text in digests.items() if text.startswith("xxh3:")}
+        digests = {name: text for name, text in digests.items()
+                   if text.startswith("xxh3:")}
         known["digest_of"] = lambda name, item: digests.get(name, "")
     at, source = 0, file.source
     meter = Meter(watch, "comparing", source.nbytes)
@@ -11513,7 +11661,8 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch
             stored, block = source.view(at, len(block)), memoryview(block)
             if stored != block:
                 at += len(os.path.commonprefix([bytes(stored), bytes(block)]))
-                report.add("note", "canonical", "saved again, it differs from here on", None, at)
+                report.add("note", "canonical", "saved again, it differs from here on",
+                           None, at)
                 return
             at += len(block)
     except FormatError as error:
@@ -11532,7 +11681,7 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]", watch
         report.add("ok", "canonical", "saved again, it has the same bytes")
 
 
-# -- [13d] convert ---------------------------------------------------------------------------------
+# -- [13d] convert -----------------------------------------------------------------------
 
 
 class Summary(Result):
@@ -12031,17 +12180,17 @@ def has_no_low_bits(data: bytes) -> bool:
     return data[0::4] == data[1::4] == zeros and not could_be_nan
 
 
-# -- [13e] diff ------------------------------------------------------------------------------------
+# -- [13e] diff --------------------------------------------------------------------------
 
 
 class Diff(Result):
     """What diff() found: true when something differs.
 
-    `.a`, `.b`: the paths. `.tensors`: how many were compared. `.differences`: a map for each:
-    "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar), "name",
-    "changes" for a person; where values changed "count", "first" (the indices of the first),
-    "max_abs", "max_rel" (of NaN against a number both infinite), "not_finite": how many NaN and
-    infinities are among them.
+    `.a`, `.b`: the paths. `.tensors`: how many were compared. `.differences`: a map for
+    each: "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar),
+    "name", "changes" for a person; where values changed "count", "first" (the indices of
+    the first), "max_abs", "max_rel" (of NaN against a number both infinite),
+    "not_finite": how many NaN and infinities are among them.
     """
 
     def __init__(self, a: File, b: File, tensors: int) -> None:
@@ -12055,7 +12204,8 @@ class Diff(Result):
         return self.text(None)
 
     def text(self, limit: "Optional[int]") -> str:
-        """Return a line for each difference, `limit` of them at most, and their number."""
+        """Return a line for each difference, `limit` of them at most, and their number.
+        """
         lines = [self.line(row) for row in self.differences[:limit]]
         if len(lines) < len(self.differences):
             lines.append(f"{len(self.differences) - len(lines)} more")
@@ -12080,14 +12230,16 @@ class Diff(Result):
 def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.0,
          atol: float = 0.0, only: "Union[None, str, Iterable[str]]" = None,
          exclude: "Union[None, str, Iterable[str]]" = None, any_dtype: bool = False,
-         mmap: bool = True, watch: "Optional[Callable[[str, int, int], Any]]" = None) -> Diff:
+         mmap: bool = True,
+         watch: "Optional[Callable[[str, int, int], Any]]" = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
-    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same infinity;
-    with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom attributes are
-    compared, those of formats are not. `only`, `exclude`: tensors, as in convert(). `any_dtype`:
-    the same values of another dtype are no difference. `mmap`: as in load(). `watch`(verb, done,
-    total) is called now and then: "comparing", bytes done, bytes in all.
+    Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same
+    infinity; with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom
+    attributes are compared, those of formats are not. `only`, `exclude`: tensors, as in
+    convert(). `any_dtype`: the same values of another dtype are no difference. `mmap`: as
+    in load(). `watch`(verb, done, total) is called now and then: "comparing", bytes done,
+    bytes in all.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
@@ -12120,8 +12272,8 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
             file.close()
 
 
-def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float, any_dtype: bool,
-                 watch: Any) -> Diff:
+def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float,
+                 any_dtype: bool, watch: Any) -> Diff:
     """Return what differs in tensors of these names."""
     for file in (a, b):
         check_work([(name, file[name]) for name in names if name in file])
@@ -12152,19 +12304,22 @@ def add_facts(found: Diff, a: File, b: File) -> None:
     # The "pt" of safetensors may be missing in other formats.
     is_bridge = "safetensors" in (a.format, b.format) and a.fmt is not b.fmt
     add_changes(found, "metadata", known_metadata(a), known_metadata(b), is_bridge)
-    add_changes(found, "scalar", a.attrs.get("scalars") or {}, b.attrs.get("scalars") or {})
+    add_changes(found, "scalar", a.attrs.get("scalars") or {}, b.attrs.get("scalars")
+                or {})
     add_changes(found, "bytes", a.others, b.others)
 
 
 def known_metadata(file: File) -> Facts:
-    """Return the metadata; of a key on which shards do not agree, the list of its values."""
+    """Return the metadata; of a key on which shards do not agree, the list of its values.
+    """
     known = Map()
     for key, values in metadata_values(file).items():
         known[key] = values if len(values) > 1 else values[0]
     return known
 
 
-def add_changes(found: Diff, kind: str, a: Facts, b: Facts, is_bridge: bool = False) -> None:
+def add_changes(found: Diff, kind: str, a: Facts, b: Facts,
+                is_bridge: bool = False) -> None:
     """Add the keys of which two maps have different values, or only one has any."""
     for key, one, two in pair_facts(a, b):
         if one is not MISSING and two is not MISSING:
@@ -12179,7 +12334,8 @@ def add_changes(found: Diff, kind: str, a: Facts, b: Facts, is_bridge: bool = Fa
 
 
 def pair_facts(a: Facts, b: Facts) -> "Iterable[List[Any]]":
-    """Return (key, value in a, value in b) of the keys of two maps; MISSING: it has none."""
+    """Return (key, value in a, value in b) of the keys of two maps; MISSING: it has none.
+    """
     pairs: "Dict[Any, List[Any]]" = Map()
     for key, value in a.items():
         pairs[token_of(key)] = [key, value, MISSING]
@@ -12218,14 +12374,17 @@ def diff_tensor(a: Tensor, b: Tensor, rtol: float, atol: float, any_dtype: bool,
 
 
 class ValueDiff:
-    """What differs between the values of two tensors of one shape, found in constant memory.
+    """What differs between the values of two tensors of one shape, found in constant
+    memory.
 
-    `count`: of values that are not close; `first`: the row-major number of the first of them;
-    `not_finite`: how many are NaN or an infinity against another value. `same_bytes`; `other_bits`:
-    (number, bytes, other bytes) of the first equal values of one dtype that are stored otherwise.
+    `count`: of values that are not close; `first`: the row-major number of the first of
+    them; `not_finite`: how many are NaN or an infinity against another value.
+    `same_bytes`; `other_bits`: (number, bytes, other bytes) of the first equal values of
+    one dtype that are stored otherwise.
     """
 
-    def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float, meter: Meter) -> None:
+    def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float,
+                 meter: Meter) -> None:
         self.shape = a.shape
         self.same_dtype = a.dtype == b.dtype
         self.is_bool = a.dtype == "bool"
@@ -12249,7 +12408,8 @@ class ValueDiff:
                     self.find_other_bits(start, part, other, itemsize)
             start += PART
 
-    def compare(self, start: int, values: "Sequence[Any]", others: "Sequence[Any]") -> None:
+    def compare(self, start: int, values: "Sequence[Any]",
+                others: "Sequence[Any]") -> None:
         """Note which values differ; the first has the number `start`."""
         rtol, atol = self.rtol, self.atol
         most, ratio = self.max_abs, self.max_rel
@@ -12275,8 +12435,9 @@ class ValueDiff:
         self.count += len(found)
         self.max_abs, self.max_rel = most, ratio
 
-    def find_other_bits(self, start: int, part: bytes, other: bytes, itemsize: int) -> None:
-        """Note the first values that are stored otherwise; the first of all has number `start`."""
+    def find_other_bits(self, start: int, part: bytes, other: bytes,
+                        itemsize: int) -> None:
+        """Note the first values that are stored otherwise; number `start` is the first."""
         for at in range(0, len(part), itemsize):
             one, two = part[at:at + itemsize], other[at:at + itemsize]
             if one != two:
@@ -12319,7 +12480,7 @@ class ValueDiff:
         return f"same values, {bits}{self.place(number)}"
 
 
-# -- [14a] page ------------------------------------------------------------------------------------
+# -- [14a] page --------------------------------------------------------------------------
 # What `explain` shows. The page of `explain --html` has no script.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
@@ -12376,9 +12537,10 @@ $tensors</table></section></details>
 
 
 class Explained:
-    """What `explain` shows of a file: the rows that are asked for, and the bytes of each kind."""
+    """What `explain` shows of a file: rows that are asked for, and bytes of each kind."""
 
-    def __init__(self, source: "Buffer", tensor: "Optional[str]" = None, start: int = 0) -> None:
+    def __init__(self, source: "Buffer", tensor: "Optional[str]" = None,
+                 start: int = 0) -> None:
         self.source = source
         self.fmt = detect_format(source)
         found, _, self.error = read_fields(self.fmt, Recorder(source))
@@ -12397,7 +12559,7 @@ class Explained:
 
 
 def rows_of(fields: "List[Field]") -> "Iterator[Tuple[Field, str, str, str]]":
-    """Yield (field, name, value, meaning): texts, the name without that of the field around."""
+    """Yield (field, name inside of the field around, value, meaning)."""
     around: "Dict[int, str]" = {}  # names by depth
     for field, after in zip(fields, fields[1:] + fields[-1:]):
         name = name_within(field, around.get(field.depth - 1, ""))
@@ -12440,7 +12602,8 @@ def value_text(field: Field) -> str:
 def doc_of(fmt: "Format") -> str:
     """Return the docstring of a format, which draws its layout."""
     from inspect import cleandoc
-    return cleandoc(fmt.__doc__ or "Its layout is drawn in its docstring, which python -OO drops.")
+    return cleandoc(fmt.__doc__
+                    or "Its layout is drawn in its docstring, which python -OO drops.")
 
 
 def hex_of(data: bytes) -> str:
@@ -12507,7 +12670,8 @@ def page_banner(found: Explained) -> str:
 
 
 def page_layout(found: Explained) -> str:
-    """Return the drawn layout; in front of each row where it is in this file, if it is there.
+    """Return the drawn layout; in front of each row where it is in this file, if it is
+    there.
 
     A row begins with an offset, `end-N`, or the name or the kind of a field.
     """
@@ -12544,14 +12708,15 @@ def page_tensors(data: "List[Field]") -> str:
 
 
 def page_strip(fields: "List[Field]") -> str:
-    """Return parts of the file: a tensor, or neighbours of one kind; if too many, equal spans."""
+    """Return parts of the file: tensors, neighbours of one kind, or else equal spans."""
     from itertools import groupby
     if not fields:
         return ""
     span = 1 + fields[-1].offset // PAGE_PARTS
     parts = [list(group) for _, group in groupby(fields, neighbourhood)]
     if len(parts) > PAGE_PARTS:
-        parts = [list(group) for _, group in groupby(fields, lambda field: field.offset // span)]
+        parts = [list(group) for _, group
+                 in groupby(fields, lambda field: field.offset // span)]
     strip = ""
     for part in parts:
         largest = max(part, key=lambda field: field.nbytes)
@@ -12569,7 +12734,7 @@ def page_strip(fields: "List[Field]") -> str:
 
 
 def neighbourhood(field: Field) -> Any:
-    """Return what neighbours in one part of the strip have in common: data are parts alone."""
+    """Return what neighbours in one part of the strip share; data are parts alone."""
     if field.doc == "alignment":
         return "structure"
     return field if field.kind == "data" else field.kind
@@ -12603,10 +12768,11 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
     return text
 
 
-# -- [14b] vendor ----------------------------------------------------------------------------------
+# -- [14b] vendor ------------------------------------------------------------------------
 #
-# A copy has what its users call, and what that uses, and so on. Of a part that it lacks, it has for
-# each function that is used anyway its stand-in of [14c], else a name that raises when called.
+# A copy has what its users call, and what that uses, and so on. Of a part that it lacks,
+# it has for each function that is used anyway its stand-in of [14c], else a name that
+# raises when called.
 
 WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 # What `--with` takes -> the banners and names that are of it alone.
@@ -12647,14 +12813,17 @@ SEAL = "# This is the SHA-256 of all lines below, if nobody has edited them:\n# 
 
 
 class Piece:
-    """A statement of the module, or of a class: its lines, what it defines, and what it uses.
+    """A statement of the module, or of a class: its lines, what it defines, and what it
+    uses.
 
-    `first`, `last`: its lines, with its decorators and the comment in front of it; `doc`: those of
-    a function's docstring. `words`: how PARTS may name it. `parts`: it needs one of them, if there
-    are some. `names`, `attributes`: what it uses. `members`: the statements of a class.
+    `first`, `last`: its lines, with its decorators and the comment in front of it; `doc`:
+    those of a function's docstring. `words`: how PARTS may name it. `parts`: it needs one
+    of them, if there are some. `names`, `attributes`: what it uses. `members`: the
+    statements of a class.
     """
 
-    def __init__(self, node: "stmt", lines: "List[str]", banner: str, owner: str = "") -> None:
+    def __init__(self, node: "stmt", lines: "List[str]", banner: str,
+                 owner: str = "") -> None:
         import ast
         self.defines = defined_names(node)
         self.words = [banner] + [owner + name for name in self.defines]
@@ -12675,9 +12844,11 @@ class Piece:
         if owner and not is_code:
             self.attributes |= self.names
         # `FORMATS += (Mag(),)` is asked for as "Mag()".
-        if self.defines in (["FORMATS"], ["GENERATIONS"]) and isinstance(node, ast.AugAssign):
+        if self.defines in (["FORMATS"], ["GENERATIONS"]) and isinstance(node,
+                                                                         ast.AugAssign):
             self.defines = [name + "()" for name in self.names]
-        # A table costs little and may be of use, but a Schema of other dtypes only explains.
+        # A table costs little and may be of use, but a Schema of other dtypes only
+        # explains.
         call = getattr(getattr(node, "value", None), "func", None)
         self.can_go = is_code or getattr(call, "id", "") == "Schema"
 
@@ -12691,7 +12862,8 @@ class Piece:
         while is_comment(lines[self.first - 2]):
             self.first -= 1
         self.doc = range(0)
-        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
+        if isinstance(node,
+                      ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
             doc = node.body[0]
             self.doc = range(doc.lineno, (doc.end_lineno or 0) + 1)
 
@@ -12700,7 +12872,7 @@ class Piece:
         return self.can_go and bool(self.parts) and set(self.parts).issubset(absent)
 
     def is_called(self, names: "Iterable[str]") -> bool:
-        """Return whether it defines one of these names, or one that Python calls, or none."""
+        """Return whether it defines one of these names, one of Python's own, or none."""
         for name in self.defines:
             if name in names or name[:2] == name[-2:] == "__":
                 return True
@@ -12734,7 +12906,8 @@ def defined_names(node: "AST") -> "List[str]":
     if name:
         return [name]
     # The names inside of these are theirs.
-    if isinstance(node, (ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
+    if isinstance(node,
+                  (ast.Call, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)):
         return []
     names = []
     for child in ast.iter_child_nodes(node):
@@ -12743,7 +12916,7 @@ def defined_names(node: "AST") -> "List[str]":
 
 
 def find_names(nodes: "Sequence[AST]") -> "Tuple[Set[str], Set[str]]":
-    """Return the names of the module that statements use, and the attributes of any object."""
+    """Return the names of the module that statements use, and the attributes."""
     import ast
     names: "Set[str]" = set()
     own: "Set[Optional[str]]" = set()
@@ -12796,7 +12969,8 @@ def find_kept(pieces: "List[Piece]", wanted: "List[str]",
               absent: "List[str]") -> "Dict[Piece, Union[Piece, str]]":
     """Return {piece: what a copy has for it} of all that is reached from names.
 
-    That is the piece itself, its stand-in, or the name of the part for which it is left out.
+    That is the piece itself, its stand-in, or the name of the part for which it is left
+    out.
     """
     stand_ins = {name: piece for piece in pieces for name in piece.defines}
     kept: "Dict[Piece, Union[Piece, str]]" = {}
@@ -12838,7 +13012,7 @@ def stub_rows(pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, str]]",
 
 def cut_pieces(lines: "Dict[int, str]", pieces: "List[Piece]",
                kept: "Dict[Piece, Union[Piece, str]]", documented: "List[str]") -> None:
-    """Remove the lines of pieces that are not kept, and docstrings of others than `documented`."""
+    """Remove lines of pieces that are not kept, and docstrings but of `documented`."""
     for piece in pieces:
         is_kept = kept.get(piece) is piece
         if is_kept and piece.is_called(documented):
@@ -12850,7 +13024,7 @@ def cut_pieces(lines: "Dict[int, str]", pieces: "List[Piece]",
 
 def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, str]]",
              documented: "List[str]") -> str:
-    """Return what is kept of a text, lines for what it lacks, docstrings of `documented` alone."""
+    """Return what is kept of a text, and lines for what it lacks."""
     import re
     source = text.split("\n")
     lines = dict(enumerate(source, 1))
@@ -12913,7 +13087,8 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     kept = find_kept(pieces, wanted, absent)
     text = cut_text(text, pieces, kept, wanted)
     # 3 what it says of itself
-    text = re.sub(r"(?m)^(ABSENT: .* = \[)]", lambda found: f"{found.group(1)}{rows}]", text)
+    text = re.sub(r"(?m)^(ABSENT: .* = \[)]", lambda found: f"{found.group(1)}{rows}]",
+                  text)
     defined: "Set[str]" = set()
     for piece in kept:
         defined.update(piece.defines)
@@ -12924,7 +13099,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
 
 
 def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
-    """Return the text of a copy with a docstring of its own, without examples that it lacks."""
+    """Return the text of a copy with its own docstring and the examples that it can run."""
     import re
     titles = ", ".join([fmt.TITLE for fmt in formats])
     about = ("# ruff: noqa\n# flake8: noqa\n"
@@ -12944,7 +13119,8 @@ def sha256_of(data: bytes) -> str:
 
 
 def seal_copy(text: str, about: str) -> str:
-    """Return the text of a copy with a second line that says what it is, and a checksum."""
+    """Return the text of a copy with a second line that says what it is, and a checksum.
+    """
     first, _, rest = text.partition("\n")
     digest = sha256_of(rest.encode())
     return f"{first}\n{about}{SEAL}{digest}\n{rest}"
@@ -12958,7 +13134,7 @@ def is_sealed(path: str) -> bool:
     return not data or digest == sha256_of(rest).encode()
 
 
-# -- [14c] stand-ins -------------------------------------------------------------------------------
+# -- [14c] stand-ins ---------------------------------------------------------------------
 #
 # In a copy plain_NAME has the place of NAME, if NAME is of a part that was left out.
 
@@ -13054,7 +13230,7 @@ def plain_main(argv: "Optional[List[str]]" = None) -> int:
     return 2
 
 
-# -- [15] command line -----------------------------------------------------------------------------
+# -- [15] command line -------------------------------------------------------------------
 
 
 def describe(error: BaseException, path: str = "") -> str:
