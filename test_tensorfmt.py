@@ -57,6 +57,8 @@ skipped by name.
                            SameTest
     [16c] other copies     two copies of the module in one process
                            OtherCopyTest
+    [16d] departures       where files are not as their specifications say
+                           DeparturesTest
     [17] the command       which tests run, what is printed of those that fail
 
 `python3 test_tensorfmt.py --format NAME` runs what concerns one format: its files, bad files,
@@ -6146,7 +6148,7 @@ class ShardTest(FolderCase):
 
 @about("burnrecord")
 class RecordTest(TestCase):
-    """Burn's records (.mpk): read, never written."""
+    """Burn .mpk: read, never written."""
 
     def test_ids(self):
         for text, key, value in (
@@ -7310,10 +7312,50 @@ def record_files():
     ]
 
 
+# What the real libraries read or write, and we refuse
+
+
+def departing_files():
+    tensors = b"\xa1\x67tensors"
+    entry = {"name": "a", "offset": 64, "size": 0, "dtype": "int8", "shape": [0], "encoding": "raw"}
+    twice = SAFETENSORS_TEXT.replace('"dtype"', '"shape":[2],"dtype"')
+    bomb = dense2("f32", 1, 8, 1 << 40, encoding="zt.zstd-seekable/1", decoded_length=1 << 42)
+    numbers = record_entry([1, 2], [2], "U8")
+    files = {
+        "zt: bytes as keys": ztensor_of_index(b"\x81\xa1\x44name\x61a"),
+        "zt: a character in two chunks": ztensor_of_index(
+            b"\x81\xa1\x64name\x7f\x61\xc3\x61\xa9\xff"),
+        "zt: no index": ztensor_of_index(b""),
+        "zt: two of a name": ztensor_file(entry, entry),
+        "zt: zstd of 0 bytes": ztensor_file(encoding="zstd", size=0),
+        "zt 2: a bomb": ztensor2_of_objects({"w": bomb}, (bytes(8),)),
+        "bpk: no padding": burnpack_with()[:200],
+        "bpk: a name twice": burnpack_file(tensors + b"\xa2\x61a\xa0\x61a\xa0"),
+        "bpk: a shape of bytes": burnpack_with(shape=b"\1"),
+        "bpk: bytes as keys": burnpack_file(tensors + b"\xa1\x61a\xa1\x45dtype\x63F32"),
+        "bpk: a chunk in a chunk": burnpack_file(
+            b"\xa2\x67tensors\xa0\x61x\x5f\x5f\x41a\xff\xff"),
+        "bpk: a map as a key": burnpack_file(b"\xa2\x67tensors\xa0\xa0\1"),
+        "bpk: tags": burnpack_file(tensors + b"\xc1" * 300 + b"\xa0"),
+        "bpk: scalars": burnpack_file({"tensors": {}, "scalars": 5}),
+        "tbs: no magic": golden("sorted_one.tbs")[4:],
+        "safetensors: a blank": safetensors_file(" " + SAFETENSORS_TEXT),
+        "safetensors: a key twice": safetensors_file(twice),
+        "mpk: a list of numbers": record_file(numbers),
+    }
+    rows = titled("", files.items())
+    return rows + [
+        ("zt 2: a list as a key", ztensor2_file(b"\xa2gobjects\xa0jattributes\xa1\x80\x01"),
+         Unsupported),
+        ("bpk: version 0", patched(burnpack_with(), (4, "00")), Unsupported),
+        ("mag 300: version 299", patched(golden("m300_mixed.mag"), (4, "2b")), Unsupported),
+    ]
+
+
 BAD_FILES = (  # functions that return rows (name, bytes, error)
     files_of_no_format, mag_files, magnetron_files, mag300_files, ztensor_files, ztensor2_files,
     primitiv_files, burnpack_files, tensorbuffers_files, safetensors_files, shard_files,
-    record_files)
+    record_files, departing_files)
 
 
 @lru_cache(maxsize=None)
@@ -10335,6 +10377,355 @@ class OtherCopyTest(FolderCase):
             error = error_of(TypeError, call, *args, **options)
             self.assertIn("another version of tensorfmt", str(error))
         self.assertFalse(tensor([0.0], "float32") == Old())
+
+
+# -- [16d] departures ----------------------------------------------------------------------------
+
+# Rows of .docs/departures.md that say "refused" or `Unsupported` in the end; files of [10].
+REFUSED_FILES = read_table("""
+    heading        matter                                    file
+    mag            `aux` of the header                       mag: header aux
+    mag 300        version                                   mag 300: version 299
+    mag 300        a key or a name twice                     mag 300: key twice
+    mag 300        values of another type                    mag 300: timestamp
+    mag 300        values of another type                    mag 300: manifest 2
+    mag 300        `true` in a shape, surrogates in a name   mag 300: shape
+    mag 300        `true` in a shape, surrogates in a name   mag 300: a surrogate
+    mag 300        snapshots 100 and 200                     mag: version 100
+    mag 300        snapshots 100 and 200                     mag: version 200
+    zTensor 0.1    offset                                    zt: offset 65
+    zTensor 0.1    offset                                    zt: offset 128
+    zTensor 0.1    an index without bytes                    zt: no index
+    zTensor 0.1    two tensors of one name                   zt: two of a name
+    zTensor 0.1    a key twice; numbers as keys              zt: key twice
+    zTensor 0.1    bytes as keys of an entry                 zt: bytes as keys
+    zTensor 0.1    a character cut by two chunks of a text   zt: a character in two chunks
+    zTensor 0.1    zstd data of 0 bytes                      zt: zstd of 0 bytes
+    zTensor 0.1    a shape whose product is over 64 bits     zt: shape wraps
+    zTensor 2      zTensor 1.0 to 1.2                        zt: 1.x
+    zTensor 2      an array or a map as a key of attributes  zt 2: a list as a key
+    zTensor 2      an encoded size that cannot be right      zt 2: a bomb
+    primitiv       version                                   primitiv: version 0.2, ce
+    primitiv       names twice                               primitiv: parameter twice
+    Burnpack       magic                                     bpk: BURN
+    Burnpack       a file that lacks bytes before the data   bpk: no padding
+    Burnpack       size and shape that do not agree          bpk: size and shape
+    Burnpack       a name twice                              bpk: a name twice
+    Burnpack       three offsets; a shape as bytes           bpk: offsets
+    Burnpack       three offsets; a shape as bytes           bpk: a shape of bytes
+    Burnpack       keys as bytes                             bpk: bytes as keys
+    Burnpack       chunks inside of a chunk; a map as a key  bpk: a chunk in a chunk
+    Burnpack       chunks inside of a chunk; a map as a key  bpk: a map as a key
+    Burnpack       300 tags around a value                   bpk: tags
+    Burnpack       version 0; `scalars` that is no map       bpk: version 0
+    Burnpack       version 0; `scalars` that is no map       bpk: scalars
+    TensorBuffers  last magic                                tbs: trailing magic
+    TensorBuffers  type 0                                    tbs: data_type 0
+    TensorBuffers  names twice; sizes that do not fit        tbs: size
+    TensorBuffers  files without magic                       tbs: no magic
+    safetensors    a name or a key twice                     safetensors: name twice
+    safetensors    a name or a key twice                     safetensors: a key twice
+    safetensors    blanks in front of `{`                    safetensors: a blank
+    safetensors    an entry as an array                      safetensors: an array as entry
+    safetensors    bytes after the data                      safetensors: bytes behind
+    safetensors    a shape whose product is over 64 bits     safetensors: 2**66 of 8 bytes
+    Burn .mpk      bytes as a list of numbers                mpk: a list of numbers
+    Burn .mpk      size and shape that do not agree          mpk: size
+    Burn .mpk      lists of numbers (before Burn 0.14)       mpk: lists
+    Burn .mpk      a key twice                               mpk: key twice
+""")
+
+
+class DeparturesTest(TestCase):
+    """What .docs/departures.md says of files that are not as their specifications say."""
+
+    def setUp(self):
+        self.matters = set()
+
+    @contextmanager
+    def row(self, matter):
+        """Look at a row of the document."""
+        self.matters.add(matter)
+        with self.subTest(matter=matter):
+            yield
+
+    def cannot_save(self, item, format, **options):
+        error_of(ValueError, dumps, {"w": item}, format=format, **options)
+
+    def has_no_values(self, data):
+        """Assert that a file opens, and that the values of its first tensor are Unsupported."""
+        first = list(load(data).values())[0]
+        error_of(Unsupported, first.tolist)
+
+    def value_at(self, data, name):
+        """Return the value that explain shows of a field."""
+        for field in tensorfmt.explain(data):
+            if field.name == name:
+                return field.value
+        return None
+
+    @about()
+    def test_each_row_of_the_document_is_tested(self):
+        checks = {
+            "mag": self.check_mag,
+            "mag 300": self.check_mag300,
+            "zTensor 0.1": self.check_ztensor,
+            "zTensor 2": self.check_ztensor2,
+            "primitiv": self.check_primitiv,
+            "Burnpack": self.check_burnpack,
+            "TensorBuffers": self.check_tensorbuffers,
+            "safetensors": self.check_safetensors,
+            "Burn .mpk": self.check_burnrecord,
+        }
+        bad = {name: (data, error_class) for name, data, error_class in all_bad_files()}
+        sections = text_of(path_of(self, ".docs", "departures.md")).split("\n## ")[1:]
+        self.assertEqual([section.split("\n")[0] for section in sections], list(checks))
+        for section in sections:
+            heading = section.split("\n")[0]
+            rows = re.findall(r"(?m)^\| (.*?) \|.*\| (.*?) \|$", section)
+            with self.subTest(format=heading):
+                self.matters = set()
+                checks[heading]()
+                self.check_refused(heading, dict(rows), bad)
+                self.assertEqual(sorted(self.matters), sorted([row[0] for row in rows[1:]]))
+
+    def check_refused(self, heading, said, bad):
+        """Look at the rows of refused files; `said` is the last column."""
+        for row in REFUSED_FILES:
+            if row.heading != heading:
+                continue
+            with self.row(row.matter):
+                data, error_class = bad[row.file]
+                error_of(error_class, load, data)
+                word = "refuse"
+                if error_class is Unsupported:
+                    word = "`Unsupported`"
+                self.assertIn(word, said[row.matter])
+
+    def check_mag(self):
+        text, real = golden("seed_basic.mag"), golden("m012_mixed.mag")
+        with self.row("record of a tensor"):
+            layouts = [load(data).attrs["layout"] for data in (text, real)]
+            self.assertEqual(layouts, ["spec", "magnetron-0.1.2"])
+            again = dumps(load(real), format="mag")
+            self.assertEqual(load(again).attrs["layout"], "spec")
+        with self.row("length of the data"):
+            self.assertEqual(self.value_at(text, "tensors[0].data_length"), 12)
+            self.assertEqual(self.value_at(real, "tensors[0].numel"), 3)
+        with self.row("checksum"):
+            end = 0xCF
+            without = text[:8] + bytes(4) + text[12:end]
+            self.assertEqual(text[8:12], uint32s(tensorfmt.crc32(without)))
+            for checksum in tensorfmt.crc32, tensorfmt.crc32c:
+                load(text[:8] + uint32s(checksum(text[12:end])) + text[12:])
+        with self.row("`aux` of metadata"):
+            metadata = Map([("a", 1), ("b", -1), ("c", 0.5)])
+            data = dumps({}, format="mag", metadata=metadata)
+            self.assertEqual([self.value_at(data, "metadata[%d].type" % i) for i in range(3)],
+                             [0, 1, 2])
+        with self.row("unused dimensions, scalars"):
+            shapes = ((2, 3), [2, 3, 0, 0, 0, 0]), ((3, 0), [3, 0, -1, -1, -1, -1]), ((), [0] * 6)
+            for shape, stored in shapes:
+                item = tensor(bytes(4 * count_of(shape)), "float32", shape)
+                data = dumps({"w": item}, format="mag")
+                self.assertEqual(self.value_at(data, "tensors[0].shape"), stored)
+        with self.row("numbers of types and version"):
+            data = golden("m012_dtypes.mag")
+            stored = [self.value_at(data, "tensors[%d].aux" % i) & 255 for i in range(4)]
+            self.assertEqual((self.value_at(data, "version"), stored), (1, [1, 2, 0, 3]))
+        with self.row("alignment and padding"):
+            self.assertEqual([item.offset for item in load(text).values()], [0x100, 0x140])
+            self.assertEqual((set(text[0xCF:0x100]), set(real[0xA4:0xC0])), ({0}, {255}))
+        with self.row("dimensions"):
+            self.cannot_save(tensor([1.0], "float32", (1,) * 7), "mag")
+        with self.row("big-endian machines"):
+            self.assertEqual(load(text)["x"].tobytes()[:4], unhex("0000803f"))
+
+    def check_mag300(self):
+        with self.row("big-endian data"):
+            item = load(mag300_replaced(aux=1))["w"]
+            numbers = struct.unpack(">6f", item.raw)
+            self.assertEqual(item.tobytes(), struct.pack("<6f", *numbers))
+        with self.row("unknown `dtype_id`"):
+            self.has_no_values(mag300_with({"tensor_map.w.dtype_id": 99}))
+
+    def check_ztensor(self):
+        good = ztensor_file()
+        again = dumps(load(good), format="ztensor")
+        with self.row("maps of the index"):
+            self.assertEqual((good[80:82], again[80:82]), (b"\x81\xa6", b"\x81\xbf"))
+        with self.row("`layout` is absent"):
+            self.assertEqual(load(good)["a"].tolist(), [1.0] * 4)
+            self.assertIn(b"layout", again)
+        with self.row("sparse layouts"):
+            csr = make_entry(struct.pack("<3Qf", 0, 1, 1, 1), layout="sparsecsr", shape=[1, 2])
+            coo = make_entry(struct.pack("<2Qf", 0, 1, 1), layout="sparsecoo", shape=[1, 2])
+            saved = dumps(load(csr), format="ztensor")
+            for data in csr, coo, saved:
+                self.assertEqual(load(data)["s"].tolist(), [[0.0, 1.0]])
+            self.assertEqual(self.value_at(saved, "index[0].layout"), "sparse")
+        with self.row("unknown type, encoding or layout"):
+            for key in "dtype", "encoding", "layout":
+                self.has_no_values(ztensor_file(**{key: "new"}))
+        with self.row("checksum sha256"):
+            self.assertFalse(tensorfmt.verify(ztensor_file(checksum="sha256:" + "0" * 64)))
+        with self.row("checksum crc32c"):
+            wrong = ztensor_file(checksum="crc32c:0x00000000")
+            self.assertFalse(tensorfmt.verify(wrong))
+            self.assertEqual(load(wrong)["a"].tolist(), [1.0] * 4)
+        with self.row("byte order of zstd data"):
+            data = ztensor_file(encoding="zstd", data_endianness="big")
+            self.assertEqual(load(data)["a"].attrs["data_endianness"], "big")
+            self.cannot_save(F32, "ztensor", encoding="zstd", data_endianness="big")
+        with self.row("padding"):
+            padded = load(patched(good, (8, "ff")))
+            self.assertEqual(dumps(padded, format="ztensor"), again)
+        with self.row("a key twice; numbers as keys"):
+            self.assertEqual(load(ztensor_file(x={5: 1}))["a"].custom, {"x": {5: 1}})
+
+    def check_ztensor2(self):
+        with self.row("a shape with 0 and a huge product"):
+            zero = dense2("f32", 1, 0, 0, 1 << 40, 1 << 40)
+            self.assertEqual(len(load(ztensor2_of_objects({"w": zero}, (b"",)))), 1)
+        with self.row("bytes of bool over 1"):
+            data = ztensor2_with({"objects.w": dense2("u8", 1, 3, 3, type="bool")})
+            self.assertEqual(load(data)["w"].tobytes(), b"\0\0\x80")
+            self.assertFalse(tensorfmt.verify(data))
+        with self.row("sparse coordinates"):
+            parts = {"coords": part2("u64", 1, 8), "values": part2("u8", 2, 1)}
+            outside = {"shape": [2], "layout": "zt.sparse_coo/1", "parts": parts}
+            file = load(ztensor2_of_objects({"w": outside}, (b"\7" + bytes(7), b"\1")))
+            error_of(FormatError, file["w"].tolist)
+        with self.row("tensors in other files"):
+            file = load(ztensor2_of_all_kinds())
+            error_of(Unsupported, file["far"].tolist)
+
+    def check_primitiv(self):
+        short = primitiv_of_values(TENSOR, [[1], 1, struct.pack("<f", 1)])
+        with self.row("batch"):
+            two = load(primitiv_of_values(TENSOR, [[1], 2, struct.pack("<2f", 1, 2)]))
+            self.assertEqual(load(dumps(two, format="primitiv"))["tensor"].shape, (1, 2))
+            self.cannot_save(two["tensor"], "primitiv")
+        with self.row("integers and floats"):
+            again = dumps(load(short), format="primitiv")
+            self.assertIn(unhex("91 ce00000001 ce00000001"), again)
+        with self.row("ranks"):
+            deep = load(primitiv_of_values(TENSOR, [[1] * 32, 1, bytes(4)]))
+            self.assertEqual(deep["tensor"].shape, (1,) * 32)
+            for shape in (1,) * 9, (0,):
+                self.cannot_save(tensor(bytes(4 * count_of(shape)), "float32", shape), "primitiv")
+            again = dumps({"w": tensor([[1.0]], "float32")}, format="primitiv")
+            self.assertEqual(load(again)["w"].shape, (1, 1))
+        with self.row("order"):
+            data = dumps({"b": F32, "a": F32}, format="primitiv")
+            self.assertEqual(list(load(data)), ["a", "b"])
+            other = primitiv_of_values(MODEL, [2, ["b"], SCALAR, 0, ["a"], SCALAR, 0])
+            self.assertEqual(list(load(other)), ["b", "a"])
+        with self.row("bytes after the end"):
+            self.assertEqual(load(short + b"\0")["tensor"].tolist(), [1.0])
+            self.assertFalse(tensorfmt.verify(short + b"\0"))
+        with self.row("byte order of data"):
+            self.assertEqual(load(short)["tensor"].tolist(), [1.0])
+        with self.row("files of kind `shape` and `tensor`"):
+            for title in "shape_batch5.primitiv", "tensor_special.primitiv":
+                self.assertEqual(dumps(load(golden(title)), format="primitiv"), golden(title))
+        with self.row("bytes of names"):
+            odd = load(primitiv_of_values(MODEL, [1, Code(b"\x91\xa1\xff"), SCALAR, 0]))
+            self.assertIn(b"\x91\xa1\xff", dumps(odd, format="primitiv"))
+        with self.row("names with a dot, colon or backslash"):
+            names = list(load(golden("model_escapes.primitiv")))
+            self.assertEqual(names[:3], ["a\\.b", "c\\:d", "e\\\\f"])
+
+    def check_burnpack(self):
+        packed, aligned = load(golden("v019_basic.bpk")), load(golden("v021_basic.bpk"))
+        with self.row("alignment"):
+            self.assertEqual((packed.attrs["layout"], aligned.attrs["layout"]),
+                             ("packed", "aligned"))
+        with self.row("type of bool"):
+            self.assertEqual(load(golden("v020_bool.bpk"))["mask"].dtype, "bool")
+            self.assertIn(b"\x65dtype\xa1\x64Bool", dumps({"m": [True]}, format="burnpack"))
+        with self.row("keys beside the tensors"):
+            self.assertEqual(list(aligned.metadata), ["format", "producer", "version"])
+            scalars = load(golden("head_scalars.bpk")).attrs["scalars"]
+            self.assertEqual(scalars["a_int"], {"Int": -5})
+            self.assertNotIn(b"scalars", golden("v021_tiny.bpk"))
+        with self.row("`param_id`"):
+            self.assertEqual(load(burnpack_with(param_id=None))["a"].attrs, {})
+            self.assertNotIn(b"param_id", dumps({"a": F32}, format="burnpack"))
+        with self.row("order of tensors"):
+            file = load(dumps([("b", F32), ("a", F32)], format="burnpack"))
+            self.assertEqual(list(file), ["a", "b"])
+            self.assertEqual(list(converted(file, "ztensor")[0]), ["b", "a"])
+        with self.row("files of burn 0.19"):
+            values = [[item.tobytes() for item in file.values()] for file in (packed, aligned)]
+            self.assertEqual(values[0], values[1])
+        with self.row("unknown types; bool as text"):
+            self.has_no_values(burnpack_with(dtype="F8"))
+            self.assertEqual(load(burnpack_with(dtype="Bool", shape=[4]))["a"].dtype, "bool")
+        with self.row("numbers as keys, text in chunks"):
+            self.assertEqual(len(load(burnpack_file({"tensors": {}, 5: 1}))), 0)
+            entry = b"\xa3\x65dtype\x7f\x62F3\x612\xff\x65shape\x81\x01\x6cdata_offsets\x82\0\x04"
+            file = load(burnpack_file(b"\xa1\x67tensors\xa1\x61a" + entry))
+            self.assertEqual(file["a"].dtype, "float32")
+
+    def check_tensorbuffers(self):
+        data, real = golden("sorted_one.tbs"), load(golden("up_head_mixed.tbs"))
+        three = {"b": F32, "a": F32, "c": F32}
+        with self.row("length in front of the last magic"):
+            start = len(data) - 8 - self.value_at(data, "metadata_size")
+            root = [field for field in tensorfmt.explain(data) if field.name == "root"]
+            self.assertEqual(root[0].offset, start)
+        with self.row("`operations`"):
+            self.assertEqual(len(load(golden("up_7190fc4_f32.tbs"))), 2)
+            usual = dumps({}, format="tensorbuffers")
+            older = dumps({}, format="tensorbuffers", operations=False)
+            self.assertEqual(len(usual) - len(older), 8)
+        with self.row("order of tensors"):
+            file = load(dumps(three, format="tensorbuffers"))
+            ids = [item.attrs["id"] for item in file.values()]
+            self.assertEqual(ids, sorted(ids))
+            file = load(dumps(three, format="tensorbuffers", sort=False))
+            self.assertEqual(list(file), list(three))
+        with self.row("`id`"):
+            made = load(dumps({"f32": F32}, format="tensorbuffers"))
+            self.assertEqual(made["f32"].attrs["id"], real["f32"].attrs["id"])
+            other = load(tensorbuffers_with({"tensors[0].id": 5}))
+            self.assertEqual(other["w"].attrs["id"], 5)
+        with self.row("`model`"):
+            for metadata in {"model": "m"}, {}:
+                made = load(dumps({}, format="tensorbuffers", metadata=metadata))
+                self.assertEqual(made.metadata, metadata)
+        with self.row("names twice; sizes that do not fit"):
+            twice = [("w", F32), ("w", F32)]
+            error_of(ValueError, dumps, twice, format="tensorbuffers")
+        with self.row("alignment of data"):
+            self.assertEqual(real["f64_at_5"].offset, 5)
+        with self.row("alignment inside of the FlatBuffer"):
+            self.assertEqual(len(load(data[:4] + b"\0" + data[4:])), 1)
+
+    def check_safetensors(self):
+        with self.row("unknown type"):
+            data = safetensors_file({"w": {"dtype": "F99"}})
+            self.has_no_values(data)
+            self.assertIn("note", str(tensorfmt.verify(data)))
+        with self.row("empty metadata without tensors"):
+            data = dumps({}, format="safetensors", empty_metadata=True)
+            self.assertEqual(data[8:].rstrip(), b'{"__metadata__":{}}')
+        with self.row("arrays that are not row-major"):
+            columns = tensor([[1.0, 2.0]], "float32")[:, ::-1]
+            self.assertEqual(load(dumps({"w": columns}, format="safetensors"))["w"].tolist(),
+                             [[2.0, 1.0]])
+        with self.row("bfloat16 with numpy"):
+            data = dumps({"w": tensor([1.5], "bfloat16")}, format="safetensors")
+            self.assertEqual(load(data)["w"].tolist(), [1.5])
+
+    def check_burnrecord(self):
+        with self.row("bool as text; unknown types"):
+            file = load(record_file(record_entry(b"\1", [1], "Bool")))
+            self.assertEqual(file["item"].dtype, "bool")
+            self.has_no_values(record_file(record_entry(b"\1", [1], "F8")))
+        with self.row("no key `_b`"):
+            self.assertEqual(len(load(record_file(RECORD_TENSOR, end=""))), 1)
 
 
 # -- [17] the command ----------------------------------------------------------------------------
