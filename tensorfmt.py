@@ -44,11 +44,10 @@ Contents (the banners of the sections below; search for a number)
     [5d] checksums             CRC-32, CRC-32C, SHA-256
     [5e] zstd                  through whichever module is there
     [6a] Tensor, File          strided views, values, the mapping of names to tensors
-    [6b] equality              the same values, of the same types
-    [6c] Schema                what a map of an index holds
-    [6d] Reading               RecordType, Reading: what a format asks for
-    [6e] Format                what every format says
-    [6f] sparse                stored elements and where they are
+    [6b] Schema                what a map of an index holds
+    [6c] Reading               RecordType, Reading: what a format asks for
+    [6d] Format                what every format says
+    [6e] sparse                stored elements and where they are
     [7a] mag                   two layouts, header + records + data
     [7b] ztensor               data + CBOR index + its size
     [7c] primitiv              a run of MessagePack values, column-major
@@ -56,18 +55,20 @@ Contents (the banners of the sections below; search for a number)
     [7e] tensorbuffers         data + one FlatBuffer + its size
     [8a] load                  load(), detect(): from a path to a File
     [8b] values: tensor()      lists, numbers, buffers
-    [8c] work                  how much a file may make us do
-    [8d] save                  what writes files
+    [8c] save                  what writes files
 
     II  more formats and numbers
     [9a] float8                8-bit floats and their codes
     [9b] casts                 other dtypes
     [9c] arrays                what numpy, torch and jax ask for
     [9d] other copies          Tensors and Files of another copy of this module
-    [9e] pickles               a reference to a file, by path, size and time
-    [9f] strided blocks        elements with gaps between them, large ones quickly
-    [9g] JSON                  RFC 8259, by the standard library
-    [9h] XXH3                  XXH3-64, also by numpy
+    [9e] shared streams        whose turn it is; processes that forked
+    [9f] pickles               a reference to a file, by path, size and time
+    [9g] strided blocks        elements with gaps between them, large ones quickly
+    [9h] equality              the same values, of the same types
+    [9i] work                  how much a file may make us do
+    [9j] JSON                  RFC 8259, by the standard library
+    [9k] XXH3                  XXH3-64, also by numpy
     [10a] mag300               snapshot 300: header + JSON + data
     [10b] ztensor2             the same, deterministic, with digests
     [10c] quantized            values of few bits, and their scales
@@ -138,6 +139,7 @@ if TYPE_CHECKING:
     from typing import (Any, Callable, Dict, Iterable, ItemsView, Iterator, KeysView, List,
                         Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union, ValuesView)
 
+    from io import FileIO
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Trail = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
@@ -164,12 +166,6 @@ else:
     from _thread import RLock  # type: ignore[assignment]
     Map = dict
 StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
-FORKS: "List[None]" = []  # that lie between the process which imported this and this one
-if hasattr(os, "register_at_fork"):  # from Python 3.7 on; to ask the system takes 40 - 200 ns
-    os.register_at_fork(after_in_child=lambda: FORKS.append(None))
-    process_number: Any = FORKS.__len__
-else:
-    process_number = getattr(os, "getpid", int)  # int: there is one process only
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
 
@@ -682,6 +678,7 @@ def full_dtype(dtype: Any) -> str:
 
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
+REGULAR = 8  # a file, in the upper bits of st_mode
 ELSEWHERE = "another process opened this stream: open and load it again in this one"
 
 
@@ -729,62 +726,37 @@ class Buffer:
         return self
 
 
-def process_lock(locks: "Dict[int, Any]") -> Any:
-    """Return the lock that this process has among `locks`.
-
-    One that another thread holds when a process forks is never released in the child.
-    """
-    return locks.setdefault(process_number(), RLock())
-
-
-def regular_file(stream: Any) -> Any:
-    """Return the file of which a stream gives the bytes, or None where it may give others."""
-    if not hasattr(os, "pread"):
-        return None
-    from io import BufferedRandom, BufferedReader, FileIO
-    file = stream
-    if type(stream) in (BufferedReader, BufferedRandom):
-        file = stream.raw
-    if type(file) is not FileIO or not file.readable():
-        return None
-    file_type = os.fstat(file.fileno())[0] >> 12
-    return file if file_type == 8 else None
-
-
 class Turn:
-    """A stream, and whose turn it is to move it: one for all Files, for it has one position.
-
-    A plain file is not moved: other streams may have its position, those of a fork, say.
-    """
-
-    known: Any = None  # by id of the stream, while a File reads it
+    """A stream, and whose turn it is to move it. A read puts the position back."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
         self.lock = RLock()
-        self.process: int = process_number()  # a fork has the same position, but another lock
-        self.file = regular_file(stream)
 
+    def is_here(self) -> bool:
+        """Return whether this process may use the stream."""
+        return True
 
-def turn_of(stream: Any) -> Turn:
-    """Return the Turn of a stream, which need not be hashable."""
-    if BOARD:
-        return Turn(stream)
-    # All copies of this module share them: Files of two copies may read one stream.
-    shared: "Dict[str, Any]" = sys.__dict__
-    with process_lock(shared.setdefault("_tensorfmt_locks", {})):
-        if Turn.known is None:
-            from weakref import WeakValueDictionary
-            Turn.known = shared.setdefault("_tensorfmt_turns", WeakValueDictionary())
-        turn = Turn.known.get(id(stream))
-        if turn is None:
-            turn = Turn(stream)
-            Turn.known[id(stream)] = turn
-        return turn
+    def measure(self) -> "Tuple[int, int]":
+        """Return the position, and how many bytes there are."""
+        here = self.stream.tell()
+        try:
+            return here, self.stream.seek(0, 2) or self.stream.tell()
+        finally:
+            self.stream.seek(here)
+
+    def read(self, source: "Stream", offset: int, nbytes: int) -> bytes:
+        """Return bytes for a source."""
+        here = self.stream.tell()
+        try:
+            self.stream.seek(offset)
+            return source.read_whole(self.stream.read, offset, nbytes)
+        finally:
+            self.stream.seek(here)
 
 
 class Stream(Buffer):
-    """A seekable binary stream. Each read puts the position back, one thread at a time."""
+    """A seekable binary stream, which one thread at a time moves."""
 
     mapping = False
     has_offsets = True
@@ -795,21 +767,10 @@ class Stream(Buffer):
         self.file_id = file_id  # only of a file that was opened here
         self._window = 0, b""  # where it begins, and its bytes
         turn = turn_of(stream)
-        if turn.process != process_number():
-            raise ValueError(ELSEWHERE)
         self._turn = turn
         with turn.lock:
-            here = stream.tell()
-            if turn.file is not None:
-                stream.flush()
-                self.nbytes = os.fstat(turn.file.fileno()).st_size
-            else:
-                try:
-                    self.nbytes = stream.seek(0, 2) or stream.tell()
-                finally:
-                    stream.seek(here)
-        if here not in (0, self.nbytes):
-            raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
+            here, self.nbytes = turn.measure()
+        check_start(here, self.nbytes)
 
     def view(self, offset: int, nbytes: int) -> Any:
         if BOARD and offset > sys.maxsize:
@@ -817,24 +778,12 @@ class Stream(Buffer):
         turn = self._turn
         if turn is None:
             raise ValueError(CLOSED)
-        if turn.process != process_number():
+        if not turn.is_here():
             raise ValueError(ELSEWHERE)
-        stream = turn.stream
         with turn.lock:
             if self._turn is None:  # closed while this thread waited
                 raise ValueError(CLOSED)
-            if turn.file is not None:
-                stream.flush()  # it may have bytes that are yet to be written
-                data = self.read_at(turn.file, offset, nbytes)
-                # Closed by another thread meanwhile, its number may be that of another file.
-                turn.file.fileno()
-                return data
-            here = stream.tell()
-            try:
-                stream.seek(offset)
-                return self.read_whole(stream.read, offset, nbytes)
-            finally:
-                stream.seek(here)
+            return turn.read(self, offset, nbytes)
 
     def read_at(self, file: Any, offset: int, nbytes: int) -> bytes:
         """Return bytes of a file, the position of which is not moved."""
@@ -878,7 +827,7 @@ class Stream(Buffer):
         turn = self._turn
         if turn is None:
             return
-        if turn.process == process_number():
+        if turn.is_here():
             with turn.lock:  # no thread moves the stream any more when this returns
                 self._turn = None
         self._turn = None
@@ -955,7 +904,13 @@ def open_source(source: Any, mmap: bool = True) -> Buffer:
     path = getattr(source, "name", getattr(source, "path", None))
     if not isinstance(path, str):
         path = None
-    return Stream(source, path)
+    return open_stream(source, path)
+
+
+def check_start(here: int, nbytes: int) -> None:
+    """Raise ValueError for a stream that is neither at its start nor at its end."""
+    if here not in (0, nbytes):
+        raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
 
 
 def open_path(path: str, mmap: bool) -> Buffer:
@@ -3071,171 +3026,7 @@ if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
 
 
-# -- [6b] equality -----------------------------------------------------------------------
-#
-# Tensors and facts are the same where values and types are; `==` and diff() ask the same functions.
-
-
-def token_of(value: Any) -> Any:
-    """Return what two facts have in common if they are one value of one type.
-
-    Of an array or a map it is the length: is_same() looks at what is inside.
-    """
-    if isinstance(value, float):
-        if value != value:
-            return float, "NaN"
-        return float, pack("<d", value)  # -0.0 is another one than 0.0
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes, bytes(value)
-    if hasattr(value, "items"):
-        return dict, len(value)
-    if type(value) in (list, tuple):
-        return list, len(value)
-    if isinstance(value, tuple):  # Simple, also of another copy of this module
-        return type(value).__name__, tuple(value)
-    return type(value), value
-
-
-def is_same(a: Any, b: Any) -> bool:
-    """Return whether two facts are one value of one type: 1, 1.0 and True are three, NaN is one.
-
-    The order of keys does not count. What a user gave may be nested without end.
-    """
-    waiting = [(a, b)]
-    seen: "Dict[Any, Any]" = {}  # arrays and maps, so that their ids stay theirs
-    while waiting:
-        a, b = waiting.pop()
-        token = token_of(a)
-        if token != token_of(b):
-            return False
-        if token[0] not in (dict, list) or (id(a), id(b)) in seen:
-            continue
-        seen[id(a), id(b)] = a, b
-        if token[0] is list:
-            waiting.extend(zip(a, b))
-            continue
-        others = {token_of(key): item for key, item in b.items()}
-        for key, item in a.items():
-            other = others.get(token_of(key), MISSING)
-            if other is MISSING:
-                return False
-            waiting.append((item, other))
-    return True
-
-
-def is_equal(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors differ at most in names, and in how they are stored."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if (a._custom or b._custom) and not is_same(a.custom, b.custom):
-        return False
-    return has_same_values(a, b)
-
-
-def has_same_values(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors of one dtype and shape are known to have the same bytes."""
-    if a.encoding != "raw" or b.encoding != "raw":
-        check_work([(a.name, a), (b.name, b)])
-    if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
-        try:
-            return has_same_bytes(a, b)
-        except Unsupported:  # of an unknown layout, too large if dense, no module for zstd
-            pass
-    return is_stored_alike(a, b)
-
-
-def is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether files say the same of two tensors without values here, also in bytes."""
-    if a.byteorder != b.byteorder or not is_same(type_facts(a), type_facts(b)):
-        return False
-    in_one_file = are_one_file(a.source, b.source)
-    if not in_one_file and (places_other_bytes(a) or places_other_bytes(b)):
-        return False
-    parts, others = a.stored_parts(), b.stored_parts()
-    if set(parts) != set(others):
-        return False
-    if "shard" in [part.encoding for part in parts.values()]:  # they lie in other files
-        return in_one_file and a.name == b.name and is_same(a.attrs, b.attrs)
-    for role, part in parts.items():
-        if role:
-            same = is_equal(part, others[role])
-        else:
-            same = has_same_stored(part, others[role])
-        if not same:
-            return False
-    return True
-
-
-def are_one_file(a: "Buffer", b: "Buffer") -> bool:
-    """Return whether two sources are one, or were opened from one path, unchanged."""
-    if a is b:
-        return True
-    return a.file_id is not None and b.file_id is not None and a.file_id[::2] == b.file_id[::2]
-
-
-def type_facts(item: "Tensor") -> Facts:
-    """Return what its format says of a type that is not known here."""
-    for fmt in FORMATS + GENERATIONS:
-        if fmt.NAME == item.format:
-            return fmt.type_facts(item)
-    return item.attrs
-
-
-def has_same_stored(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether the bytes of two tensors without values are the same, perhaps decoded."""
-    if a.encoding == b.encoding and a.attrs.get("encoding") == b.attrs.get("encoding"):
-        if are_same_blocks(a.iter_stored(), b.iter_stored()):
-            return True
-    for item in (a, b):
-        if item.itemsize is not None or item.encoding != "raw" and not item.is_decodable():
-            return False
-    try:
-        return are_same_blocks(a.iter_bytes(), b.iter_bytes())
-    except Unsupported:  # over MAX_DENSE, no module for zstd
-        return False
-
-
-def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors have the same row-major bytes."""
-    if a.source is b.source and a.encoding == b.encoding == "raw" and (
-            (a.start, a._strides, a.byteorder) == (b.start, b._strides, b.byteorder)):
-        return a.nbytes == b.nbytes
-    if a.is_sparse and b.is_sparse and has_same_components(a, b):
-        return True
-    return are_same_blocks(a.iter_bytes(), b.iter_bytes())
-
-
-def has_same_components(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two sparse tensors are alike in all that they store."""
-    parts, others = a.components, b.components
-    if set(parts) != set(others):
-        return False
-    return all([is_equal(part, others[role]) for role, part in parts.items()])
-
-
-def are_same_blocks(blocks: Blocks, others: Blocks) -> bool:
-    """Return whether blocks hold the same bytes, wherever each of them ends."""
-    for part, other in zip(regroup(blocks, PART), regroup(others, PART)):
-        if part != other:
-            return False
-    return True
-
-
-def regroup(blocks: Blocks, nbytes: int) -> Blocks:
-    """Yield what blocks hold, so many bytes at a time; what is left, or b"", at the end."""
-    rest = bytearray()
-    for part in iter_parts(blocks, nbytes):
-        if not rest and len(part) == nbytes:
-            yield bytes(part)
-            continue
-        rest += part
-        if len(rest) >= nbytes:
-            yield bytes(rest[:nbytes])
-            rest = rest[nbytes:]
-    yield bytes(rest)
-
-
-# -- [6c] Schema -------------------------------------------------------------------------
+# -- [6b] Schema -------------------------------------------------------------------------
 
 
 class Typed:
@@ -3373,7 +3164,7 @@ class Schema:
         return None, doc
 
 
-# -- [6d] Reading ------------------------------------------------------------------------
+# -- [6c] Reading ------------------------------------------------------------------------
 #
 # What a format's read() asks for is a region of the file: a record, a run of values, a tree of maps
 # and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field, the outermost
@@ -3628,7 +3419,7 @@ def size_message(item: Tensor, need: int) -> str:
     return f"{item.stored_nbytes} bytes stored, {text}"
 
 
-# -- [6e] Format -------------------------------------------------------------------------
+# -- [6d] Format -------------------------------------------------------------------------
 
 
 # Each format adds itself at the end of its section. Generations are later ones of a family.
@@ -3860,7 +3651,7 @@ class Format:
         yield bytes(end - at) + tail
 
 
-# -- [6f] sparse -------------------------------------------------------------------------
+# -- [6e] sparse -------------------------------------------------------------------------
 
 INDEX_TYPES = ("uint64", "uint32")
 
@@ -6390,126 +6181,8 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
     return new_tensor(found, tuple(view.shape or ()), view, byteorder)
 
 
-# -- [8c] work ---------------------------------------------------------------------------
+# -- [8c] save ---------------------------------------------------------------------------
 
-MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
-INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
-CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
-
-
-def most_work(source: Buffer, free: int) -> int:
-    """Return how many bytes may be decoded and written of the tensors of a source."""
-    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
-
-
-def more_copies(source: Buffer, work: int) -> str:
-    """Return what allows more work, besides that of the one tensor."""
-    count = -(-work // (source.nbytes + (1 << 20)))
-    return option(f"MAX_COPIES = {count}")
-
-
-def work_of_part(part: Tensor, factor: int = 1) -> int:
-    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
-    decoded = part.decoded_nbytes
-    if not part.is_decodable() or decoded is None:
-        return factor * part.stored_nbytes
-    return factor * decoded + CODEC_WORK * part.stored_nbytes
-
-
-def work_of_values(item: Tensor, dense: bool = True) -> int:
-    """Return how many bytes the values are that are read and written."""
-    if item.encoding == "raw" and item._strides is None and item.dtype != "qfloat":
-        return item.stored_nbytes  # of most tensors
-    if item.unreadable and not item.is_decodable():
-        return item.stored_nbytes
-    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
-        return 0  # its parts count; as a dense one it would be refused
-    if item.dtype == "qfloat":
-        return max(item.nbytes, 4 * item.size)
-    return item.decoded_nbytes or item.stored_nbytes
-
-
-def work_besides(item: Tensor) -> int:
-    """Return how many bytes are read and decoded besides the values."""
-    if item.encoding == "raw":
-        return 0
-    factor = 1
-    if item.is_sparse:
-        factor = INDEX_WORK
-    work = 0
-    for part in item.stored_parts().values():
-        if part is not item:
-            work += work_of_part(part, factor)
-        elif item.is_decodable():
-            work += CODEC_WORK * item.stored_nbytes
-    return work
-
-
-def check_work(items: Items, dense: bool = True,
-               written: "Optional[Callable[[Tensor], int]]" = None) -> None:
-    """Raise ValueError where tensors are much more, decoded and written, than their file.
-
-    What is no file's counts for nothing; a tensor that is there more than once counts once: that
-    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
-    of text are made of a tensor.
-    """
-    # Of each source, by its id: itself, and by name all work and that of the values.
-    files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
-    for _, item in items:
-        base: Tensor = getattr(item, "_base", item)
-        if not base.source.has_offsets:
-            continue
-        _, works = files.setdefault(id(base.source), (base.source, {}))
-        values = work_of_values(base, dense)
-        if item is not base and values:
-            values = max(values, item.nbytes)
-        if written is not None:
-            values = max(values, written(item))
-        work = values + work_besides(base), values
-        works[base.name] = max(work, works.get(base.name, work))
-    for source, works in files.values():
-        check_works(source, list(works.values()))
-
-
-def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
-    """Raise ValueError where (all work, that of the values) of tensors is too much for a file."""
-    total = free = 0
-    for work, values in works:
-        total += work
-        if values <= MAX_DENSE:
-            free = max(free, values)
-    if total <= most_work(source, free):
-        return
-    what = f"the tensors are {total} bytes if all are decoded and written, the file has "
-    what += f"{source.nbytes}: over MAX_COPIES = {MAX_COPIES} times that and 1 MiB; "
-    raise ValueError(what + f"{more_copies(source, total - free)} allows it")
-
-
-class Meter:
-    """Tells watch(verb, done, total) how many bytes of a pass are done."""
-
-    def __init__(self, watch: Any, verb: str, total: int) -> None:
-        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
-
-    def over(self, blocks: Blocks) -> Blocks:
-        """Yield what blocks hold, and count it."""
-        if self.watch is None:
-            yield from blocks
-            return
-        for block in iter_parts(blocks, BLOCK):
-            yield block
-            self.add(len(block))
-
-    def add(self, nbytes: int) -> None:
-        """Count bytes that are done."""
-        self.done += nbytes
-        if self.watch is not None:
-            self.watch(self.verb, self.done, self.total)
-
-
-# -- [8d] save ---------------------------------------------------------------------------
-
-REGULAR = 8  # a file, in the upper bits of st_mode
 REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
             "EXDEV", "ETXTBSY", "ENODATA")
 ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
@@ -7449,7 +7122,97 @@ def own_file(value: Any) -> "Optional[File]":
     return made
 
 
-# -- [9e] pickles ------------------------------------------------------------------------
+# -- [9e] shared streams ------------------------------------------------------------------
+#
+# Files of several threads may read one stream, and a fork has the streams of its parent.
+
+FORKS: "List[None]" = []  # that lie between the process which imported this and this one
+if hasattr(os, "register_at_fork"):  # from Python 3.7 on; to ask the system takes 40 - 200 ns
+    os.register_at_fork(after_in_child=lambda: FORKS.append(None))
+    process_number: Any = FORKS.__len__
+else:
+    process_number = getattr(os, "getpid", int)  # int: there is one process only
+
+
+def process_lock(locks: "Dict[int, Any]") -> Any:
+    """Return the lock that this process has among `locks`.
+
+    One that another thread holds when a process forks is never released in the child.
+    """
+    return locks.setdefault(process_number(), RLock())
+
+
+def regular_file(stream: Any) -> "Optional[FileIO]":
+    """Return the file of which a stream gives the bytes, or None where it may give others."""
+    if not hasattr(os, "pread"):
+        return None
+    from io import BufferedRandom, BufferedReader, FileIO
+    file = stream
+    if type(stream) in (BufferedReader, BufferedRandom):
+        file = stream.raw
+    if type(file) is not FileIO or not file.readable():
+        return None
+    if os.fstat(file.fileno()).st_mode >> 12 != REGULAR:
+        return None
+    return file
+
+
+class SharedTurn(Turn):
+    """The Turn of all Files that read one stream, in the process that opened it.
+
+    A plain file is not moved: other streams may have its position, those of a fork, say.
+    """
+
+    known: Any = None  # by id of the stream, while a File reads it
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self.process: int = process_number()  # a fork has the same position, but another lock
+        self.file = regular_file(stream)
+
+    def is_here(self) -> bool:
+        return self.process == process_number()
+
+    def measure(self) -> "Tuple[int, int]":
+        if self.file is None:
+            return super().measure()
+        here = self.stream.tell()
+        self.stream.flush()
+        return here, os.fstat(self.file.fileno()).st_size
+
+    def read(self, source: Stream, offset: int, nbytes: int) -> bytes:
+        if self.file is None:
+            return super().read(source, offset, nbytes)
+        self.stream.flush()  # it may have bytes that are yet to be written
+        data = source.read_at(self.file, offset, nbytes)
+        # Closed by another thread meanwhile, its number may be that of another file.
+        self.file.fileno()
+        return data
+
+
+def turn_of(stream: Any) -> Turn:
+    """Return the Turn of a stream, which need not be hashable."""
+    if BOARD:
+        return Turn(stream)
+    # All copies of this module share them: Files of two copies may read one stream.
+    shared: "Dict[str, Any]" = sys.__dict__
+    with process_lock(shared.setdefault("_tensorfmt_locks", {})):
+        if SharedTurn.known is None:
+            from weakref import WeakValueDictionary
+            SharedTurn.known = shared.setdefault("_tensorfmt_turns", WeakValueDictionary())
+        turn: "Optional[Turn]" = SharedTurn.known.get(id(stream))
+        if turn is None:
+            turn = SharedTurn(stream)
+            SharedTurn.known[id(stream)] = turn
+        return turn
+
+
+def open_stream(stream: Any, path: "Optional[str]") -> Buffer:
+    """Return the source for a stream."""
+    return Stream(stream, path)
+
+
+# -- [9f] pickles ------------------------------------------------------------------------
 
 
 class PickledFile(Buffer):
@@ -7506,7 +7269,7 @@ def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> 
         raise
 
 
-# -- [9f] strided blocks -----------------------------------------------------------------
+# -- [9g] strided blocks -----------------------------------------------------------------
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
@@ -7608,7 +7371,288 @@ def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
     return b"".join([items[i::n] for i in range(n)])
 
 
-# -- [9g] JSON ---------------------------------------------------------------------------
+# -- [9h] equality -----------------------------------------------------------------------
+#
+# Tensors and facts are the same where values and types are; `==` and diff() ask the same functions.
+
+
+def token_of(value: Any) -> Any:
+    """Return what two facts have in common if they are one value of one type.
+
+    Of an array or a map it is the length: is_same() looks at what is inside.
+    """
+    if isinstance(value, float):
+        if value != value:
+            return float, "NaN"
+        return float, pack("<d", value)  # -0.0 is another one than 0.0
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes, bytes(value)
+    if hasattr(value, "items"):
+        return dict, len(value)
+    if type(value) in (list, tuple):
+        return list, len(value)
+    if isinstance(value, tuple):  # Simple, also of another copy of this module
+        return type(value).__name__, tuple(value)
+    return type(value), value
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Return whether two facts are one value of one type: 1, 1.0 and True are three, NaN is one.
+
+    The order of keys does not count. What a user gave may be nested without end.
+    """
+    waiting = [(a, b)]
+    seen: "Dict[Any, Any]" = {}  # arrays and maps, so that their ids stay theirs
+    while waiting:
+        a, b = waiting.pop()
+        token = token_of(a)
+        if token != token_of(b):
+            return False
+        if token[0] not in (dict, list) or (id(a), id(b)) in seen:
+            continue
+        seen[id(a), id(b)] = a, b
+        if token[0] is list:
+            waiting.extend(zip(a, b))
+            continue
+        others = {token_of(key): item for key, item in b.items()}
+        for key, item in a.items():
+            other = others.get(token_of(key), MISSING)
+            if other is MISSING:
+                return False
+            waiting.append((item, other))
+    return True
+
+
+def is_equal(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors differ at most in names, and in how they are stored."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if (a._custom or b._custom) and not is_same(a.custom, b.custom):
+        return False
+    return has_same_values(a, b)
+
+
+def has_same_values(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors of one dtype and shape are known to have the same bytes."""
+    if a.encoding != "raw" or b.encoding != "raw":
+        check_work([(a.name, a), (b.name, b)])
+    if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
+        try:
+            return has_same_bytes(a, b)
+        except Unsupported:  # of an unknown layout, too large if dense, no module for zstd
+            pass
+    return is_stored_alike(a, b)
+
+
+def is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether files say the same of two tensors without values here, also in bytes."""
+    if a.byteorder != b.byteorder or not is_same(type_facts(a), type_facts(b)):
+        return False
+    in_one_file = are_one_file(a.source, b.source)
+    if not in_one_file and (places_other_bytes(a) or places_other_bytes(b)):
+        return False
+    parts, others = a.stored_parts(), b.stored_parts()
+    if set(parts) != set(others):
+        return False
+    if "shard" in [part.encoding for part in parts.values()]:  # they lie in other files
+        return in_one_file and a.name == b.name and is_same(a.attrs, b.attrs)
+    for role, part in parts.items():
+        if role:
+            same = is_equal(part, others[role])
+        else:
+            same = has_same_stored(part, others[role])
+        if not same:
+            return False
+    return True
+
+
+def are_one_file(a: "Buffer", b: "Buffer") -> bool:
+    """Return whether two sources are one, or were opened from one path, unchanged."""
+    if a is b:
+        return True
+    return a.file_id is not None and b.file_id is not None and a.file_id[::2] == b.file_id[::2]
+
+
+def type_facts(item: "Tensor") -> Facts:
+    """Return what its format says of a type that is not known here."""
+    for fmt in FORMATS + GENERATIONS:
+        if fmt.NAME == item.format:
+            return fmt.type_facts(item)
+    return item.attrs
+
+
+def has_same_stored(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether the bytes of two tensors without values are the same, perhaps decoded."""
+    if a.encoding == b.encoding and a.attrs.get("encoding") == b.attrs.get("encoding"):
+        if are_same_blocks(a.iter_stored(), b.iter_stored()):
+            return True
+    for item in (a, b):
+        if item.itemsize is not None or item.encoding != "raw" and not item.is_decodable():
+            return False
+    try:
+        return are_same_blocks(a.iter_bytes(), b.iter_bytes())
+    except Unsupported:  # over MAX_DENSE, no module for zstd
+        return False
+
+
+def has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two tensors have the same row-major bytes."""
+    if a.source is b.source and a.encoding == b.encoding == "raw" and (
+            (a.start, a._strides, a.byteorder) == (b.start, b._strides, b.byteorder)):
+        return a.nbytes == b.nbytes
+    if a.is_sparse and b.is_sparse and has_same_components(a, b):
+        return True
+    return are_same_blocks(a.iter_bytes(), b.iter_bytes())
+
+
+def has_same_components(a: "Tensor", b: "Tensor") -> bool:
+    """Return whether two sparse tensors are alike in all that they store."""
+    parts, others = a.components, b.components
+    if set(parts) != set(others):
+        return False
+    return all([is_equal(part, others[role]) for role, part in parts.items()])
+
+
+def are_same_blocks(blocks: Blocks, others: Blocks) -> bool:
+    """Return whether blocks hold the same bytes, wherever each of them ends."""
+    for part, other in zip(regroup(blocks, PART), regroup(others, PART)):
+        if part != other:
+            return False
+    return True
+
+
+def regroup(blocks: Blocks, nbytes: int) -> Blocks:
+    """Yield what blocks hold, so many bytes at a time; what is left, or b"", at the end."""
+    rest = bytearray()
+    for part in iter_parts(blocks, nbytes):
+        if not rest and len(part) == nbytes:
+            yield bytes(part)
+            continue
+        rest += part
+        if len(rest) >= nbytes:
+            yield bytes(rest[:nbytes])
+            rest = rest[nbytes:]
+    yield bytes(rest)
+
+
+# -- [9i] work ---------------------------------------------------------------------------
+
+MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
+INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
+CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
+
+
+def most_work(source: Buffer, free: int) -> int:
+    """Return how many bytes may be decoded and written of the tensors of a source."""
+    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
+
+
+def more_copies(source: Buffer, work: int) -> str:
+    """Return what allows more work, besides that of the one tensor."""
+    count = -(-work // (source.nbytes + (1 << 20)))
+    return option(f"MAX_COPIES = {count}")
+
+
+def work_of_part(part: Tensor, factor: int = 1) -> int:
+    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
+    decoded = part.decoded_nbytes
+    if not part.is_decodable() or decoded is None:
+        return factor * part.stored_nbytes
+    return factor * decoded + CODEC_WORK * part.stored_nbytes
+
+
+def work_of_values(item: Tensor, dense: bool = True) -> int:
+    """Return how many bytes the values are that are read and written."""
+    if item.encoding == "raw" and item._strides is None and item.dtype != "qfloat":
+        return item.stored_nbytes  # of most tensors
+    if item.unreadable and not item.is_decodable():
+        return item.stored_nbytes
+    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
+        return 0  # its parts count; as a dense one it would be refused
+    if item.dtype == "qfloat":
+        return max(item.nbytes, 4 * item.size)
+    return item.decoded_nbytes or item.stored_nbytes
+
+
+def work_besides(item: Tensor) -> int:
+    """Return how many bytes are read and decoded besides the values."""
+    if item.encoding == "raw":
+        return 0
+    factor = 1
+    if item.is_sparse:
+        factor = INDEX_WORK
+    work = 0
+    for part in item.stored_parts().values():
+        if part is not item:
+            work += work_of_part(part, factor)
+        elif item.is_decodable():
+            work += CODEC_WORK * item.stored_nbytes
+    return work
+
+
+def check_work(items: Items, dense: bool = True,
+               written: "Optional[Callable[[Tensor], int]]" = None) -> None:
+    """Raise ValueError where tensors are much more, decoded and written, than their file.
+
+    What is no file's counts for nothing; a tensor that is there more than once counts once: that
+    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
+    of text are made of a tensor.
+    """
+    # Of each source, by its id: itself, and by name all work and that of the values.
+    files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
+    for _, item in items:
+        base: Tensor = getattr(item, "_base", item)
+        if not base.source.has_offsets:
+            continue
+        _, works = files.setdefault(id(base.source), (base.source, {}))
+        values = work_of_values(base, dense)
+        if item is not base and values:
+            values = max(values, item.nbytes)
+        if written is not None:
+            values = max(values, written(item))
+        work = values + work_besides(base), values
+        works[base.name] = max(work, works.get(base.name, work))
+    for source, works in files.values():
+        check_works(source, list(works.values()))
+
+
+def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
+    """Raise ValueError where (all work, that of the values) of tensors is too much for a file."""
+    total = free = 0
+    for work, values in works:
+        total += work
+        if values <= MAX_DENSE:
+            free = max(free, values)
+    if total <= most_work(source, free):
+        return
+    what = f"the tensors are {total} bytes if all are decoded and written, the file has "
+    what += f"{source.nbytes}: over MAX_COPIES = {MAX_COPIES} times that and 1 MiB; "
+    raise ValueError(what + f"{more_copies(source, total - free)} allows it")
+
+
+class Meter:
+    """Tells watch(verb, done, total) how many bytes of a pass are done."""
+
+    def __init__(self, watch: Any, verb: str, total: int) -> None:
+        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
+
+    def over(self, blocks: Blocks) -> Blocks:
+        """Yield what blocks hold, and count it."""
+        if self.watch is None:
+            yield from blocks
+            return
+        for block in iter_parts(blocks, BLOCK):
+            yield block
+            self.add(len(block))
+
+    def add(self, nbytes: int) -> None:
+        """Count bytes that are done."""
+        self.done += nbytes
+        if self.watch is not None:
+            self.watch(self.verb, self.done, self.total)
+
+
+# -- [9j] JSON ---------------------------------------------------------------------------
 
 
 class Json:
@@ -7778,7 +7822,7 @@ def json_problem(value: Any, depth: int) -> "Optional[str]":
     return f"JSON cannot hold {type(value).__name__}"
 
 
-# -- [9h] XXH3 ---------------------------------------------------------------------------
+# -- [9k] XXH3 ---------------------------------------------------------------------------
 #
 # XXH3-64 and XXH64 of Cyan4973/xxHash with the seed 0; constants are called as there.
 # XXH3: a stripe is 64 bytes, a block 16 stripes; from 241 bytes on they are added to 8
@@ -12778,26 +12822,28 @@ WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 # What `--with` takes -> the banners and names that are of it alone.
 PARTS: "Dict[str, List[str]]" = {
     "load": [],
-    "fast": ["gather", "fold_crc32c", "has_same_bytes"],
-    "save": ["[9d] other copies", "[8b] values: tensor()", "[8c] work", "[8d] save",
+    "fast": ["gather", "fold_crc32c"],
+    "save": ["[9d] other copies", "[8b] values: tensor()", "[9i] work", "[8c] save",
              "cbor_float"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
-    "sparse": ["[6f] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
+    "sparse": ["[6e] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
     "quantized": ["QUANT_SCHEME", "QuantPlan", "Quantized", "make_quantized"],
     "arrays": ["[9c] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
                "Tensor.__jax_array__", "Tensor.__buffer__"],
     "pickles": ["Buffer.__reduce__", "Buffer.__deepcopy__", "Tensor.__reduce__",
                 "File.__reduce__", "File.__deepcopy__", "File.__copy__",
                 "ShardedFile.__reduce__", "Composite.__reduce__", "open_pickled",
-                "load_again"],
-    "shards": ["[10f] shards", "is_json"],
+                "load_again", "process_lock"],
+    "shards": ["[10f] shards", "is_json", "process_lock"],
+    "streams": ["[9e] shared streams"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[9d] other copies",
-              "[8c] work", "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff",
-              "[14a] page", "main", "is_stored_alike", "iter_checksums", "place_of", "write_all",
+              "[9h] equality", "[9i] work",
+              "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff",
+              "[14a] page", "main", "iter_checksums", "place_of", "write_all",
               "stat_or_none", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT"],
     "mag300": ["[10a] mag300"],
-    "ztensor2": ["[9h] XXH3", "[10b] ztensor2", "cbor_float"],
+    "ztensor2": ["[9k] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
 # What users call of a part.
 CALLS = {
@@ -13139,6 +13185,22 @@ def is_sealed(path: str) -> bool:
 # In a copy plain_NAME has the place of NAME, if NAME is of a part that was left out.
 
 
+def plain_turn_of(stream: Any) -> "Turn":
+    return Turn(stream)
+
+
+def plain_open_stream(stream: Any, path: "Optional[str]") -> "Buffer":
+    """Return all bytes of a stream: Files would have to take turns."""
+    if BOARD:
+        return Stream(stream, path)
+    here = stream.tell()
+    stream.seek(0)
+    data = stream.read()
+    stream.seek(here)
+    check_start(here, len(data))
+    return Buffer(data, True, path)
+
+
 def plain_dangling_link(path: str) -> str:
     return ""
 
@@ -13176,17 +13238,13 @@ def plain_own_tensor(value: Any) -> Any:
     return value if hasattr(value, "stored_nbytes") else None
 
 
-def plain_has_same_bytes(a: "Tensor", b: "Tensor") -> bool:
-    return a.tobytes() == b.tobytes()
-
-
-def plain_is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors are one of one file, or quantized or encoded alike."""
-    if not is_same(a.attrs, b.attrs):
+def plain_is_equal(a: "Tensor", b: "Tensor") -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape or a.custom != b.custom:
         return False
-    if a.unreadable or a.is_sparse:
+    try:
+        return a.tobytes() == b.tobytes()
+    except Unsupported:  # it has no values here
         return a.source is b.source and a.name == b.name
-    return bytes(a.raw) == bytes(b.raw)
 
 
 def plain_read_again(source: Any, fmt: Any, partial: bool, fault: FormatError) -> Any:

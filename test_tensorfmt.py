@@ -2836,16 +2836,16 @@ class SourceTest(FolderCase):
     def test_streams_that_are_gone_leave_nothing(self):
         load(io.BytesIO(self.data))
         gc.collect()
-        kept = len(tensorfmt.Turn.known)
+        kept = len(tensorfmt.SharedTurn.known)
         stream = io.BytesIO(self.data)
         files = [load(stream), load(stream)]
-        self.assertEqual(len(tensorfmt.Turn.known), kept + 1)
+        self.assertEqual(len(tensorfmt.SharedTurn.known), kept + 1)
         files[0].close()
         self.assertEqual(files[1]["b"].tolist(), [98] * 9)
         files[1].close()
         gc.collect()
         # PyPy takes several rounds: others may be gone as well.
-        self.assertLessEqual(len(tensorfmt.Turn.known), kept)
+        self.assertLessEqual(len(tensorfmt.SharedTurn.known), kept)
 
     def test_a_file_that_others_move(self):
         """As a child of fork() does, which has the same position."""
@@ -8851,6 +8851,26 @@ class CopyTest(TestCase):
                          (True, False, True))
         self.assertEqual(file["w"].__array_interface__["typestr"], "<f4")
         error_of(AttributeError, getattr, item, "__array_interface__")
+
+    @about("burnpack")
+    def test_streams_of_a_copy(self):
+        """Without the part that lets Files take turns, all bytes of a stream are read at once."""
+        data = dumps({"w": F32}, format="burnpack")
+        for parts in ["load"], ["load", "streams"]:
+            made = make_copy(["burnpack"], parts)[1]
+            for at in 0, len(data):
+                stream = io.BytesIO(data)
+                stream.seek(at)
+                file = made.load(stream)
+                self.assertEqual((stream.tell(), file["w"].tobytes()), (at, F32.tobytes()))
+                stream.close()
+                if "streams" in parts:
+                    error_of(ValueError, file["w"].tobytes)
+                else:
+                    self.assertEqual(file["w"].tobytes(), F32.tobytes())
+            stream = io.BytesIO(data)
+            stream.seek(1)
+            self.assertIn("seek(0)", str(error_of(ValueError, made.load, stream)))
 
     def test_command(self):
         path = os.path.join(folder_for(self), "copied.py")
