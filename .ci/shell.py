@@ -376,7 +376,10 @@ class SignalTest(Commands):
         owner, name, ignored = sys.argv[1:4]
         owner = sys.modules[owner]
         usual = getattr(owner, name)
+        # nohup, for one, has started the tests with signals ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for word in ignored.split():
             signal.signal(getattr(signal, word), signal.SIG_IGN)
 
