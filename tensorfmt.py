@@ -13291,17 +13291,18 @@ def plain_main(argv: "Optional[List[str]]" = None) -> int:
 # -- [15] command line -------------------------------------------------------------------
 
 
-def describe(error: BaseException, path: str = "") -> str:
+def describe(error: BaseException, path: "Optional[str]" = None) -> str:
     """Return the message of an error, which names the file, in words of the command line."""
     import re
     if isinstance(error, OSError):
-        path = str(error.filename or path)
         text = error.strerror or str(error)
+        if error.filename is not None:
+            path = str(error.filename)
+        if path is None:
+            return text
         if "://" in path:
             text += "; what downloads it can pipe it into `-`"
-        if path:
-            text = f"{safe_str(path)}: {text}"
-        return text
+        return f"{safe_str(path)}: {text}"
     text = str(error)
     if isinstance(error, FormatError):
         text = error.__str__("utf-8")
@@ -13608,20 +13609,24 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
 
 def show_get(args: "Namespace") -> None:
     with load(open_input(args.file), **args.options) as file:
-        names, key = pick(file, args.name, args.file)
-        items = [(name, file[name]) for name in names]
-        is_one = names == [args.name] or key is not None
+        picked = pick_all(file, args.names, args.file)
+        is_one = [title for title, _, _ in picked] == args.names[:1]
         written: "Optional[Callable[[Tensor], int]]" = None
         if not args.stats and not args.raw:
             written = count_json if args.json else count_preview
-        check_work(items, written=written)
-        if key is not None:
-            items = [(args.name, take_part(items[0][1], key, args.file))]
+        check_work([(title, item) for title, item, _ in picked], written=written)
+        items: "List[Tuple[str, Tensor]]" = []
+        for title, item, key in picked:
+            if key is not None:
+                item = take_part(item, key, args.file)
+            items.append((title, item))
         if args.stats:
             with_progress(show_stats, items, is_one, args.json)
-        elif args.name is None or args.raw and not is_one:
+        elif not args.names:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
         elif args.raw:
+            if not is_one:
+                raise TypeError("--raw takes one NAME (`ls` lists them), and no pattern")
             with_progress(write_raw, items[0][1])
         elif args.json:
             print_values(items, is_one)
@@ -13682,17 +13687,24 @@ def write_raw(item: Tensor, watch: Progress) -> None:
     write_all(target, meter.over(map(memoryview, blocks)))
 
 
-def pick(file: File, name: "Optional[str]",
-         path: str) -> "Tuple[List[str], Optional[Tuple[Any, ...]]]":
-    """Return the names of NAME, of a pattern, or all; of NAME[0:2] also what the brackets say."""
-    if name is None:
-        return list(file), None
+def pick_all(file: File, names: "List[str]", path: str) -> "List[Tuple[str, Tensor, Any]]":
+    """Return (title, tensor, index or None) of each NAME, or of all tensors."""
+    if not names:
+        return [(name, item, None) for name, item in file.items()]
+    picked = []
+    for name in names:
+        picked += pick(file, name, path)
+    return picked
+
+
+def pick(file: File, name: str, path: str) -> "List[Tuple[str, Tensor, Any]]":
+    """Return (title, tensor, index or None) of NAME, of NAME[0:2], or of all of a pattern."""
     if name in file and not is_pattern(name):
-        return [name], None
+        return [(name, file[name], None)]
     owner, _, keys = name.rpartition("[")
     if owner in file and keys.endswith("]"):
         try:
-            return [owner], parse_index(keys[:-1])
+            return [(name, file[owner], parse_index(keys[:-1]))]
         except ValueError as error:
             raise ValueError(f"{safe_str(path)}: {error}")
     found = names_like(file, name)
@@ -13701,7 +13713,7 @@ def pick(file: File, name: "Optional[str]",
         if keys.endswith("]"):
             whole = owner
         raise ValueError(f"{safe_str(path)}: {missing_message(file, whole)}")
-    return found, None
+    return [(name, file[name], None) for name in found]
 
 
 def take_part(item: Tensor, key: "Tuple[Any, ...]", path: str) -> Tensor:
@@ -14053,16 +14065,15 @@ def copy_with(text: str, names: "List[str]", parts: "List[str]") -> str:
     return make_copy(text, split_source(text), formats, known)
 
 
+# What is wrong with a value of an option is a ValueError: Parser.error() says what is wanted.
+
 def parse_pair(text: str) -> "Tuple[str, Optional[str]]":
     """Return (A, B) of A=B; B is None where there is none."""
-    from argparse import ArgumentTypeError
-    if "=" not in text:
-        raise ArgumentTypeError(f"{safe_repr(text)} is not a pair, A=B")
     key, value = text.split("=", 1)
     return key, value or None
 
 
-def setting(text: str) -> "Tuple[str, Any]":
+def parse_setting(text: str) -> "Tuple[str, Any]":
     """Return (key, value) of KEY=VALUE: a Python literal, else text."""
     from ast import literal_eval
     key, value = text.split("=", 1)
@@ -14074,10 +14085,8 @@ def setting(text: str) -> "Tuple[str, Any]":
 
 def parse_number(text: str) -> int:
     """Return a number from 0 on: 12, 0x1f40."""
-    from argparse import ArgumentTypeError
     if not text.isdigit() and text[:2] != "0x":
-        raise ArgumentTypeError(
-            f"{safe_repr(text)} is not a number (a FILE goes in front of options)")
+        raise ValueError(text)
     return int(text, 0)
 
 
@@ -14090,6 +14099,7 @@ OPTIONS: "Dict[str, Any]" = {
     "file FILE": STDIN,
     "files FILE": {"nargs": "+", "help": STDIN},
     "name NAME": {"nargs": "?"},
+    "names NAME": {"nargs": "*", "default": []},
     "a A": {},
     "b B": STDIN,
     "source FROM": STDIN,
@@ -14120,7 +14130,8 @@ OPTIONS: "Dict[str, Any]" = {
     "--rtol X": {"type": float, "default": 0.0, "help": "values are equal up to atol + rtol * |b|"},
     "--atol X": {"type": float, "default": 0.0},
     "--any-dtype": "the same values of another dtype are no difference",
-    "--set KEY=VALUE": dict(PAIRS, type=setting, help="option of TO's format, see `formats NAME`"),
+    "--set KEY=VALUE": dict(
+        PAIRS, type=parse_setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
     "--cast DTYPE or OLD=NEW,...": dict(
         PAIRS, type=str, help="DTYPE for what TO cannot hold; NEW for each OLD"),
@@ -14135,8 +14146,8 @@ OPTIONS: "Dict[str, Any]" = {
 COMMANDS = (
     (show_ls, "list the tensors of each file",
      "files --only --sort --limit --tree --partial --no-mmap --json"),
-    (show_get, "print a tensor's values: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
-     "file name --stats --raw --partial --no-mmap --max-copies --json"),
+    (show_get, "print values of tensors: NAME, 'NAME[0:2, ::3]' as in Python, or a pattern",
+     "file names --stats --raw --partial --no-mmap --max-copies --json"),
     (show_explain, "name every byte of a file; `..` before bytes is a key, after them more",
      "file --tensor --from --color --html --no-mmap --json"),
     (show_verify, "check structure, bounds, sizes and checksums",
@@ -14157,10 +14168,8 @@ def make_parser() -> "ArgumentParser":
 
     class Parser(ArgumentParser):
         def error(self, message: str) -> "NoReturn":
-            word = message.partition("invalid choice: '")[2].partition("'")[0]
-            hint = did_you_mean(word, [call.__name__[5:] for call, _, _ in COMMANDS])
-            raise TypeError(
-                f"{safe_str(message, MAX_LINE // 2)} (`{safe_str(self.prog)} -h`){hint}")
+            text = misuse_message(message)
+            raise TypeError(f"{safe_str(text, MAX_LINE // 2)} (`{safe_str(self.prog)} -h`)")
 
         def exit(self, *status: Any) -> "NoReturn":
             sys.stdout.flush()  # of help: an error is told as those of commands
@@ -14182,6 +14191,73 @@ def make_parser() -> "ArgumentParser":
         for name in arguments.split():
             add_option(one, titles[name])
     return parser
+
+
+def misuse_message(message: str) -> str:
+    """Return what argparse says of a command line, in words of what is typed."""
+    import re
+    found = re.match(r"unrecognized arguments: (--\S+)", message)
+    if found:
+        known = [title.split()[0] for title in OPTIONS]
+        if found.group(1) not in known:
+            message += did_you_mean(found.group(1), known)
+        return message
+    message = message.partition(" (choose from ")[0]
+    found = re.match(r"argument (\S+): (?:invalid .*?: (.+)|)", message)
+    if found is None:
+        return message
+    name, value = found.groups()
+    if name == "COMMAND":
+        names = [call.__name__[5:] for call, _, _ in COMMANDS]
+        near = did_you_mean(value.strip("'"), names)
+        return f"no command {value}; there are {', '.join(names)}{near}"
+    if value:
+        name += " " + value
+    return f"{name}: {value_words()[found.group(1)]} is wanted"
+
+
+def value_words() -> "Dict[str, str]":
+    """Return what each option takes that takes a value, in words."""
+    wanted: "Dict[str, str]" = {}
+    for title, settings in OPTIONS.items():
+        name, _, metavar = title.partition(" ")
+        if isinstance(settings, str):
+            settings = {}
+        if "choices" in settings:
+            metavar = "one of " + ", ".join(settings["choices"])
+        elif settings.get("type") in (parse_number, float):
+            metavar = "a number"
+        if metavar and name.startswith("--"):
+            wanted[name] = metavar
+    return wanted
+
+
+def options_first(words: "List[str]") -> "List[str]":
+    """Return the words of a command with its options in front: they may stand anywhere.
+
+    argparse takes an argument that may be missing, or several, for complete before an option.
+    """
+    valued = value_words()
+    options: "List[str]" = []
+    others: "List[str]" = []
+    option = ""  # the word before, which may take the next one
+    for number, word in enumerate(words):
+        if word == "--":
+            others += words[number + 1:]
+            break
+        is_depth = option != "--tree" or word.isdigit()
+        if word[:1] == "-" and word != "-":
+            options.append(word)
+            option = word
+            continue
+        if option in valued and is_depth:
+            options.append(word)
+        else:
+            others.append(word)
+        option = ""
+    if others:
+        options.append("--")
+    return options + others
 
 
 def add_option(parser: "ArgumentParser", title: str) -> None:
@@ -14289,7 +14365,11 @@ def catch_signals(usual: "Dict[int, Any]") -> None:
 
 def parse_arguments(argv: "Optional[List[str]]") -> "Namespace":
     """Return the arguments of a command: `.call` runs it, `.writes` is the path that it writes."""
-    args = make_parser().parse_args(argv)
+    words = sys.argv[1:]
+    if argv is not None:
+        words = list(argv)
+    words[1:] = options_first(words[1:])
+    args = make_parser().parse_args(words)
     args.options = {}
     for key in "mmap", "partial":
         if hasattr(args, key):
