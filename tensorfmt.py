@@ -47,7 +47,6 @@ Contents (the banners of the sections below; search for a number)
     [6b] Schema                what a map of an index holds
     [6c] Reading               RecordType, Reading: what a format asks for
     [6d] Format                what every format says
-    [6e] sparse                stored elements and where they are
     [7a] mag                   two layouts, header + records + data
     [7b] ztensor               data + CBOR index + its size
     [7c] primitiv              a run of MessagePack values, column-major
@@ -61,20 +60,21 @@ Contents (the banners of the sections below; search for a number)
     [9a] float8                8-bit floats and their codes
     [9b] casts                 other dtypes
     [9c] arrays                what numpy, torch and jax ask for
-    [9d] other copies          Tensors and Files of another copy of this module
-    [9e] shared streams        whose turn it is; processes that forked
-    [9f] pickles               a reference to a file, by path, size and time
-    [9g] strided blocks        elements with gaps between them, large ones quickly
+    [9d] shared streams        whose turn it is; processes that forked
+    [9e] pickles               a reference to a file, by path, size and time
+    [9f] strided blocks        elements with gaps between them, large ones quickly
+    [9g] work                  how much a file may make us do
     [9h] equality              the same values, of the same types
-    [9i] work                  how much a file may make us do
-    [9j] JSON                  RFC 8259, by the standard library
-    [9k] XXH3                  XXH3-64, also by numpy
+    [9i] JSON                  RFC 8259, by the standard library
+    [9j] XXH3                  XXH3-64, also by numpy
+    [9k] sparse                stored elements and where they are
     [10a] mag300               snapshot 300: header + JSON + data
     [10b] ztensor2             the same, deterministic, with digests
     [10c] quantized            values of few bits, and their scales
     [10d] safetensors          the bridge: JSON header + data
     [10e] burnrecord           one MessagePack map, read only
     [10f] shards               a model in several safetensors files, read only
+    [10g] other copies         Tensors and Files of another copy of this module
 
     III  tools
     [12a] other files          what a file of no known format looks like
@@ -264,15 +264,6 @@ def safe_str(text: str, limit: int = TEXT_WIDTH) -> str:
     return safe_repr(text)
 
 
-def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
-    """Return a value as printable text without marks of HTML."""
-    from html import escape
-    text = truncate(str(value), limit)
-    if not text.isprintable():
-        text = safe_repr(text)
-    return escape(text)
-
-
 def short_repr(value: Any, limit: int = 60, depth: int = 0) -> str:
     """Return a value for a message: escaped; lists cut short, four levels deep."""
     if type(value) is int:  # str() of a long one is slow, or an error
@@ -307,6 +298,14 @@ def repr_of_map(value: "Dict[Any, Any]", limit: int, depth: int) -> str:
             break
         items.append(f"{short_repr(key, limit, depth + 1)}: {short_repr(item, limit, depth + 1)}")
     return "{%s}" % ", ".join(items)
+
+
+def option(argument: str) -> str:
+    """Return an argument of functions, or a limit, and the option of the command line for it."""
+    name, _, value = argument.lower().replace("_", "-").partition("=")
+    if not value.strip().isdigit():
+        value = ""
+    return f"{argument} (--{name.strip()}{value})"
 
 
 def join_lines(lines: "List[str]") -> str:
@@ -873,14 +872,6 @@ class OpenedFile(Stream):
         self._window = 0, b""
         if file is not None:
             file.close()
-
-
-def check_state(source: Buffer, state: Any, nbytes: int) -> None:
-    """Close a source and raise ValueError if its file is not the one that was opened before."""
-    path, _, now = source.file_id
-    if now != state or source.nbytes != nbytes:
-        source.close()
-        raise ValueError(f"{safe_str(path)} {CHANGED}")
 
 
 def open_source(source: Any, mmap: bool = True) -> Buffer:
@@ -3010,18 +3001,6 @@ class File(TensorMap):
         self.close()
 
 
-def metadata_values(file: Any, names: Any = None) -> Any:
-    """Return the values of each metadata key: several where the shards of `names` do not agree."""
-    if file.shards is None:
-        return Map([(key, [value]) for key, value in file.metadata.items()])
-    values: Any = Map()
-    for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
-        for key, value in file.shard(shard).metadata.items():
-            if value not in values.setdefault(key, []):
-                values[key].append(value)
-    return values
-
-
 if "_collections_abc" in sys.modules:  # loaded at any start
     sys.modules["_collections_abc"].Mapping.register(File)
 
@@ -3651,298 +3630,6 @@ class Format:
         yield bytes(end - at) + tail
 
 
-# -- [6e] sparse -------------------------------------------------------------------------
-
-INDEX_TYPES = ("uint64", "uint32")
-
-
-class Sparse(Tensor):
-    """A tensor that stores some of its elements, csr or coo; read as its dense form.
-
-    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
-    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
-    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
-    """
-
-    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
-    is_sparse = True
-
-    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
-                 is_blob: bool = False, is_sorted: bool = False, attrs: "Optional[Facts]" = None,
-                 custom: "Optional[Facts]" = None, format: "Optional[str]" = None) -> None:
-        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
-                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
-        self.stored = stored
-        self.open_parts = open_parts
-        self.is_blob = is_blob
-        self.is_sorted = is_sorted
-        self._components: "Optional[TensorMap]" = None  # those checked
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        parts = self._components or self.find_kept("parts")
-        if parts is None:
-            parts = self.check_parts()
-            if self.is_blob:  # they were decoded
-                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
-            else:
-                self._components = parts
-        return Map(parts.items())
-
-    def check_parts(self) -> TensorMap:
-        """Return the parts; raise what is wrong with them."""
-        try:
-            parts: TensorMap = self.open_parts(True)
-            for part in parts.values():
-                part.check_readable()
-            count = parts["values"].size
-            if count > self.size:
-                raise FormatError(f"{count} values, but {self.size} elements")
-            why = find_bad_index(self.shape, parts, self.is_sorted)
-        except FormatError as error:
-            raise self.error(error.what, type(error), error.field or "data")
-        if why:
-            raise self.error(why)
-        return parts
-
-    def stored_parts(self) -> TensorMap:
-        parts = Map()
-        if not self.is_blob:
-            try:
-                parts.update(self._components or self.open_parts(False))
-            except FormatError:  # .components raises it again
-                pass
-        parts[""] = parts.pop("values", self.stored)
-        return parts
-
-    def iter_bytes(self) -> Blocks:
-        """Yield the dense form: zeros, and the values in their places."""
-        parts = self.components
-        size = self.check_readable()
-        if self.nbytes > MAX_DENSE:
-            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
-            raise self.error(what, Unsupported)
-        if unpack_values(str(self.dtype), bytes(size))[0]:
-            raise self.error(f"{self.dtype} has no zero", Unsupported)
-        values = parts["values"].tobytes()
-        places = find_places(self.shape, parts)
-        order: Any = range(len(places))
-        if not is_rising(places):
-            order = sorted(order, key=places.__getitem__)
-        done = 0  # of the order
-        step = BLOCK // size
-        for start in range(0, self.size, step):
-            block = bytearray(min(step, self.size - start) * size)
-            while done < len(order) and places[order[done]] < start + step:
-                i = order[done]
-                at = (places[i] - start) * size
-                block[at:at + size] = values[i * size:i * size + size]
-                done += 1
-            yield block
-
-    def contiguous(self) -> Tensor:
-        """Return it dense, in memory."""
-        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
-        return item.copy(custom=Map(self.custom.items()))
-
-    todense = contiguous
-
-    def copy(self, **changes: Any) -> "Sparse":
-        """Return it with another name, attrs or custom ones."""
-        facts = {}
-        for key in Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format"):
-            facts[key] = getattr(self, key)
-        facts.update(changes)
-        made = Sparse(**facts)
-        made._components = self._components
-        return made
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Return it with values of another dtype, in memory."""
-        parts = self.components
-        parts["values"] = parts["values"].astype(dtype)
-        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
-
-    def __reduce__(self) -> Any:
-        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
-                             self.format)
-
-    def sort_rows(self) -> "Dict[str, Tensor]":
-        """Return the components; of csr, the columns of each row rise."""
-        parts = self.components
-        if "indices" not in parts:
-            return parts
-        places = find_places(self.shape, parts)
-        if is_rising(places):
-            return parts
-        for role in ("values", "indices"):
-            part = parts[role]
-            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
-            data = b"".join([element for _, element in elements])
-            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
-        return parts
-
-
-def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the components of `nnz` elements, by role."""
-    if sparse_format == "csr":
-        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
-    return {"values": (nnz,), "coords": (len(shape), nnz)}
-
-
-def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: "Optional[Facts]" = None,
-                custom: "Optional[Facts]" = None, format: "Optional[str]" = None,
-                is_sorted: bool = False) -> Sparse:
-    """Return the sparse tensor of these components."""
-    def open_parts(decode: bool) -> TensorMap:
-        return parts
-
-    return Sparse(parts["values"], name, tuple(shape), open_parts, False, is_sorted, attrs, custom,
-                  format)
-
-
-def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Facts]") -> Sparse:
-    """Return the sparse tensor of components that a user gives to tensor()."""
-    roles = sorted(parts)
-    sparse_format = ""
-    if shape is not None:
-        if roles == ["coords", "values"]:
-            sparse_format = "coo"
-        elif len(shape) == 2 and roles == ["indices", "indptr", "values"]:
-            sparse_format = "csr"
-    if shape is None or not sparse_format:
-        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
-                         "shape of rank 2 and {values, indptr, indices}")
-    made = {}
-    nnz = parts["values"].size
-    for role, dims in component_shapes(sparse_format, shape, nnz).items():
-        part = parts[role]
-        if role != "values" and part.dtype not in INDEX_TYPES:
-            part = part.astype("uint64")
-        need = count_elements(dims)
-        if part.size != need:
-            wanted = f"{nnz} values of shape {short_repr(shape)} need {need}"
-            raise ValueError(f"{role} has {part.size} elements, {wanted}")
-        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
-    why = find_bad_index(shape, made)
-    if why:
-        raise ValueError(why)
-    return join_sparse(made, shape, custom=custom)
-
-
-def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
-    """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
-
-    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
-    coo: of each element the coordinates uint64 [rank] | value
-    """
-    size = blob.check_readable()
-    if blob.encoding == "raw" and blob.stored_nbytes % size:
-        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
-    data = b"".join(blob.iter_bytes())
-    # Bytes in front of all elements, and of indices of each.
-    if sparse_format == "csr":
-        head = 8 * shape[0] + 8
-        width = 8
-    else:
-        head = 0
-        width = 8 * len(shape)
-    step = width + size
-    nnz, rest = divmod(len(data) - head, step)
-    if nnz < 0 or rest:
-        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
-    found = {}
-    if sparse_format == "csr":
-        values = head + 8 * nnz
-        found["indptr"] = data[:head]
-        found["indices"] = data[head:values]
-        found["values"] = data[values:]
-    else:
-        rows = [data[i:i + step] for i in range(0, len(data), step)]
-        found["values"] = b"".join([row[width:] for row in rows])
-        found["coords"] = b"".join([row[i:i + 8] for i in range(0, width, 8) for row in rows])
-    components = {}
-    for role, dims in component_shapes(sparse_format, shape, nnz).items():
-        dtype = blob.dtype if role == "values" else "uint64"
-        components[role] = new_tensor(dtype, dims, found[role], "<", role)
-    return components
-
-
-def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> "Optional[str]":
-    """Return what is wrong with the indices, or None. O(stored elements)."""
-    nnz = parts["values"].size
-    parts = decode_indices(parts)
-    if "coords" in parts:
-        axes = list(zip(split_axes(parts), shape))
-    else:
-        indptr = parts["indptr"].data
-        axes = [(parts["indices"].data, shape[1])]
-        if indptr[0] != 0 or indptr[shape[0]] != nnz:
-            return "indptr does not go from 0 to the number of values"
-        for i in range(shape[0]):
-            if indptr[i] > indptr[i + 1]:
-                return f"indptr falls in row {i}"
-    if nnz:
-        for numbers, n in axes:
-            largest = max(numbers)
-            if largest >= n:
-                return f"an index is outside the shape: {largest} of {n}"
-    places = find_places(shape, parts)
-    if is_rising(places):
-        return None
-    if is_sorted and "indptr" in parts:
-        return "the columns do not rise in each row"
-    places.sort()
-    for a, b in zip(places, places[1:]):
-        if a == b:
-            return f"element {short_repr(a)} occurs twice"
-    return None
-
-
-def decode_indices(parts: TensorMap) -> TensorMap:
-    """Return the components; indices that are encoded are decoded once, in memory."""
-    found = Map(parts.items())
-    for role, part in parts.items():
-        if role != "values" and part.encoding != "raw":
-            found[role] = part.contiguous()
-    return found
-
-
-def is_rising(places: "Iterable[Any]") -> bool:
-    """Return whether each is larger than the one before."""
-    last: Any = None
-    for place in places:
-        if last is not None and place <= last:
-            return False
-        last = place
-    return True
-
-
-def split_axes(parts: TensorMap) -> "List[Any]":
-    """Return the coordinates of coo: of each axis those of all elements."""
-    coords = parts["coords"]
-    data = coords.data
-    rank, nnz = coords.shape
-    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
-
-
-def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
-    """Return the row-major number of each stored element; if it is long, the coordinates."""
-    if "coords" in parts:
-        axes = split_axes(decode_indices(parts))
-        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return list(zip(*axes))
-        places = [0] * parts["values"].size
-        for numbers, n in zip(axes, shape):
-            places = [place * n + i for place, i in zip(places, numbers)]
-        return places
-    indptr = parts["indptr"].data
-    indices = parts["indices"].data
-    return [i * shape[1] + column for i in range(shape[0])
-            for column in indices[indptr[i]:indptr[i + 1]]]
-
-
 # -- [7a] mag ----------------------------------------------------------------------------
 
 
@@ -4350,6 +4037,9 @@ def pack_pairs(found: Facts, keys: "Iterable[Any]", sort: Any = True) -> bytes:
 def is_level(value: int) -> bool:
     """Return whether zstd has this level of compression."""
     return -131073 < value < 23
+
+
+INDEX_TYPES = ("uint64", "uint32")  # of sparse tensors
 
 
 class ZTensor(Format):
@@ -6192,6 +5882,28 @@ NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in anoth
 MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
 
 
+class Meter:
+    """Tells watch(verb, done, total) how many bytes of a pass are done."""
+
+    def __init__(self, watch: Any, verb: str, total: int) -> None:
+        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
+
+    def over(self, blocks: Blocks) -> Blocks:
+        """Yield what blocks hold, and count it."""
+        if self.watch is None:
+            yield from blocks
+            return
+        for block in iter_parts(blocks, BLOCK):
+            yield block
+            self.add(len(block))
+
+    def add(self, nbytes: int) -> None:
+        """Count bytes that are done."""
+        self.done += nbytes
+        if self.watch is not None:
+            self.watch(self.verb, self.done, self.total)
+
+
 def in_order(items: Any, file: "Optional[File]") -> Any:
     """Return items of a mapping; of a File by place where its format sorts the index."""
     if file is not None and file.fmt.SORTED:
@@ -7040,89 +6752,7 @@ def to_dlpack(item: Tensor, options: Facts) -> Any:
     return array.__dlpack__(**options)
 
 
-# -- [9d] other copies -------------------------------------------------------------------
-#
-# Two packages of one process may carry a copy of this module each: classes and formats of
-# one are not those of the other. What comes from there is told by its facts, and made one
-# of ours.
-
-
-def own_tensor(value: Any) -> "Optional[Tensor]":
-    """Return a Tensor of this copy of the module or another, as of this; else None."""
-    if isinstance(value, Tensor):
-        return value
-    if not hasattr(value, "stored_nbytes"):
-        return None
-    if hasattr(value, "open_parts"):
-        return own_sparse(value)
-    if hasattr(value, "_base"):
-        base: Any = own_tensor(value._base)
-        return Cast(base, value.dtype)
-    args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
-    if value.dtype == "qfloat":
-        return Quantized(*args)
-    if hasattr(value, "parts"):
-        made = Composite(*args)
-        made.parts = own_tensors(value.parts)
-        return made
-    return Tensor(*args)
-
-
-def own_tensors(tensors: Any) -> Any:
-    """Return a mapping with Tensors of this copy."""
-    return Map([(name, own_tensor(item)) for name, item in tensors.items()])
-
-
-def own_sparse(value: Any) -> Tensor:
-    """Return a sparse tensor of another copy as one of this copy."""
-    def open_parts(decode: bool) -> Any:
-        try:
-            return own_tensors(value.open_parts(decode))
-        except ValueError as error:
-            raise own_error(error)
-    stored: Any = own_tensor(value.stored)
-    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob,
-                  value.is_sorted, value._attrs, value._custom, value.format)
-
-
-def own_error(error: Any) -> ValueError:
-    """Return a FormatError of another copy as one of this; another error as it is."""
-    names = [base.__name__ for base in type(error).__mro__]
-    if "FormatError" not in names:
-        return error
-    error_class = Unsupported if "Unsupported" in names else FormatError
-    return error_class(error.what, error.offset, error.field, error.tensor, error.path,
-                       error.check)
-
-
-def own_format(name: str) -> Format:
-    """Return the format with this name; Unsupported where this copy has none."""
-    for fmt in FORMATS + GENERATIONS:
-        if fmt.NAME == name:
-            return fmt
-    raise Unsupported(f"this copy was made without {name}")
-
-
-def own_file(value: Any) -> "Optional[File]":
-    """Return a File of this copy of the module, or of another one as of this; else None.
-    """
-    if isinstance(value, File):
-        return value
-    if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
-        return None
-    facts: Facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
-    if getattr(value, "shards", None) is None:
-        made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
-        facts["_tensors"] = own_tensors(value)
-    else:
-        made = ShardedFile(value.source, Map(weight_map=Map()), False)
-        facts["shards"] = Map([(name, own_file(file)) for name, file
-                               in value.shards.items()])
-    made.__dict__.update(facts)  # of another version, perhaps without some that are ours
-    return made
-
-
-# -- [9e] shared streams ------------------------------------------------------------------
+# -- [9d] shared streams -----------------------------------------------------------------
 #
 # Files of several threads may read one stream, and a fork has the streams of its parent.
 
@@ -7212,7 +6842,15 @@ def open_stream(stream: Any, path: "Optional[str]") -> Buffer:
     return Stream(stream, path)
 
 
-# -- [9f] pickles ------------------------------------------------------------------------
+# -- [9e] pickles ------------------------------------------------------------------------
+
+
+def check_state(source: Buffer, state: Any, nbytes: int) -> None:
+    """Close a source and raise ValueError if its file is not the one that was opened before."""
+    path, _, now = source.file_id
+    if now != state or source.nbytes != nbytes:
+        source.close()
+        raise ValueError(f"{safe_str(path)} {CHANGED}")
 
 
 class PickledFile(Buffer):
@@ -7269,7 +6907,7 @@ def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> 
         raise
 
 
-# -- [9g] strided blocks -----------------------------------------------------------------
+# -- [9f] strided blocks -----------------------------------------------------------------
 
 
 def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
@@ -7369,6 +7007,101 @@ def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
     if itemsize > 1:
         items = array(BITS_CODE[itemsize], data)
     return b"".join([items[i::n] for i in range(n)])
+
+
+# -- [9g] work ---------------------------------------------------------------------------
+
+MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
+INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
+CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
+
+
+def most_work(source: Buffer, free: int) -> int:
+    """Return how many bytes may be decoded and written of the tensors of a source."""
+    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
+
+
+def more_copies(source: Buffer, work: int) -> str:
+    """Return what allows more work, besides that of the one tensor."""
+    count = -(-work // (source.nbytes + (1 << 20)))
+    return option(f"MAX_COPIES = {count}")
+
+
+def work_of_part(part: Tensor, factor: int = 1) -> int:
+    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
+    decoded = part.decoded_nbytes
+    if not part.is_decodable() or decoded is None:
+        return factor * part.stored_nbytes
+    return factor * decoded + CODEC_WORK * part.stored_nbytes
+
+
+def work_of_values(item: Tensor, dense: bool = True) -> int:
+    """Return how many bytes the values are that are read and written."""
+    if item.encoding == "raw" and item._strides is None and item.dtype != "qfloat":
+        return item.stored_nbytes  # of most tensors
+    if item.unreadable and not item.is_decodable():
+        return item.stored_nbytes
+    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
+        return 0  # its parts count; as a dense one it would be refused
+    if item.dtype == "qfloat":
+        return max(item.nbytes, 4 * item.size)
+    return item.decoded_nbytes or item.stored_nbytes
+
+
+def work_besides(item: Tensor) -> int:
+    """Return how many bytes are read and decoded besides the values."""
+    if item.encoding == "raw":
+        return 0
+    factor = 1
+    if item.is_sparse:
+        factor = INDEX_WORK
+    work = 0
+    for part in item.stored_parts().values():
+        if part is not item:
+            work += work_of_part(part, factor)
+        elif item.is_decodable():
+            work += CODEC_WORK * item.stored_nbytes
+    return work
+
+
+def check_work(items: Items, dense: bool = True,
+               written: "Optional[Callable[[Tensor], int]]" = None) -> None:
+    """Raise ValueError where tensors are much more, decoded and written, than their file.
+
+    What is no file's counts for nothing; a tensor that is there more than once counts once: that
+    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
+    of text are made of a tensor.
+    """
+    # Of each source, by its id: itself, and by name all work and that of the values.
+    files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
+    for _, item in items:
+        base: Tensor = getattr(item, "_base", item)
+        if not base.source.has_offsets:
+            continue
+        _, works = files.setdefault(id(base.source), (base.source, {}))
+        values = work_of_values(base, dense)
+        if item is not base and values:
+            values = max(values, item.nbytes)
+        if written is not None:
+            values = max(values, written(item))
+        work = values + work_besides(base), values
+        works[base.name] = max(work, works.get(base.name, work))
+    for source, works in files.values():
+        check_works(source, list(works.values()))
+
+
+def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
+    """Raise ValueError where (all work, that of the values) of tensors is too much for a file."""
+    total = free = 0
+    for work, values in works:
+        total += work
+        if values <= MAX_DENSE:
+            free = max(free, values)
+    if total <= most_work(source, free):
+        return
+    what = f"the tensors are {total} bytes if all are decoded and written, the file has "
+    what += f"{source.nbytes}: over MAX_COPIES = {MAX_COPIES} times that and 1 MiB; "
+    raise ValueError(what + f"{more_copies(source, total - free)} allows it")
 
 
 # -- [9h] equality -----------------------------------------------------------------------
@@ -7535,124 +7268,7 @@ def regroup(blocks: Blocks, nbytes: int) -> Blocks:
     yield bytes(rest)
 
 
-# -- [9i] work ---------------------------------------------------------------------------
-
-MAX_COPIES = 64  # times a file and 1 MiB: what a call may decode and write, but for one tensor
-INDEX_WORK = 8  # times the bytes of indices: the memory of their numbers
-CODEC_WORK = 16  # times those encoded: three bytes can be a block of which nothing comes out
-
-
-def most_work(source: Buffer, free: int) -> int:
-    """Return how many bytes may be decoded and written of the tensors of a source."""
-    return MAX_COPIES * (source.nbytes + (1 << 20)) + free
-
-
-def more_copies(source: Buffer, work: int) -> str:
-    """Return what allows more work, besides that of the one tensor."""
-    count = -(-work // (source.nbytes + (1 << 20)))
-    return option(f"MAX_COPIES = {count}")
-
-
-def work_of_part(part: Tensor, factor: int = 1) -> int:
-    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
-    decoded = part.decoded_nbytes
-    if not part.is_decodable() or decoded is None:
-        return factor * part.stored_nbytes
-    return factor * decoded + CODEC_WORK * part.stored_nbytes
-
-
-def work_of_values(item: Tensor, dense: bool = True) -> int:
-    """Return how many bytes the values are that are read and written."""
-    if item.encoding == "raw" and item._strides is None and item.dtype != "qfloat":
-        return item.stored_nbytes  # of most tensors
-    if item.unreadable and not item.is_decodable():
-        return item.stored_nbytes
-    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
-        return 0  # its parts count; as a dense one it would be refused
-    if item.dtype == "qfloat":
-        return max(item.nbytes, 4 * item.size)
-    return item.decoded_nbytes or item.stored_nbytes
-
-
-def work_besides(item: Tensor) -> int:
-    """Return how many bytes are read and decoded besides the values."""
-    if item.encoding == "raw":
-        return 0
-    factor = 1
-    if item.is_sparse:
-        factor = INDEX_WORK
-    work = 0
-    for part in item.stored_parts().values():
-        if part is not item:
-            work += work_of_part(part, factor)
-        elif item.is_decodable():
-            work += CODEC_WORK * item.stored_nbytes
-    return work
-
-
-def check_work(items: Items, dense: bool = True,
-               written: "Optional[Callable[[Tensor], int]]" = None) -> None:
-    """Raise ValueError where tensors are much more, decoded and written, than their file.
-
-    What is no file's counts for nothing; a tensor that is there more than once counts once: that
-    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
-    of text are made of a tensor.
-    """
-    # Of each source, by its id: itself, and by name all work and that of the values.
-    files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
-    for _, item in items:
-        base: Tensor = getattr(item, "_base", item)
-        if not base.source.has_offsets:
-            continue
-        _, works = files.setdefault(id(base.source), (base.source, {}))
-        values = work_of_values(base, dense)
-        if item is not base and values:
-            values = max(values, item.nbytes)
-        if written is not None:
-            values = max(values, written(item))
-        work = values + work_besides(base), values
-        works[base.name] = max(work, works.get(base.name, work))
-    for source, works in files.values():
-        check_works(source, list(works.values()))
-
-
-def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
-    """Raise ValueError where (all work, that of the values) of tensors is too much for a file."""
-    total = free = 0
-    for work, values in works:
-        total += work
-        if values <= MAX_DENSE:
-            free = max(free, values)
-    if total <= most_work(source, free):
-        return
-    what = f"the tensors are {total} bytes if all are decoded and written, the file has "
-    what += f"{source.nbytes}: over MAX_COPIES = {MAX_COPIES} times that and 1 MiB; "
-    raise ValueError(what + f"{more_copies(source, total - free)} allows it")
-
-
-class Meter:
-    """Tells watch(verb, done, total) how many bytes of a pass are done."""
-
-    def __init__(self, watch: Any, verb: str, total: int) -> None:
-        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
-
-    def over(self, blocks: Blocks) -> Blocks:
-        """Yield what blocks hold, and count it."""
-        if self.watch is None:
-            yield from blocks
-            return
-        for block in iter_parts(blocks, BLOCK):
-            yield block
-            self.add(len(block))
-
-    def add(self, nbytes: int) -> None:
-        """Count bytes that are done."""
-        self.done += nbytes
-        if self.watch is not None:
-            self.watch(self.verb, self.done, self.total)
-
-
-# -- [9j] JSON ---------------------------------------------------------------------------
+# -- [9i] JSON ---------------------------------------------------------------------------
 
 
 class Json:
@@ -7822,7 +7438,7 @@ def json_problem(value: Any, depth: int) -> "Optional[str]":
     return f"JSON cannot hold {type(value).__name__}"
 
 
-# -- [9k] XXH3 ---------------------------------------------------------------------------
+# -- [9j] XXH3 ---------------------------------------------------------------------------
 #
 # XXH3-64 and XXH64 of Cyan4973/xxHash with the seed 0; constants are called as there.
 # XXH3: a stripe is 64 bytes, a block 16 stripes; from 241 bytes on they are added to 8
@@ -8065,6 +7681,296 @@ def xxh64_end(h: int, rest: bytes) -> int:
     for byte in rest:
         h = rotate(h ^ byte * XXH_PRIME64_5, 11) * XXH_PRIME64_1
     return xxh64_avalanche(h)
+
+
+# -- [9k] sparse -------------------------------------------------------------------------
+
+
+class Sparse(Tensor):
+    """A tensor that stores some of its elements, csr or coo; read as its dense form.
+
+    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
+    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
+    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
+    """
+
+    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
+    is_sparse = True
+
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
+                 is_blob: bool = False, is_sorted: bool = False, attrs: "Optional[Facts]" = None,
+                 custom: "Optional[Facts]" = None, format: "Optional[str]" = None) -> None:
+        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
+                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
+        self.stored = stored
+        self.open_parts = open_parts
+        self.is_blob = is_blob
+        self.is_sorted = is_sorted
+        self._components: "Optional[TensorMap]" = None  # those checked
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts: values, and indptr and indices (csr) or coords (coo)."""
+        parts = self._components or self.find_kept("parts")
+        if parts is None:
+            parts = self.check_parts()
+            if self.is_blob:  # they were decoded
+                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
+            else:
+                self._components = parts
+        return Map(parts.items())
+
+    def check_parts(self) -> TensorMap:
+        """Return the parts; raise what is wrong with them."""
+        try:
+            parts: TensorMap = self.open_parts(True)
+            for part in parts.values():
+                part.check_readable()
+            count = parts["values"].size
+            if count > self.size:
+                raise FormatError(f"{count} values, but {self.size} elements")
+            why = find_bad_index(self.shape, parts, self.is_sorted)
+        except FormatError as error:
+            raise self.error(error.what, type(error), error.field or "data")
+        if why:
+            raise self.error(why)
+        return parts
+
+    def stored_parts(self) -> TensorMap:
+        parts = Map()
+        if not self.is_blob:
+            try:
+                parts.update(self._components or self.open_parts(False))
+            except FormatError:  # .components raises it again
+                pass
+        parts[""] = parts.pop("values", self.stored)
+        return parts
+
+    def iter_bytes(self) -> Blocks:
+        """Yield the dense form: zeros, and the values in their places."""
+        parts = self.components
+        size = self.check_readable()
+        if self.nbytes > MAX_DENSE:
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise self.error(what, Unsupported)
+        if unpack_values(str(self.dtype), bytes(size))[0]:
+            raise self.error(f"{self.dtype} has no zero", Unsupported)
+        values = parts["values"].tobytes()
+        places = find_places(self.shape, parts)
+        order: Any = range(len(places))
+        if not is_rising(places):
+            order = sorted(order, key=places.__getitem__)
+        done = 0  # of the order
+        step = BLOCK // size
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while done < len(order) and places[order[done]] < start + step:
+                i = order[done]
+                at = (places[i] - start) * size
+                block[at:at + size] = values[i * size:i * size + size]
+                done += 1
+            yield block
+
+    def contiguous(self) -> Tensor:
+        """Return it dense, in memory."""
+        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
+        return item.copy(custom=Map(self.custom.items()))
+
+    todense = contiguous
+
+    def copy(self, **changes: Any) -> "Sparse":
+        """Return it with another name, attrs or custom ones."""
+        facts = {}
+        for key in Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format"):
+            facts[key] = getattr(self, key)
+        facts.update(changes)
+        made = Sparse(**facts)
+        made._components = self._components
+        return made
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return it with values of another dtype, in memory."""
+        parts = self.components
+        parts["values"] = parts["values"].astype(dtype)
+        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
+
+    def __reduce__(self) -> Any:
+        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
+                             self.format)
+
+    def sort_rows(self) -> "Dict[str, Tensor]":
+        """Return the components; of csr, the columns of each row rise."""
+        parts = self.components
+        if "indices" not in parts:
+            return parts
+        places = find_places(self.shape, parts)
+        if is_rising(places):
+            return parts
+        for role in ("values", "indices"):
+            part = parts[role]
+            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
+            data = b"".join([element for _, element in elements])
+            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
+        return parts
+
+
+def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
+    """Return the shapes of the components of `nnz` elements, by role."""
+    if sparse_format == "csr":
+        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
+    return {"values": (nnz,), "coords": (len(shape), nnz)}
+
+
+def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: "Optional[Facts]" = None,
+                custom: "Optional[Facts]" = None, format: "Optional[str]" = None,
+                is_sorted: bool = False) -> Sparse:
+    """Return the sparse tensor of these components."""
+    def open_parts(decode: bool) -> TensorMap:
+        return parts
+
+    return Sparse(parts["values"], name, tuple(shape), open_parts, False, is_sorted, attrs, custom,
+                  format)
+
+
+def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Facts]") -> Sparse:
+    """Return the sparse tensor of components that a user gives to tensor()."""
+    roles = sorted(parts)
+    sparse_format = ""
+    if shape is not None:
+        if roles == ["coords", "values"]:
+            sparse_format = "coo"
+        elif len(shape) == 2 and roles == ["indices", "indptr", "values"]:
+            sparse_format = "csr"
+    if shape is None or not sparse_format:
+        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
+                         "shape of rank 2 and {values, indptr, indices}")
+    made = {}
+    nnz = parts["values"].size
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        part = parts[role]
+        if role != "values" and part.dtype not in INDEX_TYPES:
+            part = part.astype("uint64")
+        need = count_elements(dims)
+        if part.size != need:
+            wanted = f"{nnz} values of shape {short_repr(shape)} need {need}"
+            raise ValueError(f"{role} has {part.size} elements, {wanted}")
+        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
+    why = find_bad_index(shape, made)
+    if why:
+        raise ValueError(why)
+    return join_sparse(made, shape, custom=custom)
+
+
+def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
+    """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
+
+    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    coo: of each element the coordinates uint64 [rank] | value
+    """
+    size = blob.check_readable()
+    if blob.encoding == "raw" and blob.stored_nbytes % size:
+        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
+    data = b"".join(blob.iter_bytes())
+    # Bytes in front of all elements, and of indices of each.
+    if sparse_format == "csr":
+        head = 8 * shape[0] + 8
+        width = 8
+    else:
+        head = 0
+        width = 8 * len(shape)
+    step = width + size
+    nnz, rest = divmod(len(data) - head, step)
+    if nnz < 0 or rest:
+        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
+    found = {}
+    if sparse_format == "csr":
+        values = head + 8 * nnz
+        found["indptr"] = data[:head]
+        found["indices"] = data[head:values]
+        found["values"] = data[values:]
+    else:
+        rows = [data[i:i + step] for i in range(0, len(data), step)]
+        found["values"] = b"".join([row[width:] for row in rows])
+        found["coords"] = b"".join([row[i:i + 8] for i in range(0, width, 8) for row in rows])
+    components = {}
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        dtype = blob.dtype if role == "values" else "uint64"
+        components[role] = new_tensor(dtype, dims, found[role], "<", role)
+    return components
+
+
+def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> "Optional[str]":
+    """Return what is wrong with the indices, or None. O(stored elements)."""
+    nnz = parts["values"].size
+    parts = decode_indices(parts)
+    if "coords" in parts:
+        axes = list(zip(split_axes(parts), shape))
+    else:
+        indptr = parts["indptr"].data
+        axes = [(parts["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[shape[0]] != nnz:
+            return "indptr does not go from 0 to the number of values"
+        for i in range(shape[0]):
+            if indptr[i] > indptr[i + 1]:
+                return f"indptr falls in row {i}"
+    if nnz:
+        for numbers, n in axes:
+            largest = max(numbers)
+            if largest >= n:
+                return f"an index is outside the shape: {largest} of {n}"
+    places = find_places(shape, parts)
+    if is_rising(places):
+        return None
+    if is_sorted and "indptr" in parts:
+        return "the columns do not rise in each row"
+    places.sort()
+    for a, b in zip(places, places[1:]):
+        if a == b:
+            return f"element {short_repr(a)} occurs twice"
+    return None
+
+
+def decode_indices(parts: TensorMap) -> TensorMap:
+    """Return the components; indices that are encoded are decoded once, in memory."""
+    found = Map(parts.items())
+    for role, part in parts.items():
+        if role != "values" and part.encoding != "raw":
+            found[role] = part.contiguous()
+    return found
+
+
+def is_rising(places: "Iterable[Any]") -> bool:
+    """Return whether each is larger than the one before."""
+    last: Any = None
+    for place in places:
+        if last is not None and place <= last:
+            return False
+        last = place
+    return True
+
+
+def split_axes(parts: TensorMap) -> "List[Any]":
+    """Return the coordinates of coo: of each axis those of all elements."""
+    coords = parts["coords"]
+    data = coords.data
+    rank, nnz = coords.shape
+    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
+
+
+def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
+    """Return the row-major number of each stored element; if it is long, the coordinates."""
+    if "coords" in parts:
+        axes = split_axes(decode_indices(parts))
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return list(zip(*axes))
+        places = [0] * parts["values"].size
+        for numbers, n in zip(axes, shape):
+            places = [place * n + i for place, i in zip(places, numbers)]
+        return places
+    indptr = parts["indptr"].data
+    indices = parts["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
 
 
 # -- [10a] mag300 ------------------------------------------------------------------------
@@ -9550,6 +9456,18 @@ class ReopenedFile(PickledFile):
         self.closed = True
 
 
+def metadata_values(file: Any, names: Any = None) -> Any:
+    """Return the values of each metadata key: several where the shards of `names` do not agree."""
+    if file.shards is None:
+        return Map([(key, [value]) for key, value in file.metadata.items()])
+    values: Any = Map()
+    for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
+        for key, value in file.shard(shard).metadata.items():
+            if value not in values.setdefault(key, []):
+                values[key].append(value)
+    return values
+
+
 class ShardedFile(File):
     """A model in several files; a shard is opened when one of its tensors is asked for.
 
@@ -9750,6 +9668,88 @@ def find_in_folder(folder: str) -> str:
 
 
 GENERATIONS += (Shards(),)
+
+
+# -- [10g] other copies ------------------------------------------------------------------
+#
+# Two packages of one process may carry a copy of this module each: classes and formats of
+# one are not those of the other. What comes from there is told by its facts, and made one
+# of ours.
+
+
+def own_tensor(value: Any) -> "Optional[Tensor]":
+    """Return a Tensor of this copy of the module or another, as of this; else None."""
+    if isinstance(value, Tensor):
+        return value
+    if not hasattr(value, "stored_nbytes"):
+        return None
+    if hasattr(value, "open_parts"):
+        return own_sparse(value)
+    if hasattr(value, "_base"):
+        base: Any = own_tensor(value._base)
+        return Cast(base, value.dtype)
+    args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
+    if value.dtype == "qfloat":
+        return Quantized(*args)
+    if hasattr(value, "parts"):
+        made = Composite(*args)
+        made.parts = own_tensors(value.parts)
+        return made
+    return Tensor(*args)
+
+
+def own_tensors(tensors: Any) -> Any:
+    """Return a mapping with Tensors of this copy."""
+    return Map([(name, own_tensor(item)) for name, item in tensors.items()])
+
+
+def own_sparse(value: Any) -> Tensor:
+    """Return a sparse tensor of another copy as one of this copy."""
+    def open_parts(decode: bool) -> Any:
+        try:
+            return own_tensors(value.open_parts(decode))
+        except ValueError as error:
+            raise own_error(error)
+    stored: Any = own_tensor(value.stored)
+    return Sparse(stored, value.name, value.shape, open_parts, value.is_blob,
+                  value.is_sorted, value._attrs, value._custom, value.format)
+
+
+def own_error(error: Any) -> ValueError:
+    """Return a FormatError of another copy as one of this; another error as it is."""
+    names = [base.__name__ for base in type(error).__mro__]
+    if "FormatError" not in names:
+        return error
+    error_class = Unsupported if "Unsupported" in names else FormatError
+    return error_class(error.what, error.offset, error.field, error.tensor, error.path,
+                       error.check)
+
+
+def own_format(name: str) -> Format:
+    """Return the format with this name; Unsupported where this copy has none."""
+    for fmt in FORMATS + GENERATIONS:
+        if fmt.NAME == name:
+            return fmt
+    raise Unsupported(f"this copy was made without {name}")
+
+
+def own_file(value: Any) -> "Optional[File]":
+    """Return a File of this copy of the module, or of another one as of this; else None.
+    """
+    if isinstance(value, File):
+        return value
+    if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
+        return None
+    facts: Facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
+    if getattr(value, "shards", None) is None:
+        made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
+        facts["_tensors"] = own_tensors(value)
+    else:
+        made = ShardedFile(value.source, Map(weight_map=Map()), False)
+        facts["shards"] = Map([(name, own_file(file)) for name, file
+                               in value.shards.items()])
+    made.__dict__.update(facts)  # of another version, perhaps without some that are ours
+    return made
 
 
 # == III tools ===========================================================================
@@ -9997,14 +9997,6 @@ def missing_message(file: "File", name: Any) -> str:
     return text
 
 
-def option(argument: str) -> str:
-    """Return an argument of functions, or a limit, and the option of the command line for it."""
-    name, _, value = argument.lower().replace("_", "-").partition("=")
-    if not value.strip().isdigit():
-        value = ""
-    return f"{argument} (--{name.strip()}{value})"
-
-
 def did_you_mean(name: str, names: Any) -> str:
     """Return the end of a message: the name that is like a wrong one, if any."""
     def likeness(other: str) -> float:
@@ -10017,6 +10009,15 @@ def did_you_mean(name: str, names: Any) -> str:
     if near and likeness(near) >= 0.5:
         return f"; did you mean {safe_repr(near)}?"
     return ""
+
+
+def html_escape(value: Any, limit: int = TEXT_WIDTH) -> str:
+    """Return a value as printable text without marks of HTML."""
+    from html import escape
+    text = truncate(str(value), limit)
+    if not text.isprintable():
+        text = safe_repr(text)
+    return escape(text)
 
 
 def html_table(file: "File") -> str:
@@ -12823,11 +12824,11 @@ WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 PARTS: "Dict[str, List[str]]" = {
     "load": [],
     "fast": ["gather", "fold_crc32c"],
-    "save": ["[9d] other copies", "[8b] values: tensor()", "[9i] work", "[8c] save",
+    "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
              "cbor_float"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
-    "sparse": ["[6e] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
+    "sparse": ["[9k] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
     "quantized": ["QUANT_SCHEME", "QuantPlan", "Quantized", "make_quantized"],
     "arrays": ["[9c] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
                "Tensor.__jax_array__", "Tensor.__buffer__"],
@@ -12836,14 +12837,14 @@ PARTS: "Dict[str, List[str]]" = {
                 "ShardedFile.__reduce__", "Composite.__reduce__", "open_pickled",
                 "load_again", "process_lock"],
     "shards": ["[10f] shards", "is_json", "process_lock"],
-    "streams": ["[9e] shared streams"],
-    "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[9d] other copies",
-              "[9h] equality", "[9i] work",
-              "[13b] explain", "[13c] verify", "[13d] convert", "[13e] diff",
-              "[14a] page", "main", "iter_checksums", "place_of", "write_all",
-              "stat_or_none", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT"],
+    "streams": ["[9d] shared streams"],
+    "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[10g] other copies",
+              "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
+              "[13e] diff", "[14a] page", "main", "iter_checksums", "Meter", "option",
+              "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
+              "QUANT_SCHEME", "ZTensor.COMPONENT"],
     "mag300": ["[10a] mag300"],
-    "ztensor2": ["[9k] XXH3", "[10b] ztensor2", "cbor_float"],
+    "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
 # What users call of a part.
 CALLS = {
