@@ -3301,9 +3301,12 @@ class Reading:
 
     def check_schema(self, schema: Any, value: Any, trail: Trail, tensor: Any = None) -> None:
         """Raise unless the value at a trail fits a Schema or a kind."""
-        if not schema.fits(value):
-            for where, what in schema.iter_errors(value, *trail):
-                raise self.error(what, *where, tensor=tensor)
+        if schema.fits(value):
+            return
+        if not is_text(tensor):
+            tensor = None
+        for where, what in schema.iter_errors(value, *trail):
+            raise self.error(what, *where, tensor=tensor)
 
     def check_range(self, value: int, *trail: Any, high: int, low: int = 0, limit: str = "",
                     why: str = "the file ends (cut short?)") -> None:
@@ -4034,6 +4037,13 @@ def pack_pairs(found: Facts, keys: "Iterable[Any]", sort: Any = True) -> bytes:
     return b"".join(out)
 
 
+def blob_problem(start: int, nbytes: int, align: int, end: int) -> "Optional[str]":
+    """Return what is wrong with the place of a blob that ends before `end`, or None."""
+    if align <= start <= end - nbytes and start % align == 0:
+        return None
+    return f"{nbytes} bytes at {start}, expected a multiple of {align}, all before {end}"
+
+
 def is_level(value: int) -> bool:
     """Return whether zstd has this level of compression."""
     return -131073 < value < 23
@@ -4156,12 +4166,8 @@ class ZTensor(Format):
     def open_entry(self, reading: Reading, end: int, trail: Trail,
                    entry: Facts) -> Tensor:
         """Return the tensor of an entry; its data end before `end`."""
-        if not self.ENTRY.fits(entry):
-            owner = None
-            if type(entry) is Map and is_text(entry.get("name")):
-                owner = entry["name"]
-            reading.check_schema(self.ENTRY, entry, trail, owner)
-        name = entry["name"]
+        name: Any = entry.get("name") if type(entry) is Map else None
+        reading.check_schema(self.ENTRY, entry, trail, name)
         dtype = code = entry["dtype"]
         encoding = entry["encoding"]
         layout = entry.get("layout", "dense")
@@ -4177,21 +4183,22 @@ class ZTensor(Format):
             dtype = None
         start = entry["offset"]
         nbytes = entry["size"]
-        self.check_place(reading, start, nbytes, end, trail + ("offset",), name)
-        shape = tuple(entry["shape"])
+        why = blob_problem(start, nbytes, self.ALIGN, end)
+        if why:
+            raise reading.entry_error(why, name, trail, "offset", "bounds")
         order = "<"
+        if encoding == "raw" and entry.get("data_endianness") == "big":
+            if ITEMSIZE.get(dtype) != 1:
+                order = ">"
+        item = Tensor(name, dtype, tuple(entry["shape"]), reading.source, start, nbytes,
+                      None, order, encoding, unreadable, attrs, custom, self.NAME)
         if encoding == "zstd":
             need = 0
             if layout == "dense":
-                need = count_elements(shape) * ITEMSIZE.get(dtype, 0)
+                need = item.size * ITEMSIZE.get(dtype, 0)
             if not nbytes or need > ZSTD_RATIO * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
                 raise reading.entry_error(what, name, trail, "size", "sizes")
-        elif encoding == "raw" and entry.get("data_endianness") == "big":
-            if ITEMSIZE.get(dtype) != 1:
-                order = ">"
-        item = Tensor(name, dtype, shape, reading.source, start, nbytes, None, order,
-                      encoding, unreadable, attrs, custom, self.NAME)
         if layout == "dense":
             return item
         if unreadable:
@@ -4212,14 +4219,6 @@ class ZTensor(Format):
             if key not in keys:
                 custom[key] = value
         return attrs, custom
-
-    @staticmethod
-    def check_place(reading: Reading, start: int, nbytes: int, end: int, trail: Trail,
-                    name: "Optional[str]") -> None:
-        """Raise unless a blob is at a multiple of 64, not at 0, and ends before `end`."""
-        if not 64 <= start <= end - nbytes or start % 64:
-            what = f"{nbytes} bytes at {start}, expected a multiple of 64, all before {end}"
-            raise reading.error(what, *trail, tensor=name, check="bounds")
 
     def with_parts(self, item: Tensor, end: int) -> Tensor:
         """Return a tensor that is not known here with the parts that its fields place."""
@@ -4244,7 +4243,7 @@ class ZTensor(Format):
                     continue
                 start = fact["offset"]
                 nbytes = fact["size"]
-                if start % 64 or not 64 <= start <= end - nbytes:
+                if blob_problem(start, nbytes, self.ALIGN, end):
                     continue
                 role = truncate(str(key), TRAIL_WIDTH)
                 if role in parts:
@@ -4336,7 +4335,9 @@ class ZTensor(Format):
             raise FormatError(what, field=role)
         start = fact["offset"]
         nbytes = fact["size"]
-        self.check_place(Reading(blob.source), start, nbytes, end, (role,), None)
+        why = blob_problem(start, nbytes, self.ALIGN, end)
+        if why:
+            raise FormatError(why, field=role)
         dtype = fact.get("dtype", "uint64")
         encoding = fact.get("encoding", "raw")
         if dtype not in INDEX_TYPES or encoding not in self.ENCODINGS:
@@ -7989,7 +7990,9 @@ class Mag300(Format):
     refuses a file with one.
     """
 
-    NAME, FAMILY, TITLE = "mag300", "mag", "mag 300"
+    NAME = "mag300"
+    FAMILY = "mag"
+    TITLE = "mag 300"
     VERSION = "300"
     MAGICS = (b"MAG!\x2c\x01\0\0",)
     HEADER = RecordType(
@@ -8006,13 +8009,15 @@ class Mag300(Format):
         ("dtype_id", UINT64, True, "its number, which counts"),
         ("offset", UINT64, True, "from blob_offset"),
         ("nbytes", UINT64, True, "bytes"))
-    ROOT = Schema(  # open_entry checks the entries of tensors
+    # open_entry() checks the entries.
+    TENSORS = Schema(additional=(ANY, "entry of a tensor", ENTRY))
+    ROOT = Schema(
         ("manifest_ver", UINT64, True, "1"),
         ("timestamp", TEXT, True, "of the writing"),
         ("magnetron_ver", TEXT, True, "which wrote it"),
         ("snapshot_ver", TEXT, True, ""),
         ("usr_metadata", MAP, True, "of the user"),
-        ("tensor_map", Schema(additional=(ANY, "entry of a tensor", ENTRY)), True, "tensors"))
+        ("tensor_map", TENSORS, True, "tensors"))
     FIELD_OF = dict(name="", size="nbytes", place="offset")
     NUMBERS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "bool", "uint8", "int8",
                "uint16", "int16", "uint32", "int32", "uint64", "int64")
@@ -8037,13 +8042,14 @@ class Mag300(Format):
         (_, _, aux, meta, span, start, size), _ = reading.record(0, self.HEADER)
         end = reading.end
         if aux > 1:
-            raise reading.error(f"aux is {aux}, expected 0 or 1", "aux",
-                                error_class=Unsupported)
+            what = f"aux is {aux}, expected 0 or 1"
+            raise reading.error(what, "aux", error_class=Unsupported)
         reading.check_range(meta, "meta_offset", low=44, high=end, why="after the header")
         reading.check_range(span, "meta_span", high=end - meta)
-        if start % 4096 or start < meta + span:
-            what = f"blob_offset is {start}, expected a multiple of 4096 from {meta + span} on"
-            raise reading.error(what, "blob_offset")
+        meta_end = meta + span
+        if start % 4096 or start < meta_end:
+            what = f"blob_offset is {start}, expected a multiple of 4096 from "
+            raise reading.error(f"{what}{meta_end} on", "blob_offset")
         reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
@@ -8053,72 +8059,75 @@ class Mag300(Format):
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
         # 3 each entry of tensor_map is a tensor in the data
         order = ">" if aux else "<"
+        data_end = min(start + size, end)
         for name, entry in root["tensor_map"].items():
             trail = "tensor_map", name
             with reading:
                 item = self.open_entry(reading, trail, entry, start, order)
-                reading.add_tensor(item, trail, start, min(start + size, end),
-                                   self.FIELD_OF)
+                reading.add_tensor(item, trail, start, data_end, self.FIELD_OF)
         if not reading.errors:
             self.check_places(reading, start, size)
         if start > end:
             reading.check_whole("blob_offset")
-        else:
-            reading.check_whole()
+        reading.check_whole()
         if not reading.partial:
             reading.check_range(start, "blob_offset", high=end)
             reading.check_range(size, "blob_span", high=end - start)
         # 4 the rest belongs to the file
-        attrs: Facts = Map([("version", 300)])
+        attrs = Map(version=300)
         for key in self.FACTS:
             attrs[key] = root[key]
         if aux:
             attrs["byte_order"] = "big"
         return attrs, root["usr_metadata"]
 
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any, start: int,
+    def open_entry(self, reading: Reading, trail: Trail, entry: Facts, start: int,
                    order: str) -> Tensor:
         """Return the tensor of an entry."""
         name = trail[1]
         if not is_text(name):
             raise reading.error("the name has a lone surrogate", *trail, tensor=name)
         reading.check_schema(self.ENTRY, entry, trail, name)
-        text = entry["dtype"]
+        code = entry["dtype"]
         number = entry["dtype_id"]
-        dtype: "Optional[str]" = None
-        attrs: "Optional[Facts]" = None
-        unreadable = None
-        if number < len(self.NUMBERS):
-            dtype = self.NUMBERS[number]
-            if text != self.DTYPES[dtype]:
-                attrs = Map(dtype=text)
+        shape = tuple(entry["shape"])
+        start += entry["offset"]
+        dtype = attrs = unreadable = None
+        if number >= len(self.NUMBERS):
+            attrs = Map([("dtype", code), ("dtype_id", number)])
+            unreadable = f"dtype_id {number} ({short_repr(code)}) is not known"
         else:
-            attrs = Map([("dtype", text), ("dtype_id", number)])
-            unreadable = f"dtype_id {number} ({short_repr(text)}) is not known"
-        return Tensor(name, dtype, tuple(entry["shape"]), reading.source,
-                      start + entry["offset"], entry["nbytes"], None, order,
-                      unreadable=unreadable, attrs=attrs, format=self.NAME)
+            dtype = self.NUMBERS[number]
+            if code != self.DTYPES[dtype]:
+                attrs = Map(dtype=code)
+        return Tensor(name, dtype, shape, reading.source, start, entry["nbytes"], None,
+                      order, "raw", unreadable, attrs, None, self.NAME)
 
     def check_places(self, reading: Reading, start: int, size: int) -> None:
         """Raise unless each tensor is at the next multiple of 4096."""
         at = 0
-        items = list(reading.tensors.values()) + [item for item, _
-                                                  in reading.missing.values()]
+        items = list(reading.tensors.values())
+        items += [item for item, _ in reading.missing.values()]
         items.sort(key=lambda item: item.start)
         for item in items:
             offset = item.start - start
             if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
-                what = f"its data begin at {offset}, not at the next multiple of 4096 from {at}"
+                place = f"the next multiple of 4096 from {at}"
+                what = f"its data begin at {offset}, not at {place}"
                 trail = "tensor_map", item.name
                 raise reading.entry_error(what, item.name, trail, "offset", "bounds")
             at = offset + item.stored_nbytes
         if size - at >= 4096:
-            raise reading.error(f"{size} bytes of data, but tensors end at {at}",
-                                "blob_span")
+            what = f"{size} bytes of data, but tensors end at {at}"
+            raise reading.error(what, "blob_span")
 
     def notes(self, file: File) -> "Notes":
-        yield [(item, f"{item.unreadable}: magnetron 0.2.2 refuses the file")
-               for item in file.values() if item.unreadable]
+        found = []
+        for item in file.values():
+            if item.unreadable:
+                what = f"{item.unreadable}: magnetron 0.2.2 refuses the file"
+                found.append((item, what))
+        yield found
 
     def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
@@ -8130,23 +8139,33 @@ class Mag300(Format):
               options: Facts) -> Blocks:
         self.raise_problems(self.problems(items, metadata))
         # 1 an entry and a place for each tensor
-        entries: Facts = {}
+        entries = {}
+        starts = []
         end = 0
         for name, item in items:
+            start = end
             nbytes = item.nbytes
-            start = round_up(end, 4096) if nbytes else end
+            if nbytes:
+                start = round_up(end, 4096)
             end = start + nbytes
-            text, number = self.type_of(item)
-            entries[name] = {"shape": item.shape, "dtype": text, "dtype_id": number,
+            if item.dtype is None:
+                own = self.native_attrs(item)
+                code = own.get("dtype", "")
+                number = own["dtype_id"]
+            else:
+                code = self.DTYPES[item.dtype]
+                number = self.NUMBERS.index(item.dtype)
+            entries[name] = {"shape": item.shape, "dtype": code, "dtype_id": number,
                              "offset": start, "nbytes": nbytes}
+            starts.append(start)
         if not end:
             raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
         # 2 the JSON
-        root: Facts = {"manifest_ver": 1}
-        for key, text in self.FACTS.items():
-            root[key] = self.option(key, text, options, attrs)
-        root["usr_metadata"] = dict(metadata)
-        root["tensor_map"] = {}
+        root = Map(manifest_ver=1)
+        for key, default in self.FACTS.items():
+            root[key] = self.option(key, default, options, attrs)
+        root["usr_metadata"] = Map(metadata)
+        root["tensor_map"] = Map()
         for _, what in self.ROOT.iter_errors(root):
             raise ValueError(what)
         root["tensor_map"] = entries
@@ -8154,15 +8173,8 @@ class Mag300(Format):
         # 3 header, JSON, data
         data_start = round_up(44 + len(data), 4096)
         header = self.HEADER.pack(b"MAG!", 300, 0, 44, len(data), data_start, end)
-        starts = [data_start + entry["offset"] for entry in entries.values()]
+        starts = [data_start + start for start in starts]
         return self.iter_file(header + data, items, starts, data_start + end)
-
-    def type_of(self, item: Tensor) -> "Tuple[str, int]":
-        """Return the name and the number of a tensor's type."""
-        if item.dtype is None:
-            own = self.native_attrs(item)
-            return own.get("dtype", ""), own["dtype_id"]
-        return self.DTYPES[item.dtype], self.NUMBERS.index(item.dtype)
 
 
 GENERATIONS += (Mag300(),)
@@ -8290,7 +8302,8 @@ class ZTensor2(Format):
         ("shards", SHARDS, False, "files by name"),
         ("objects", OBJECTS, True, "by name"),
         doc="the manifest")
-    FIELD_OF = dict(name="", size="", place="")  # sizes and places are those of parts: open_part()
+    # Sizes and places are those of parts: see open_part().
+    FIELD_OF = dict(name="", size="", place="")
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the magic, and the footer at the end: where the manifest is
@@ -8305,15 +8318,14 @@ class ZTensor2(Format):
         # 2 the manifest
         reading.root = "manifest"
         top = reading.cbor(start, nbytes, self.TOP, whole=True, strict=True)
-        # 3 its tensors; `ranges` of their parts, for the last check
+        # 3 its tensors
         shards = top.get("shards", {})
-        ranges: "List[Tuple[str, int, int, Trail]]" = [("", start, start + nbytes, ())]
         for name, entry in top["objects"].items():
             trail = "objects", name
             with reading:
-                item = self.open_entry(reading, shards, ranges, trail, entry)
+                item = self.open_entry(reading, shards, trail, entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
-        self.check_overlap(reading, ranges)
+        self.check_overlap(reading, top["objects"], start, start + nbytes)
         attrs: Facts = {"version": "2"}
         if "shards" in top:
             attrs["shards"] = shards
@@ -8333,7 +8345,8 @@ class ZTensor2(Format):
             low = 4096
             high = end
         if start % 4096 or not low <= start <= high:
-            what = f"manifest_offset is {start}, expected a multiple of 4096 from {low} to {high}"
+            wanted = f"a multiple of 4096 from {low} to {high}"
+            what = f"manifest_offset is {start}, expected {wanted}"
             raise reading.error(what, "manifest_offset")
         reading.check_range(nbytes, "manifest_length", high=end - start,
                             why="up to the footer")
@@ -8346,10 +8359,9 @@ class ZTensor2(Format):
             raise reading.error(what, "manifest_hash")
         return start, nbytes
 
-    def open_entry(self, reading: Reading, shards: Facts,
-                   ranges: "List[Tuple[str, int, int, Trail]]", trail: Trail,
+    def open_entry(self, reading: Reading, shards: Facts, trail: Trail,
                    entry: Facts) -> Tensor:
-        """Return the tensor of an object; `ranges` takes those of its parts."""
+        """Return the tensor of an object."""
         name = trail[-1]
         reading.check_schema(self.ENTRY, entry, trail, name)
         shape = tuple(entry["shape"])
@@ -8357,8 +8369,7 @@ class ZTensor2(Format):
         facts = entry["parts"]
         parts = {}
         for role, fact in facts.items():
-            parts[role] = self.open_part(reading, shards, ranges, trail + ("parts", role),
-                                         fact)
+            parts[role] = self.open_part(reading, shards, trail + ("parts", role), fact)
         roles = self.LAYOUTS.get(layout)
         if not parts or roles and set(parts) != set(roles):
             wanted = short_repr(roles) if roles else "one"
@@ -8371,29 +8382,36 @@ class ZTensor2(Format):
         for role, part in parts.items():
             self.check_size(reading, trail + ("parts", role), part, facts[role],
                             shapes.get(role))
+        if layout != "dense":
+            return self.join_parts(name, entry, parts, list(shapes))
+        item = parts["data"]
+        item.name = name
         attrs = Map(layout=layout)
+        attrs.update(item.attrs)
+        item._attrs = attrs
+        item._custom = entry.get("attributes")
+        return item
+
+    def join_parts(self, name: str, entry: Facts, parts: TensorMap,
+                   roles: "List[str]") -> Tensor:
+        """Return the tensor of several parts; `roles`: those of sparse ones, in order."""
+        shape = tuple(entry["shape"])
+        layout = entry["layout"]
         custom = entry.get("attributes")
-        if layout == "dense":
-            item = parts["data"]
-            item.name = name
-            attrs.update(item.attrs)
-            item._attrs = attrs
-            item._custom = custom
-            return item
         kept = self.KEPT + ("dtype",)
-        attrs["parts"] = {}
-        for role, fact in facts.items():
+        attrs = Map(layout=layout, parts={})
+        for role, fact in entry["parts"].items():
             attrs["parts"][role] = {key: fact[key] for key in fact if key in kept}
-        first = parts[list(parts)[0]]
+        first = list(parts.values())[0]
         for role in ("values", "data"):
             first = parts.get(role, first)
         if roles and first.dtype:
-            ordered = {role: parts[role] for role in shapes}
+            ordered = {role: parts[role] for role in roles}
             return join_sparse(ordered, shape, name, attrs, custom, self.NAME, True)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
         whole = Composite(name, None, shape, first.source, first.start,
-                          first.stored_nbytes, None, "<", first.encoding, why, attrs,
-                          custom, self.NAME)
+                          first.stored_nbytes, None, "<", first.encoding, why, attrs, custom,
+                          self.NAME)
         whole.parts = parts
         return whole
 
@@ -8416,30 +8434,20 @@ class ZTensor2(Format):
         for role in sorted(parts):
             dtype = parts[role].dtype
             if role != "values" and (dtype not in INDEX_TYPES or dtype != index.dtype):
-                what = f"{dtype or 'this type'} of indices, expected uint32 or uint64, all alike"
+                what = f"{dtype or 'this type'} of indices, expected uint32 or uint64"
+                what += ", all alike"
                 raise self.fault(reading, what, trail + ("parts", role), "dtype")
         nnz = index.size
         if sparse_format == "coo":
             nnz //= len(shape)
         return component_shapes(sparse_format, shape, nnz)
 
-    def open_part(self, reading: Reading, shards: Facts,
-                  ranges: "List[Tuple[str, int, int, Trail]]", trail: Trail,
+    def open_part(self, reading: Reading, shards: Facts, trail: Trail,
                   fact: Facts) -> Tensor:
         """Return a part of an object as a flat Tensor."""
         start, nbytes = fact["blob"]
-        unreadable = None
-        # An encoding, and how many bytes are decoded.
-        encoding = "raw"
         decoded = fact.get("decoded_length", nbytes)
-        if ("encoding" in fact) != ("decoded_length" in fact):
-            what = "encoding and decoded_length come together"
-            raise self.fault(reading, what, trail, "encoding")
-        if "encoding" in fact:
-            encoding = fact["encoding"]
-            if encoding != SEEKABLE:
-                unreadable = f"encoding {short_repr(encoding)} is not known"
-                encoding = "other"
+        unreadable = None
         # A type over the dtype.
         over = fact["dtype"]
         dtype: "Optional[str]" = self.NAMES[over]
@@ -8449,25 +8457,25 @@ class ZTensor2(Format):
             if wanted != over:
                 what = f"type {short_repr(code)} over dtype {over}"
                 raise self.fault(reading, what, trail, "type")
-            if dtype is None and not unreadable:
+            if dtype is None:
                 unreadable = f"type {short_repr(code)} is not decoded here"
+        # An encoding, and how many bytes are decoded.
+        encoding = fact.get("encoding")
+        if (encoding is None) != ("decoded_length" not in fact):
+            what = "encoding and decoded_length come together"
+            raise self.fault(reading, what, trail, "encoding")
+        if encoding not in (None, SEEKABLE):
+            unreadable = f"encoding {short_repr(encoding)} is not known"
+            encoding = "other"
         # A place in this file or in another one.
-        shard = fact.get("shard", "")
-        end = reading.end - 40
+        end = self.data_end(reading, shards, trail, fact)
+        why = blob_problem(start, nbytes, self.ALIGN, end)
+        if why:
+            raise self.fault(reading, why, trail, "blob", "bounds")
         if "shard" in fact:
-            if shard not in shards:
-                raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail,
-                                 "shard")
-            end = shards[shard]["size"] - 40
-            unreadable = f"it is in the shard {short_repr(shard)}, a file of its own"
-        if not 4096 <= start <= end - nbytes or start % 4096:
-            what = f"{nbytes} bytes at {start}, expected a multiple of 4096, all before {end}"
-            raise self.fault(reading, what, trail, "blob", "bounds")
-        if nbytes:
-            ranges.append((shard, start, start + nbytes, trail))
-        if shard:
-            start = nbytes = 0
+            unreadable = f"it is in the shard {short_repr(fact['shard'])}, a file of its own"
             encoding = "shard"
+            start = nbytes = 0
         attrs = {key: fact[key] for key in self.KEPT if key in fact}
         if dtype is not None:
             attrs.pop("type", None)
@@ -8475,9 +8483,19 @@ class ZTensor2(Format):
             attrs["dtype"] = over
             if encoding == SEEKABLE:
                 attrs["decoded_length"] = decoded
-        count = decoded // ITEMSIZE.get(dtype, 1)
-        return Tensor(trail[-1], dtype, (count,), reading.source, start, nbytes, None,
-                      "<", encoding, unreadable, attrs, None, self.NAME)
+        shape = (decoded // ITEMSIZE.get(dtype, 1),)
+        return Tensor(trail[-1], dtype, shape, reading.source, start, nbytes, None, "<",
+                      encoding or "raw", unreadable, attrs, None, self.NAME)
+
+    def data_end(self, reading: Reading, shards: Facts, trail: Trail, fact: Facts) -> int:
+        """Return where the data end, of this file or of the shard that has a part."""
+        if "shard" not in fact:
+            return reading.end - 40
+        shard = fact["shard"]
+        if shard not in shards:
+            raise self.fault(reading, f"shards lacks {short_repr(shard)}", trail, "shard")
+        size: int = shards[shard]["size"]
+        return size - 40
 
     def check_shape(self, reading: Reading, trail: Trail, shape: Shape,
                     layout: str) -> None:
@@ -8514,14 +8532,22 @@ class ZTensor2(Format):
         field = "decoded_length" if "encoding" in fact else "blob"
         raise self.fault(reading, what, trail, field, "sizes")
 
-    def check_overlap(self, reading: Reading,
-                      ranges: "List[Tuple[str, int, int, Trail]]") -> None:
-        """Note the first part whose bytes overlap others, unless they are the same."""
+    def check_overlap(self, reading: Reading, objects: Facts, start: int, end: int) -> None:
+        """Note the first part whose bytes overlap others, unless they are the same.
+
+        `start`, `end`: of the manifest, which has no trail.
+        """
+        ranges: "List[Tuple[str, int, int, Trail]]" = [("", start, end, ())]
+        for name in reading.tensors:
+            for role, fact in objects[name]["parts"].items():
+                start, nbytes = fact["blob"]
+                if nbytes:
+                    trail = "objects", name, "parts", role
+                    ranges.append((fact.get("shard", ""), start, start + nbytes, trail))
         ranges.sort()
         for last, row in zip(ranges, ranges[1:]):
             if row[1] >= last[2] or row[0] != last[0]:
                 continue
-            # The manifest has no trail. Nothing of it is shared.
             trail = row[3] or last[3]
             what = f"its bytes {row[1]} to {row[2]} overlap others in part"
             if () in (row[3], last[3]):
