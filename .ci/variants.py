@@ -150,7 +150,7 @@ def odd_files():
     """Return rows (name, bytes) of files that can be read, with much that is not usual."""
     fine = {"offset": 64, "size": 16, "dtype": "float32", "encoding": "raw", "shape": [4]}
     bits = [("b%d" % i, [1], code, "01020304") for i, code in enumerate((
-        {"Bool": "U32"}, "Flex32", "F8", {"Odd": 1}, QUANTIZED[3][2]))] + [
+        {"Bool": "U32"}, "Flex32", "F8", {"Odd": 1}, QUANTIZED[3].code))] + [
         ("b", [4], {"Bool": "U8"}, "00010203"), ("c", [1], "Bool", "01")]
     digits = "%08x" % tensorfmt.crc32c(b"\0\0\x80\x3f" * 4)
     sums = [dict(fine, name="k%d" % i, checksum=text) for i, text in enumerate((
