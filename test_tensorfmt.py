@@ -4509,7 +4509,7 @@ def nested(levels):
 
 
 DEEP = nested(126)
-ONE = {"w": F32}
+ONE_TENSOR = {"w": F32}
 ODD = tensor(b"\1\2", "bool")  # in zTensor 2 a bool has bytes of its own
 COO_OF_ONE = tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]})
 CSR_OF_FLOAT32 = tensor(dtype="float32", shape=(3, 5), components=CSR)
@@ -4527,7 +4527,7 @@ def refuse(name, every=(), tensors=(), options=(), alone=()):
     """Add rows to REFUSED: tensors; options, with one tensor; options alone, without tensors."""
     every = dict(every)
     REFUSED.extend([(name, given, every) for given in tensors])
-    REFUSED.extend([(name, ONE, dict(given, **every)) for given in options])
+    REFUSED.extend([(name, ONE_TENSOR, dict(given, **every)) for given in options])
     REFUSED.extend([(name, {}, dict(given, **every)) for given in alone])
 
 
@@ -4932,26 +4932,26 @@ class SaveTest(TestCase):
     def test_which_generation_is_written(self):
         """That of version=, else of what is saved, else of attrs, else the first."""
         for name, first, older, newer in (("mag", 1, 1, 300), ("ztensor", "0.1.0", 0.1, "2")):
-            new = load(dumps(ONE, format=name, version=newer))
-            old = load(dumps(ONE, format=name, version=older))
+            new = load(dumps(ONE_TENSOR, format=name, version=newer))
+            old = load(dumps(ONE_TENSOR, format=name, version=older))
             for tensors, options, wanted in (
-                    (ONE, {}, first),
+                    (ONE_TENSOR, {}, first),
                     (new, {}, newer),
                     (dict(new), {}, newer),
                     (new, {"version": older}, first),
                     (old, {"version": str(newer)}, newer),
-                    (ONE, {"attrs": {"version": newer}}, newer),
+                    (ONE_TENSOR, {"attrs": {"version": newer}}, newer),
                     (dict(old), {"attrs": {"version": newer}}, first)):
                 file = load(dumps(tensors, format=name, **options))
                 self.assertEqual(file.format, name)
                 self.assertEqual(file.attrs["version"], wanted)
             self.assertEqual(converted(new, name)[0].attrs["version"], newer)
-        error_of(TypeError, dumps, ONE, format="ztensor", version=2, checksum="crc32c")
+        error_of(TypeError, dumps, ONE_TENSOR, format="ztensor", version=2, checksum="crc32c")
 
     @about("ztensor")
     def test_options_win_over_attrs(self):
         options = {"data_endianness": "big", "checksum": "crc32c"}
-        item = load(dumps(ONE, format="ztensor", **options))["w"]
+        item = load(dumps(ONE_TENSOR, format="ztensor", **options))["w"]
         for options, key, wanted in (
                 ({}, "data_endianness", "big"),
                 ({}, "checksum", "crc32c:0x"),
@@ -4969,14 +4969,14 @@ class SaveTest(TestCase):
         both = dict(big, **packed)
         parts = {"values": [1.0], "coords": [[1]]}
         coo = {"s": tensor(shape=(3,), components=parts)}
-        of_file = {words: load(dumps(ONE, format="ztensor", **dict(words)))["w"]
+        of_file = {words: load(dumps(ONE_TENSOR, format="ztensor", **dict(words)))["w"]
                    for words in (tuple(big.items()), tuple(packed.items()))}
         big_file, packed_file = [{"w": item} for item in of_file.values()]
         as_both = one_of([1.0], **both)
         orders = ["data_endianness='big' has no effect on encoding='zstd'"]
         levels = ["level is of zstd"]
         for tensors, options, words in (
-                (ONE, both, orders), ({}, both, orders), (coo, both, orders),
+                (ONE_TENSOR, both, orders), ({}, both, orders), (coo, both, orders),
                 (one_of([1], "int8"), both, orders), (big_file, both, orders),
                 (packed_file, big, orders), (one_of([1.0], **packed), big, orders),
                 (one_of([1.0], **big), packed, orders), (as_both, {}, orders),
@@ -4984,7 +4984,7 @@ class SaveTest(TestCase):
                 (as_both, {"data_endianness": "little"}, None),
                 (packed_file, {"data_endianness": "little"}, None),
                 (packed_file, dict(big, encoding="raw"), None),
-                (ONE, {"level": 3}, levels), ({}, {"level": 3}, levels),
+                (ONE_TENSOR, {"level": 3}, levels), ({}, {"level": 3}, levels),
                 (big_file, {"level": 3}, levels),
                 (packed_file, {"level": 3, "encoding": "raw"}, levels),
                 (packed_file, {"level": 3}, None), (one_of([1.0], **packed), {"level": 3}, None),
@@ -5005,7 +5005,7 @@ class SaveTest(TestCase):
     @about("zstd")
     def test_what_needs_no_zstd_works_without_a_module(self):
         def save_it():
-            tensorfmt.save(stream, ONE, format="ztensor", encoding="zstd")
+            tensorfmt.save(stream, ONE_TENSOR, format="ztensor", encoding="zstd")
         stream, mixed = io.BytesIO(), load(golden("mixed.zt"))
         with Changed(tensorfmt, "ZSTD_MODULES", ("no_such_zstd", "nor_this")):
             for call in (save_it, mixed["z"].tobytes):
@@ -5019,7 +5019,7 @@ class SaveTest(TestCase):
     def test_sha256_needs_hashlib(self):
         stream = io.BytesIO()
         with mock.patch.dict(sys.modules, hashlib=None):
-            error = error_of(Unsupported, tensorfmt.save, stream, ONE, format="ztensor",
+            error = error_of(Unsupported, tensorfmt.save, stream, ONE_TENSOR, format="ztensor",
                              checksum="sha256")
         self.assertIn("hashlib", error.what)
         self.assertEqual(stream.getvalue(), b"", "bytes before the refusal")
@@ -10400,7 +10400,7 @@ def with_metadata2(value):
 
 
 def with_metadata300(value):
-    return dumps(ONE, format="mag", version=300, metadata={"x": value})
+    return dumps(ONE_TENSOR, format="mag", version=300, metadata={"x": value})
 
 
 def with_metadata_of_mag(value):
@@ -10891,7 +10891,7 @@ def odd_files():
     csr = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
     custom = {"role": "bias", "x": [b"\1", {"y": NAN}]}
     rows = [
-        ("metadata", dumps(ONE, format="safetensors", metadata={"license": "MIT"})),
+        ("metadata", dumps(ONE_TENSOR, format="safetensors", metadata={"license": "MIT"})),
         ("custom", dumps({"w": tensor([1.0], custom=custom)}, format="ztensor")),
         ("custom 2", dumps({"w": tensor([1.0], custom=custom)}, format="ztensor", version=2)),
         ("sparse", dumps({"s": tensor(shape=(2, 2), components=csr, custom=custom)},
@@ -10908,7 +10908,7 @@ def odd_files():
         ("a simple value", burnpack_file(
             {"tensors": {}, "scalars": {"x": {"Any": tensorfmt.Simple([99])}}}, b"")),
         ("unknown type", record_of([1, NAN])),
-        ("rot", replaced(dumps(ONE, format="ztensor", checksum="crc32c"), (b"\xc0?", b"\xc1?"))),
+        ("rot", replaced(saved(F32, checksum="crc32c"), (b"\xc0?", b"\xc1?"))),
     ]
     return rows + [(row[1], row[2]) for row in FILES[::3]]
 
