@@ -38,7 +38,7 @@ skipped by name.
     [10d] fuzzing          mutants of good files; the corpus for others
                            FuzzTest, CorpusTest
     [11] explain, verify   fields, their meanings, the checks and what they say
-                           ExplainTest, VerifyTest
+                           ExplainTest, VerifyTest, NoteTest, ChecksumTest, TwoLayoutsTest
     [12] the file itself   contents, imports, sections that can be cut out, docstrings
                            ModuleTest, LayersTest
     [13] copies            what `tensorfmt vendor` writes
@@ -8542,58 +8542,61 @@ class CorpusTest(TestCase):
 
 # -- [11] explain, verify ------------------------------------------------------------------------
 
-class ExplainTest(TestCase):
+class ExplainTest(FolderCase):
     @about()
     def test_field_is_a_tuple_with_names(self):
-        field = list(tensorfmt.explain(golden("sorted_one.tbs")))[1]
-        offset, nbytes, name, value, doc = field
-        self.assertEqual((offset, nbytes, name, value), (4, 8, "data w", "float32 [2]"))
-        self.assertEqual((field[0], len(field), field.kind, field.depth), (4, 5, "data", 0))
-        self.assertEqual((field.tensor, field.doc, field.offset), ("w", doc, 4))
+        field = list(explain(golden("sorted_one.tbs")))[1]
+        self.assertEqual(field[:4], (4, 8, "data w", "float32 [2]"))
+        self.assertEqual((field.offset, field.nbytes, field.name, field.value), field[:4])
+        self.assertEqual((field.doc, len(field)), (field[4], 5))
+        self.assertEqual((field.tensor, field.kind, field.depth), ("w", "data", 0))
         self.assertEqual(repr(field), "Field(4, 8, 'data w', 'float32 [2]')")
 
     def test_long_names_alike_at_both_ends_lead_to_their_own_data(self):
         """Also where they differ only in what is cut out of the middle."""
-        path = folder_for(self) + "/file"
         names = ["a" * 330 + "%03d" % i + "b" * 200 for i in range(3)]
-        for kind in [fmt.NAME for fmt in tensorfmt.FORMATS if fmt.NAME in FORMATS]:
-            if row_of(kind).names is not None:
-                continue
-            data = dumps({name: tensor([1.0, 2.0], "float32") for name in names}, format=kind)
-            fields = list(tensorfmt.explain(data))
+        for kind in FORMATS:
+            data = dumps(dict.fromkeys(names, F32), format=kind)
+            fields = list(explain(data))
             owners = {field.offset: field.tensor for field in fields if field.kind == "data"}
             with self.subTest(format=kind), parsers_kept():
                 self.assertEqual(sorted(owners.values()), names)
-                leads = [(owners[field.target], field.tensor) for field in fields
-                         if field.target in owners and field.tensor]
-                self.assertEqual([pair for pair in leads if pair[0] != pair[1]], [])
-                write_file(path, data)
-                for name in names:
-                    rows = json.loads(run("explain", "--json", "--tensor", name, path)[1])
-                    self.assertEqual([row["offset"] for row in rows if row["kind"] == "data"],
-                                     [at for at in owners if owners[at] == name])
+                for field in fields:
+                    if field.target in owners and field.tensor:
+                        self.assertEqual(owners[field.target], field.tensor)
+                write_file(self.path, data)
+                for at, name in owners.items():
+                    rows = json.loads(run("explain", "--json", "--tensor", name, self.path)[1])
+                    found = [row["offset"] for row in rows if row["kind"] == "data"]
+                    self.assertEqual(found, [at])
 
     def test_what_is_printed_is_at_most_64_times_the_file(self):
         """Of more the beginning, and where --from goes on."""
-        path = folder_for(self) + "/file"
-        for name in HOLDERS if not ONLY else ():
-            value = buried(100, dict([("%x" % i, 0) for i in range(3000)]), AROUND["maps"])
-            data = HOLDERS[name][0](value)
-            write_file(path, data)
-            shown, start = [], "0"
-            with self.subTest(format=name), parsers_kept():
-                while start:
-                    text = run("explain", "--json", "--from", start, path)[1]
-                    self.assertLess(len(text), 64 * len(data) + 100300)
-                    rows = json.loads(text)
-                    start = None
-                    if rows[-1]["kind"] == "left out":
-                        start = rows[-1]["doc"].split()[-1]
-                        self.assertEqual(int(start, 16), rows.pop()["offset"])
-                    shown += [(row["offset"], row["name"]) for row in rows]
-                self.assertEqual(shown, [(field.offset, field.name)
-                                         for field in tensorfmt.explain(data)])
-                self.assertLess(len(run("explain", path)[1]), 64 * len(data) + 100300)
+        numbers = {"%x" % i: 0 for i in range(3000)}
+        for kind, (make, _) in HOLDERS.items():
+            data = make(buried(100, numbers, AROUND["maps"]))
+            most = 64 * len(data) + 100300
+            write_file(self.path, data)
+            with self.subTest(format=kind), parsers_kept():
+                shown = []
+                for text in self.pages():
+                    self.assertLess(len(text), most)
+                    shown += [(row["offset"], row["name"]) for row in json.loads(text)
+                              if row["kind"] != "left out"]
+                self.assertEqual(shown, [(field.offset, field.name) for field in explain(data)])
+                self.assertLess(len(run("explain", self.path)[1]), most)
+
+    def pages(self):
+        """Yield what is printed as JSON, from the beginning on and from where it says."""
+        start = "0"
+        while start:
+            text = run("explain", "--json", "--from", start, self.path)[1]
+            yield text
+            last = json.loads(text)[-1]
+            start = None
+            if last["kind"] == "left out":
+                start = last["doc"].split()[-1]
+                self.assertEqual(int(start, 16), last["offset"])
 
     @about("tensorbuffers")
     def test_zeros_that_align_nothing_are_unused(self):
@@ -8602,12 +8605,11 @@ class ExplainTest(TestCase):
         start = Original(good).places["root"][0]
         for count, kind in (4, "padding"), (8, "unused"), (16, "unused"):
             data = bytearray(good)
-            data[start:start + 1] = bytes([good[start] + count])  # the root table lies so far
+            data[start] += count  # the root table lies so far
             data[-8:-4] = uint32s(len(good) - 8 - start + count)
             data[start + 4:start + 4] = bytes(count)
-            found = [field.kind for field in tensorfmt.explain(bytes(data))
-                     if (field.offset, field.nbytes) == (start + 4, count)]
-            self.assertEqual(found, [kind])
+            places = {field[:2]: field.kind for field in explain(bytes(data))}
+            self.assertEqual(places[start + 4, count], kind)
 
 
 def appended(data):
@@ -8624,131 +8626,271 @@ def again(data, *stopped):
     return b"".join([data[:nbytes] for nbytes in stopped]) + data
 
 
+NAMES_OF_BLOBS = read_table("""
+    folder         name   status  words
+    blobs          good   FAIL    in a folder 'blobs'
+    blobs          upper  FAIL    in a folder 'blobs'
+    objects        good   FAIL    in a folder 'objects'
+    objects/ab/cd  good   FAIL    in a folder 'objects'
+    blobs/ab       good   note    64 hex digits
+    files          good   note    64 hex digits
+    blobs          .zt    None    ''
+    blobs          short  None    ''
+""")  # where a file lies that is called as a digest, and what is said if that is wrong
+
+
 class VerifyTest(FolderCase):
+    """What is wrong with a file as a whole, and what its name says."""
+
     def test_a_download_that_began_again(self):
         index = json.dumps({"weight_map": {"w": "m-1-of-2.safetensors"}}).encode()
-        files = [row[1:3] for row in FILES] + [("index", index)] * chosen("safetensors")
+        files = [row[1:3] for row in FILES]
+        if chosen("safetensors"):
+            files.append(("index", index))
         for name, data in files:
             n = len(data)
-            for stopped in (1, 4), (9, 7), (n // 2, n // 3), (n // 3, n // 2, n), (5,), (n // 2,), (
-                    n - 1,), (n,):
-                words = "the beginning of the file stands again at 0x%x," % sum(stopped)
-                report = tensorfmt.verify(again(data, *stopped))
+            for stopped in (1, 4), (9, 7), (n // 2, n // 3), (n // 3, n // 2, n), (5,), (n - 1,):
                 with self.subTest(file=name, stopped=stopped):
-                    self.assertIn(words, "\n".join([error.what for error in report.errors]))
-            self.assertIn(words, str(tensorfmt.verify(Short(again(data, n)))))
+                    self.check_again(again(data, *stopped), sum(stopped))
+            self.check_again(Short(again(data, n)), n)
+
+    def check_again(self, source, at):
+        words = "the beginning of the file stands again at 0x%x," % at
+        self.assertIn(words, "\n".join([error.what for error in verify(source).errors]))
 
     def test_where_a_file_begins_is_found_across_blocks(self):
         data = golden("custom_fields.zt")
         for block in 20, 64, 100:
             with Changed(tensorfmt, "BLOCK", block):
                 for stopped in 70, 100, 131:
-                    report = tensorfmt.verify(again(data, stopped))
-                    self.assertIn("stands again at 0x%x," % stopped, str(report))
+                    self.check_again(again(data, stopped), stopped)
 
     def test_what_begins_again_is_a_whole_file(self):
         """Which has no errors, ends where this one does, and begins as this one."""
         data = dumps({"a": F32, "b": F32}, format="burnpack")
-        self.assertIn("stands again", str(tensorfmt.verify(again(data, 300))))
-        for odd in (again(data, 300) + b"x", again(data, 300)[:-1], data[:300] + data[:-8],
-                    data[:299] + b"x" + data, b"x" + data[1:300] + data):
-            self.assertNotIn("stands again", str(tensorfmt.verify(odd)))
+        twice = again(data, 300)
+        self.check_again(twice, 300)
+        for odd in (twice + b"x", twice[:-1], data[:300] + data[:-8], data[:299] + b"x" + data,
+                    b"x" + data[1:300] + data):
+            self.assertNotIn("stands again", str(verify(odd)))
 
     def test_a_file_inside_of_a_file(self):
         """Nothing began again in it."""
-        inner = [(row.name, {}) for row in WRITES if "uint8" in row.dtypes]
-        inner += [("ztensor", {"version": 2}), ("mag", {"version": 300})]
-        for kind, options in inner if not ONLY else [pair for pair in inner if pair[0] == ONLY]:
-            data = dumps({"a": tensor([1, 2], "uint8")}, format=kind, **options)
+        kinds = [(row.name, {}) for row in WRITES if "uint8" in row.dtypes]
+        kinds += [(row.name, {"version": row.newest}) for row in WRITES if row.newest]
+        for kind, options in kinds:
+            inner = dumps({"a": tensor([1, 2], "uint8")}, format=kind, **options)
             for count in 1, 2, 9:
-                data = dumps(dict([("a%d" % i, tensor(data, "uint8")) for i in range(count)]),
-                             format=kind, **options)
+                tensors = {"a%d" % i: tensor(inner, "uint8") for i in range(count)}
+                inner = dumps(tensors, format=kind, **options)
                 with self.subTest(kind=kind, count=count):
-                    self.assertTrue(tensorfmt.verify(data))
-                    load(data, verify=True)
+                    self.assertTrue(verify(inner))
         if chosen("ztensor"):
-            self.assertTrue(tensorfmt.verify(appended(appended(V212_CANONICAL))))
+            self.assertTrue(verify(appended(appended(V212_CANONICAL))))
 
     def test_where_a_file_begins_is_sought_a_bounded_number_of_times(self):
         begun = (b"ZTEN0001" + bytes(56)) * 99
-        self.assertEqual(calls_of(tensorfmt, "is_whole", tensorfmt.verify, begun),
-                         tensorfmt.MAX_TRIES)
+        self.assertEqual(calls_of(tensorfmt, "is_whole", verify, begun), tensorfmt.MAX_TRIES)
         with Changed(tensorfmt, "MAX_TRIES", INF):
-            self.assertTrue(calls_of(tensorfmt, "is_whole", tensorfmt.verify, begun)
-                            <= tensorfmt.MAX_BEGINNINGS)
+            count = calls_of(tensorfmt, "is_whole", verify, begun)
+            self.assertLessEqual(count, tensorfmt.MAX_BEGINNINGS)
 
     def rows_of_name(self, path, data):
         """Return what verify says of the name of a file of these bytes: rows (status, text)."""
         write_file(path, data)
         found = []
         for source in path, os.path.join(self.folder, "link.zt"):
-            report = tensorfmt.verify(source)
+            report = verify(source)
             found.append([(row[0], row[3]) for row in report.rows if row[1] == "name"])
-            named = [error for error in report.errors if error.check == "name"]
-            self.assertEqual([error.path for error in named], [source] * len(named))
+            for error in report.errors:
+                if error.check == "name":
+                    self.assertEqual(error.path, source)
         self.assertEqual(found[0], found[1])
         return found[0]
 
-    @unittest.skipUnless(getattr(os, "name", "") == "posix", "links")
+    @links
     def test_a_name_that_is_taken_for_a_digest(self):
         """As in the cache of Hugging Face, and of Git LFS; also of what no format begins with."""
         data = dumps({"w": [1.0]}, format="ztensor")
         digest = sha256(data).hexdigest()
+        names = {"good": digest, "upper": digest.upper(), ".zt": digest + ".zt",
+                 "short": digest[1:]}
+        middle = os.path.join(self.folder, "middle")
         os.symlink("middle", os.path.join(self.folder, "link.zt"))
-        for folder, name, status, words in (
-                ("blobs", digest, "FAIL", "in a folder 'blobs'"),
-                ("blobs", digest.upper(), "FAIL", "in a folder 'blobs'"),
-                ("objects", digest, "FAIL", "in a folder 'objects'"),
-                ("objects/ab/cd", digest, "FAIL", "in a folder 'objects'"),
-                ("blobs/ab", digest, "note", "64 hex digits"),
-                ("files", digest, "note", "64 hex digits"),
-                ("blobs", digest + ".zt", None, ""), ("blobs", digest[1:], None, "")):
-            path = os.path.join(self.folder, folder, name)
-            middle = os.path.join(self.folder, "middle")
+        for row in NAMES_OF_BLOBS:
+            path = os.path.join(self.folder, row.folder, names[row.name])
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.symlink(path, middle)
             for bad in data[:64] + b"?" + data[65:], data[:-8], bytes(9):
-                with self.subTest(path=path, bad=bad):
+                with self.subTest(row=row, bad=bad):
                     rows = self.rows_of_name(path, bad)
-                    if status == "FAIL":
+                    if row.status == "FAIL":
                         error_of(FormatError, load, path, verify=True)
-                    self.assertEqual([row[0] for row in rows], [status] if status else [])
-                    self.assertIn(words, str(rows))
-            rows = self.rows_of_name(path, data)
-            self.assertEqual([row[0] for row in rows], ["ok"] if status else [])
+                    self.assertEqual([status for status, _ in rows], [row.status] * len(rows))
+                    self.assertEqual(len(rows), row.status is not None)
+                    self.assertIn(row.words, str(rows))
+            statuses = [status for status, _ in self.rows_of_name(path, data)]
+            self.assertEqual(statuses, ["ok"] * len(rows))
             load(path, verify=True)
             os.unlink(middle)
-            rmtree(os.path.join(self.folder, folder.split("/")[0]))
+            rmtree(os.path.join(self.folder, row.folder.split("/")[0]))
 
     def test_a_name_of_digits_without_hashlib(self):
         path = os.path.join(self.folder, "0" * 64)
         tensorfmt.save(path, {"w": [1.0]}, format="ztensor")
         with mock.patch.dict(sys.modules, hashlib=None):
-            report = tensorfmt.verify(path)
-        self.assertIn("-     name         not checked: sha256 needs the module hashlib",
-                      str(report))
-        self.assertTrue(str(report).endswith(", 1 checksum not checked"))
+            text = str(verify(path))
+        self.assertIn("-     name         not checked: sha256 needs the module hashlib", text)
+        self.assertTrue(text.endswith(", 1 checksum not checked"))
 
     def test_what_is_noted_or_cannot_be_checked(self):
-        shared = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
-        between = burnpack_of_spans([(0, 4), (2, 6), (0, 4)], bytes(7))  # a byte at the end
-        for data, row, count in (
-                (shared + b"x", ("note", "padding"), 1), (between, ("note", "padding"), 1),
-                (dumps({"a": [1.0]}, format="ztensor").replace(bytes(56), b"x" * 56),
-                 ("note", "padding"), 1),
-                (dumps({}, format="ztensor")[:8] + b"\x98\x00" + struct.pack("<Q", 2),
-                 ("note", "canonical"), 1),  # not shortest
-                (burnpack_of_spans([(0, 8), (0, 8)], bytes(1024)), ("note", "bounds"), 0),  # twins
-                (burnpack_of_spans([(0, 8), (4, 12)], bytes(1024)), ("note", "bounds"), 1),
-                (golden("zstd_64k_zeros.zt"), ("ok" if ZSTD else "-", "contents"), 1),
-                (safetensors_file("{}\n", b""), ("note", "padding"), 1)):
-            with self.subTest(row=row, begins=data[:30]):
-                self.assertTrue(tensorfmt.verify(data))
-                self.assertEqual([x[:2] for x in tensorfmt.verify(data).rows].count(row), count)
+        two = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
+        one = dumps({"a": [1.0]}, format="ztensor")
+        long_head = dumps({}, format="ztensor")[:8] + b"\x98\x00" + struct.pack("<Q", 2)
+        for data, status, check, count in (
+                (two + b"x", "note", "padding", 1),
+                (burnpack_of_spans([(0, 4), (2, 6), (0, 4)], bytes(7)), "note", "padding", 1),
+                (one.replace(bytes(56), b"x" * 56), "note", "padding", 1),
+                (long_head, "note", "canonical", 1),
+                (burnpack_of_spans([(0, 8), (0, 8)], bytes(1024)), "note", "bounds", 0),
+                (burnpack_of_spans([(0, 8), (4, 12)], bytes(1024)), "note", "bounds", 1),
+                (golden("zstd_64k_zeros.zt"), "ok" if ZSTD else "-", "contents", 1),
+                (safetensors_file("{}\n", b""), "note", "padding", 1)):
+            with self.subTest(check=check, begins=data[:30]):
+                report = verify(data)
+                self.assertTrue(report)
+                rows = [row[:2] for row in report.rows]
+                self.assertEqual(rows.count((status, check)), count)
+
+    @about("burnpack")
+    def test_of_many_notes_of_one_kind_five_are_rows(self):
+        for count in 4, 5, 6, 20:
+            spans = [(i, i + 8) for i in range(0, 4 * count + 1, 4)]  # each lies in the one before
+            report = verify(burnpack_of_spans(spans, bytes(1024)))
+            for check in "bounds", "alignment":
+                rows = [row for row in report.rows if row[:2] == ("note", check)]
+                more = []
+                if count > 5:
+                    more.append(("note", check, None, "%d more" % (count - 5), None))
+                self.assertEqual(len(rows[:5]), min(count, 5))
+                self.assertEqual(rows[5:], more)
+
+    def test_rows_are_cut_to_their_length(self):
+        report = tensorfmt.Report("p" * 9000, None)
+        report.fail(FormatError("w" * 9000, 5, "f" * 9000, "t" * 9000))
+        for status in "ok", "note", "-":
+            report.add(status, "c", "t" * 9000, "n" * 9000, 5)
+        *rows, last = str(report).split("\n")
+        self.assertEqual(len(rows), 4)
+        for line in rows:
+            self.assertIn("tt", line)
+        self.assertLessEqual(max(map(len, rows + [last])), tensorfmt.MAX_LINE)
+
+    def test_watch_is_told_of_every_pass(self):
+        said = []
+
+        def watch(verb, done, total):
+            said.append((verb, done, total))
+        data = dumps({"w": [0.1] * 10, "v": [0.2] * 10}, format="ztensor", checksum="crc32c")
+        verify(data, watch=watch)
+        diff(data, data, watch=watch)
+        converted(data, "zt", version=2, cast={"float64": "float32"}, watch=watch)
+        verbs = []
+        for verb, done, total in said:
+            self.assertTrue(0 <= done <= total or verb == "writing")  # and the index
+            if verb not in verbs[-1:]:
+                verbs.append(verb)
+        self.assertEqual(verbs, ["checking", "comparing", "casting", "checking", "writing"])
+        casts = [row for row in said if row[0] == "casting"]
+        self.assertEqual(casts[-1], ("casting", 160, 160))
+
+    def test_what_is_not_of_a_format(self):
+        for kind in list(READ) + LATER:
+            for data in b"", b"\4" + bytes(7) + b"abcd", golden("up_head_ops.tbs")[:-1]:
+                report = verify(data, format=kind)
+                self.assertFalse(report)
+                self.assertEqual(str(report).count("FAIL"), 1, kind)
+
+    def test_what_load_alone_does_not_mind(self):
+        good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
+        one = dumps({"a": tensor([1.0], "float32")}, format="primitiv")
+        digits = good.index(b"crc32c:0x") + 9
+        for data, check, offset in (
+                (rotten(good, "a"), "checksums", 64),
+                (patched(good, (digits, tohex(b"+"))), "checksums", 64),
+                (golden("model_nested.primitiv") + b"\0", "index", 230),  # bytes after the end
+                (one + b"\0\0", "index", len(one))):
+            load(data)
+            report = verify(data)
+            error, = report.errors
+            self.assertEqual((error.check, error.offset), (check, offset))
+            self.assertIn("INVALID", str(report))
+            error_of(FormatError, load, data, verify=True)
+
+    def test_verify_goes_on_after_a_fault(self):
+        rows = {name: {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]}
+                for shape, name in enumerate("abcde", 1)}
+        five = burnpack_file({"tensors": rows})
+        later = mag_of_records(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
+        for data, most, names in (five, 9, "bcde"), (five, 2, "bcd"), (later, 2, "bcd"):
+            with Changed(tensorfmt, "MAX_ERRORS", most):
+                self.assertEqual([name for _, name in failed(data)], list(names))
+
+
+NOTES_OF_SAVED = {  # tensors that are saved (one whose name begins with s is sparse), what is noted
+    "mag": read_table("""
+        names  options                                             notes
+        ['w']  {'metadata': {'a': -1, 'b': 0.5}}                   []
+        ['w']  {'metadata': {'n': 0}}                              [(None, "type 0: 'n'")]
+        []     {'metadata': {'a': -1, 'b': 5, 'c': True, 'd': 1}}  [(None, "'b', 'c', 'd'")]
+        ['w']  {'metadata': {'n': 0}, 'version': 300}              []
+    """),
+    "ztensor": read_table(r"""
+        names                 options  notes
+        ['w', '', 'e\u0301']  {}       []
+        ['w', 's']            {}       [('s', "layout 'sparse': ztensor 0.1.4")]
+        ['w\0b', '\0']        {}       [('w\0b', 'a NUL in'), ('\0', 'a NUL in')]
+        ['s\0b']              {}       [('s\0b', 'refuses the'), ('s\0b', 'dies of')]
+    """),
+    "primitiv": read_table("""
+        names       options                                      notes
+        ['w']       {}                                           []
+        ['value']   {'kind': 'parameter'}                        []
+        []          {'kind': 'optimizer', 'metadata': {'a': 1}}  []
+        ['tensor']  {'kind': 'tensor'}                           [(None, 'no file of kind tensor')]
+        []          {'kind': 'shape', 'dims': [2]}               [(None, 'no file of kind shape')]
+    """),
+    "tensorbuffers": read_table("""
+        names            options          notes
+        ['a', 'b', 'c']  {}               []
+        ['a', 'b']       {'sort': False}  []
+        ['b', 'a']       {'sort': False}  [(None, 'not sorted by id')]
+    """),
+}
+BYTE_ORDERS = read_table("""
+    entry                                                order   notes
+    {}                                                   big     ['zstd']
+    {}                                                   little  []
+    {}                                                   None    []
+    {'dtype': 'new'}                                     big     ["'new' is not known", 'zstd']
+    {'dtype': 'int8', 'shape': [8]}                      big     ['zstd']
+    {'dtype': 'int8', 'encoding': 'raw', 'shape': [17]}  big     ['one byte']
+    {'dtype': 'int32', 'encoding': 'raw', 'size': 8}     big     []
+    {'coords': 'zstd'}                                   None    ["layout 'sparse'", 'zstd']
+    {'coords': 'raw'}                                    big     ["layout 'sparse'"]
+""")  # of a float32 [2] in a frame of zstd, or of a sparse tensor
+ORDER_NOTES = {
+    "zstd": "'big' has no effect: data of zstd",
+    "one byte": "'big' has no effect: int8 has one byte",
+}
+
+
+class NoteTest(TestCase):
+    """What the real library of a format refuses, or reads as something else, is noted."""
 
     def assertNotes(self, data, *wanted):
         """Assert that verify notes of the library these (tensor, words), and nothing else."""
-        report = tensorfmt.verify(data)
+        report = verify(data)
         self.assertTrue(report)
         found = [(row[2], row[3]) for row in report.rows if row[:2] == ("note", "library")]
         self.assertEqual([name for name, _ in found], [name for name, _ in wanted], found)
@@ -8758,35 +8900,17 @@ class VerifyTest(FolderCase):
     def test_what_is_saved_though_the_real_library_refuses_it(self):
         coo = {"values": [1.0], "coords": [[1]]}
         sparse = tensor(shape=(3,), components=coo)
-        nfd = "e\u0301"  # two letters; in NFC one
-        for kind, tensors, options, *wanted in (
-                ("mag", {"w": F32}, {"metadata": {"a": -1, "b": 0.5}}),
-                ("mag", {"w": F32}, {"metadata": {"n": 0}}, (None, "opens no file with metadata of "
-                                                             "type 0: 'n'")),
-                ("mag", {}, {"metadata": {"a": -1, "b": 5, "c": True, "d": 1 << 63}},
-                 (None, "type 0: 'b', 'c', 'd'")),
-                ("mag", {"w": F32}, {"metadata": {"n": 0}, "version": 300}),
-                ("ztensor", {"w": F32, "": F32, "e\u0301": F32}, {}),
-                ("ztensor", {"w": F32, "s": sparse}, {}, ("s", "layout 'sparse': ztensor 0.1.4")),
-                ("ztensor", {"a\0b": F32, "\0": F32}, {}, ("a\0b", "a NUL in the name"),
-                 ("\0", "a NUL in the name")),
-                ("ztensor", {"a\0b": sparse}, {}, ("a\0b", "refuses the whole file"),
-                 ("a\0b", "dies of it")),
-                ("ztensor", {"w": F32, "\u00e9": F32, "\ud55c": F32}, {"version": 2}),
-                ("ztensor", {"w": F32, nfd: F32, "x\u1112\u1161\u11ab": F32, "\u212b": F32},
-                 {"version": 2}, (nfd, "not in NFC"), ("\u212b", "not in NFC"),
-                 ("x\u1112\u1161\u11ab", "not in NFC")),
-                ("primitiv", {"w": F32}, {}), ("primitiv", {"value": F32}, {"kind": "parameter"}),
-                ("primitiv", {}, {"kind": "optimizer", "metadata": {"a": 1}}),
-                ("primitiv", {"tensor": F32}, {"kind": "tensor"}, (None, "no file of kind tensor")),
-                ("primitiv", {}, {"kind": "shape", "dims": [2]}, (None, "no file of kind shape")),
-                ("tensorbuffers", {"a": F32, "b": F32, "c": F32}, {}),
-                ("tensorbuffers", {"a": F32, "b": F32}, {"sort": False}),
-                ("tensorbuffers", {"b": F32, "a": F32}, {"sort": False},
-                 (None, "not sorted by id"))):
-            if chosen(kind):
-                with self.subTest(kind=kind, names=list(tensors), options=options):
-                    self.assertNotes(dumps(tensors, format=kind, **options), *wanted)
+        for kind, rows in NOTES_OF_SAVED.items():
+            for row in rows if chosen(kind) else ():
+                tensors = [(name, sparse if name[:1] == "s" else F32) for name in row.names]
+                with self.subTest(kind=kind, row=row):
+                    self.assertNotes(dumps(tensors, format=kind, **row.options), *row.notes)
+
+    def test_names_of_ztensor_2_that_are_not_in_nfc(self):
+        nfc = ["w", "\u00e9", "\ud55c"]
+        nfd = ["e\u0301", "\u212b", "x\u1112\u1161\u11ab"]  # the first: two letters
+        data = dumps(dict.fromkeys(nfc + nfd, F32), format="ztensor", version=2)
+        self.assertNotes(data, *[(name, "not in NFC") for name in nfd])
 
     def test_what_is_saved_again_though_the_real_library_refuses_it(self):
         known = {"value": "Q8S", "param": "F32", "store": "Native", "level": "Tensor",
@@ -8798,7 +8922,7 @@ class VerifyTest(FolderCase):
                 ("ztensor", ztensor_file(encoding="lz4", data_endianness="big"),
                  ("a", "encoding 'lz4'")),
                 ("ztensor", ztensor_file(layout="tiled"), ("a", "layout 'tiled' is not known")),
-                ("mag", mag300_with({"tensor_map.b.dtype": "x", "tensor_map.b.dtype_id": 13}),
+                ("mag", mag300_entry("b", dtype="x", dtype_id=13),
                  ("b", "dtype_id 13 ('x') is not known: magnetron 0.2.2")),
                 ("burnpack", burnpacks[0], ("a", "burn 0.21 refuses the whole file")),
                 ("burnpack", burnpacks[1], ("a", "quantization scheme")),
@@ -8817,310 +8941,232 @@ class VerifyTest(FolderCase):
         frame = zstd_frame(8)
         usual = {"name": "w", "offset": 64, "size": len(frame), "dtype": "float32", "shape": [2],
                  "layout": "dense", "encoding": "zstd"}
-        part = {"size": 8, "dtype": "uint64", "offset": 64, "encoding": "raw"}
-        coo = dict(usual, layout="sparse", sparse_format="coo", shape=[1 << 63], nnz=1)
-        zstd, one = "'big' has no effect: data of zstd", "'big' has no effect: int8 has one byte"
-        for entry, order, *words in (
-                (usual, "big", zstd), (usual, "little"), (usual, None),
-                (dict(usual, dtype="new"), "big", "dtype 'new' is not known", zstd),
-                (dict(usual, dtype="int8", shape=[8]), "big", zstd),
-                (dict(usual, dtype="int8", encoding="raw", shape=[len(frame)]), "big", one),
-                (dict(usual, dtype="int32", encoding="raw", size=8), "big"),
-                (dict(coo, dtype="float64", encoding="raw", size=8, coords=dict(
-                    part, encoding="zstd", size=len(frame), data_endianness="big")), None,
-                 "layout 'sparse'", zstd),
-                (dict(coo, dtype="float64", encoding="raw", size=8, coords=part), "big",
-                 "layout 'sparse'")):
-            with self.subTest(entry=entry, order=order):
-                entry = dict(entry, data_endianness=order)
+        coo = dict(usual, layout="sparse", sparse_format="coo", shape=[1 << 63], nnz=1,
+                   dtype="float64", encoding="raw", size=8)
+        part = {"dtype": "uint64", "offset": 64}
+        coords = {"zstd": dict(part, encoding="zstd", size=len(frame), data_endianness="big"),
+                  "raw": dict(part, encoding="raw", size=8)}
+        for row in BYTE_ORDERS:
+            entry = dict(usual, **row.entry)
+            if "coords" in row.entry:
+                entry = dict(coo, coords=coords[row.entry["coords"]])
+            entry["data_endianness"] = row.order
+            with self.subTest(row=row):
                 data = ztensor_of_index(tensorfmt.cbor_dumps([entry]), data=frame)
+                words = [ORDER_NOTES.get(note, note) for note in row.notes]
                 self.assertNotes(data, *[("w", text) for text in words])
-
-    @about("ztensor")
-    def test_work_that_a_small_file_asks_for(self):
-        """What is one in the file is looked at once; what is too much in all is left out."""
-        entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
-        raw = load(ztensor_file(dict(entry, name="a")))["a"].raw
-        crc = "%08x" % tensorfmt.crc32c(raw)
-        data = ztensor_file(*[dict(entry, name=name, checksum="crc32c:" + text) for name, text in (
-            ("a", crc), ("b", "0x" + crc), ("c", "0x0" + crc), ("d", crc))])
-        for less in 0, 1:  # a is free; so are d to verify() and b and c to nobody
-            with Changed(tensorfmt, "MAX_COPIES", ratio(32 - less, len(data) + (1 << 20))):
-                report = tensorfmt.verify(data)
-                self.assertEqual((bool(report), report.not_checked["checksums"],
-                                  len(report.limits)), (True, less, less))
-                if less:
-                    self.assertTrue(str(report).endswith(
-                        ", 1 checksum not checked: take a larger MAX_COPIES (--max-copies)"))
-                    self.assertIn("take MAX_COPIES = 1 (--max-copies 1)",
-                                  error_of(Unsupported, load, data, verify=True).what)
-                    self.assertIn("not looked at", str(report))
-                else:  # of b and c
-                    load(data, verify=True)
-                self.refuses(["MAX_COPIES"], dumps, dict(load(data)), format="burnpack")
-        self.assertEqual(calls_of(tensorfmt, "hash_blocks", tensorfmt.verify, data), 3)
-
-    @about("ztensor")
-    def test_one_rotten_tensor_beside_many_equal_ones(self):
-        """Each place is looked at once; what is too much in all leaves out no other."""
-        zeros = dict([("z%d" % i, tensor(bytes(50000), "uint8")) for i in range(300)])
-        for name in "a", "zz":  # before and behind them
-            data = dumps(dict(zeros, **{name: [1.5, 2.5]}), format="ztensor", version=2)
-            self.assertTrue(tensorfmt.verify(data))
-            bad = bytearray(data)
-            bad[load(data)[name].offset] ^= 1
-            with Changed(tensorfmt, "MAX_COPIES", 1):
-                for deep in False, True:
-                    report = tensorfmt.verify(bytes(bad), deep=deep)
-                    found = [(error.tensor, error.check) for error in report.errors]
-                    self.assertEqual(found, [(name, "checksums")])
-                self.assertEqual(error_of(FormatError, load, bytes(bad), verify=True).tensor, name)
-                self.assertTrue(str(tensorfmt.verify(data)).endswith(": valid zTensor 2"))
-
-    @about("ztensor")
-    def test_nothing_is_hashed_twice(self):
-        """Not to see if the file is canonical, nor what two tensors have in common."""
-        tensors = {"a": F32, "b": F32, "c": tensor([5], "int8")}
-        for options, count in ({"version": 2}, 2), ({"checksum": "sha256"}, 3):
-            data = dumps(tensors, format="ztensor", **options)
-            self.assertEqual(calls_of(tensorfmt, "hash_blocks", tensorfmt.verify, data), count)
-            self.assertIn("it has the same bytes", str(tensorfmt.verify(data)))
-            bad = bytearray(data)
-            bad[load(data)["c"].offset] ^= 1
-            for deep in False, True:
-                report = tensorfmt.verify(bytes(bad), deep=deep)
-                self.assertEqual([error.tensor for error in report.errors], ["c"])
-
-    def sparse_file(self, bad=None, layout="sparse", sparse_format="csr", dtype="float32",
-                    index="uint64"):
-        """Return a file of a csr tensor whose parts have checksums; that of `bad` is wrong."""
-        parts = {"values": struct.pack("<2f", 1, 2), "indices": struct.pack("<2Q", 1, 4),
-                 "indptr": struct.pack("<3Q", 0, 1, 2)}
-        facts, data = {}, b""
-        for role, blob in parts.items():
-            checksum = tensorfmt.crc32c(blob) ^ (role == bad)
-            data += bytes(-len(data) % 64)
-            facts[role] = {"offset": 64 + len(data), "size": len(blob), "encoding": "raw",
-                           "dtype": index, "checksum": "crc32c:0x%08X" % checksum}
-            data += blob
-        entry = dict(facts.pop("values"), name="w", dtype=dtype, shape=[2, 5], layout=layout, nnz=2)
-        if layout == "deep":
-            facts = {"parts": [facts, {}]}
-        entry.update(facts, sparse_format=sparse_format)
-        return ztensor_of_index(tensorfmt.cbor_dumps([entry]), data=data)
-
-    @about("ztensor")
-    def test_checksums_of_components(self):
-        """All are looked at, also where nobody here can make a tensor of them."""
-        for options in {}, {"layout": "new"}, {"layout": "deep"}, {"sparse_format": "csc"}, {
-                "dtype": "f8"}, {"index": "int32"}:
-            good = self.sparse_file(**options)
-            self.assertIn("3 of 3 agree", str(tensorfmt.verify(good)))
-            load(good, verify=True)
-            for role in "values", "indices", "indptr":
-                data = self.sparse_file(role, **options)
-                errors = tensorfmt.verify(data).errors
-                with self.subTest(role=role, **options):
-                    self.assertEqual([(error.check, error.tensor) for error in errors],
-                                     [("checksums", "w")])
-                    error_of(FormatError, load, data, verify=True)
-
-    @about("ztensor")
-    def test_checksums_of_no_algorithm_are_counted(self):
-        """Also that of an empty text, which says nothing."""
-        for text in ("", ":", "0", "md5:00", "CRC32C:0", "xxh3:" + "0" * 16):
-            for also in "", "crc32c:0", "sha256:0":
-                one = {"name": "a", "offset": 64, "size": 16, "dtype": "float32", "shape": [4],
-                       "encoding": "raw", "checksum": text}
-                two = dict(one, name="b", checksum=also)
-                report = tensorfmt.verify(ztensor_file(one, *[two] * bool(also)))
-                self.assertEqual((bool(report), report.not_checked["checksums"]), (not also, 1))
-                self.assertIn(", 1 checksum not checked", str(report))
-                self.assertIn("of an unknown algorithm", str(report))
-        one["checksum"] = None  # as if there were none
-        self.assertTrue(str(tensorfmt.verify(ztensor_file(one))).endswith("valid zTensor 0.1"))
-
-    @about("ztensor")
-    def test_parts_of_an_unknown_layout(self):
-        """They are named and compared; what would lose them is refused."""
-        data = self.sparse_file(layout="deep")
-        names = [field.name for field in tensorfmt.explain(data) if field.kind == "data"]
-        self.assertEqual(names, ["data w", "data w.parts", "data w.parts[1]"])
-        self.assertNotIn("no field names", str(tensorfmt.verify(data)))
-        other = data.replace(struct.pack("<3Q", 0, 1, 2), struct.pack("<3Q", 0, 2, 2))
-        self.assertTrue(load(data)["w"] == load(data)["w"])
-        self.assertFalse(load(data)["w"] == load(other)["w"])
-        self.assertTrue(tensorfmt.diff(data, other))
-        self.refuses(["layout 'deep' is not known"], dumps, load(data), format="ztensor")
-
-    @about("ztensor")
-    def test_a_type_does_not_count_for_a_digest(self):
-        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8")}, format="ztensor", version=2)
-        self.assertEqual(calls_of(tensorfmt, "hash_blocks", tensorfmt.verify, data), 1)
-        self.assertIn("2 of 2 agree", str(tensorfmt.verify(data)))
-        bad = bytearray(data)
-        bad[load(data)["a"].offset] ^= 1
-        self.assertEqual([error.tensor for error in tensorfmt.verify(bytes(bad)).errors],
-                         ["a", "b"])
-
-    @about("mag")
-    def test_a_file_of_two_layouts(self):
-        """Both readers of .mag 1 would open it, and find other values."""
-        other = struct.pack("<I3QI", 256, 2, 576, 2, 1) + b"x"  # a record of magnetron 0.1.2
-        record = other + b"k" * (260 - len(other))  # the rest of it is in a name of ours
-        record += struct.pack("<6qBQQ", 2, 0, 0, 0, 0, 0, 0, 8, 640)
-        counts = uint32s(1, 0, 0)
-        checksum = tensorfmt.crc32(counts + other)
-
-        def crc_of(aux):
-            return tensorfmt.crc32(counts + record + uint32s(aux))
-        # crc_of(a ^ b) is crc_of(a) ^ crc_of(b) ^ crc_of(0): solve it for the checksum
-        rows = [(crc_of(1 << i) ^ crc_of(0), 1 << i) for i in range(32)]
-        left, aux = checksum ^ crc_of(0), 0
-        for bit in range(32):
-            pivot = [row for row in rows if row[0] >> bit & 1][0]
-            rows = [(a ^ pivot[0], b ^ pivot[1]) if a >> bit & 1 else (a, b)
-                    for a, b in rows if (a, b) != pivot]
-            if left >> bit & 1:
-                left, aux = left ^ pivot[0], aux ^ pivot[1]
-        data = b"MAG!" + uint32s(1, checksum) + counts + record
-        for tail, error_class in (uint32s(aux), Unsupported), (uint32s(aux ^ 1), None):
-            whole = data + tail + bytes(704 - len(data + tail))
-            if error_class:
-                error = error_of(Unsupported, load, whole)
-                self.assertIn("right in both layouts", error.what)
-                self.assertFalse(tensorfmt.verify(whole))
-            else:
-                self.assertEqual(load(whole).attrs["layout"], "magnetron-0.1.2")
 
     @about("tensorbuffers")
     def test_ids_that_are_not_those_of_names(self):
         """The real library looks for the id that is the hash of a name."""
         data = dumps({"a": tensor([1], "int8"), "b": tensor([2], "int8")}, format="tensorbuffers")
-        self.assertNotIn("real library", str(tensorfmt.verify(data)))
+        self.assertNotIn("real library", str(verify(data)))
         a, b = [struct.pack("<Q", load(data)[name].attrs["id"]) for name in "ab"]
-        for pairs, found in (
-                (((a, b"12345678"), (b, a), (b"12345678", b)), {"a": "'b'", "b": "'a'"}),
-                (((b, a),), {"a": "'a' or 'b'", "b": "no tensor"}),
-                (((a, bytes(7) + b"1"), (b, bytes(7) + b"2")),
-                 {"a": "no tensor", "b": "no tensor"})):
-            changed = replaced(data, *pairs)
-            report = tensorfmt.verify(changed)
+        other, third = b"12345678", b"12345679"
+        for changes, finds in (
+                ([(a, other), (b, a), (other, b)], {"a": "'b'", "b": "'a'"}),
+                ([(b, a)], {"a": "'a' or 'b'", "b": "no tensor"}),
+                ([(a, other), (b, third)], {"a": "no tensor", "b": "no tensor"})):
+            changed = replaced(data, *changes)
+            report = verify(changed)
             self.assertTrue(report)
             notes = {row[2]: row[3].partition("finds ")[2] for row in report.rows
                      if "by its name the real library" in row[3]}
-            self.assertEqual(notes, found)
-            self.assertNotIn("real library", str(tensorfmt.verify(
-                dumps(load(changed), format="tensorbuffers"))))
+            self.assertEqual(notes, finds)
+            again = dumps(load(changed), format="tensorbuffers")
+            self.assertNotIn("real library", str(verify(again)))
         many = dumps({"t%d" % i: tensor([1], "int8") for i in range(9)}, format="tensorbuffers")
         with Changed(tensorfmt.TensorBuffers, "hash_name", lambda self, name: 5):
-            self.assertIn("4 more", str(tensorfmt.verify(many)))
+            self.assertIn("4 more", str(verify(many)))
 
-    @about("ztensor")
-    def test_slow_hashes_have_one_budget(self):
-        data = dumps({"a": tensor([1] * 8, "int8"), "b": tensor([2] * 8, "int8")},
-                     format="ztensor", version=2)
-        with Changed(tensorfmt, "fast_xxh3", lambda: None):
-            for most, left in (16, 0), (15, 1), (7, 2):
-                with Changed(tensorfmt, "MAX_SLOW_HASH", most):
-                    last = str(tensorfmt.verify(data)).split("\n")[-1]
-                    self.assertEqual(last, "the data: valid zTensor 2" + (
-                        ", %s not checked: take deep=True (--deep) or the module xxhash"
-                        % tensorfmt.plural(left, "checksum")) * bool(left))
-                    self.assertTrue(str(tensorfmt.verify(data, deep=True)).endswith("zTensor 2"))
+
+SPARSE_PARTS = {
+    "values": struct.pack("<2f", 1, 2),
+    "indices": struct.pack("<2Q", 1, 4),
+    "indptr": struct.pack("<3Q", 0, 1, 2),
+}
+
+
+def sparse_file(bad=None, layout="sparse", sparse_format="csr", dtype="float32", index="uint64"):
+    """Return a file of a csr tensor whose parts have checksums; that of `bad` is wrong."""
+    facts, data = {}, b""
+    for role, blob in SPARSE_PARTS.items():
+        data += bytes(-len(data) % 64)
+        checksum = tensorfmt.crc32c(blob) ^ (role == bad)
+        facts[role] = {"offset": 64 + len(data), "size": len(blob), "encoding": "raw",
+                       "dtype": index, "checksum": "crc32c:0x%08X" % checksum}
+        data += blob
+    entry = dict(facts.pop("values"), name="w", dtype=dtype, shape=[2, 5], layout=layout, nnz=2,
+                 sparse_format=sparse_format)
+    if layout == "deep":
+        facts = {"parts": [facts, {}]}
+    return ztensor_of_index(tensorfmt.cbor_dumps([dict(entry, **facts)]), data=data)
+
+
+def two_hashed(version=2, **options):
+    """Return a file of two tensors of 8 bytes, of which each has a digest."""
+    tensors = {"a": tensor([1] * 8, "int8"), "b": tensor([2] * 8, "int8")}
+    return dumps(tensors, format="ztensor", version=version, **options)
+
+
+@about("ztensor")
+class ChecksumTest(TestCase):
+    """Each digest is looked at, once, or counted as not checked."""
+
+    def test_work_that_a_small_file_asks_for(self):
+        """What is one in the file is looked at once; what is too much in all is left out."""
+        entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
+        raw = load(ztensor_file(dict(entry, name="a")))["a"].raw
+        crc = "%08x" % tensorfmt.crc32c(raw)
+        sums = {"a": crc, "b": "0x" + crc, "c": "0x0" + crc, "d": crc}
+        data = ztensor_file(*[dict(entry, name=name, checksum="crc32c:" + text)
+                              for name, text in sums.items()])
+        self.assertEqual(calls_of(tensorfmt, "hash_blocks", verify, data), 3)
+        for less in 0, 1:  # a is free; so are d to verify() and b and c to nobody
+            most = ratio(32 - less, len(data) + (1 << 20))
+            with Changed(tensorfmt, "MAX_COPIES", most):
+                report = verify(data)
+                self.assertTrue(report)
+                self.assertEqual(report.not_checked["checksums"], less)
+                self.assertEqual(len(report.limits), less)
+                self.refuses(["MAX_COPIES"], dumps, dict(load(data)), format="burnpack")
+                if not less:
                     load(data, verify=True)
+                    continue
+                self.assertIn("not looked at", str(report))
+                self.assertTrue(report.last_line().endswith(
+                    ", 1 checksum not checked: take a larger MAX_COPIES (--max-copies)"))
+                self.raises(Unsupported, "take MAX_COPIES = 1 (--max-copies 1)", load, data,
+                            verify=True)
 
-    @about("ztensor")
+    def test_one_rotten_tensor_beside_many_equal_ones(self):
+        """Each place is looked at once; what is too much in all leaves out no other."""
+        zeros = {"z%d" % i: tensor(bytes(50000), "uint8") for i in range(300)}
+        for name in "a", "zz":  # before and behind them
+            data = dumps(dict(zeros, **{name: [1.5, 2.5]}), format="ztensor", version=2)
+            bad = rotten(data, name)
+            with Changed(tensorfmt, "MAX_COPIES", 1):
+                self.assertEqual(verify(data).last_line(), "valid zTensor 2")
+                for deep in False, True:
+                    self.assertEqual(failed(bad, deep=deep), [("checksums", name)])
+                self.assertEqual(error_of(FormatError, load, bad, verify=True).tensor, name)
+
+    def test_nothing_is_hashed_twice(self):
+        """Not to see if the file is canonical, nor what two tensors have in common."""
+        tensors = {"a": F32, "b": F32, "c": tensor([5], "int8")}
+        for options, count in ({"version": 2}, 2), ({"checksum": "sha256"}, 3):
+            data = dumps(tensors, format="ztensor", **options)
+            self.assertEqual(calls_of(tensorfmt, "hash_blocks", verify, data), count)
+            self.assertIn("it has the same bytes", str(verify(data)))
+            for deep in False, True:
+                self.assertEqual(failed(rotten(data, "c"), deep=deep), [("checksums", "c")])
+
+    def test_a_type_does_not_count_for_a_digest(self):
+        data = dumps({"a": F32, "b": tensor(F32.tobytes(), "uint8")}, format="ztensor", version=2)
+        self.assertEqual(calls_of(tensorfmt, "hash_blocks", verify, data), 1)
+        self.assertIn("2 of 2 agree", str(verify(data)))
+        self.assertEqual([name for _, name in failed(rotten(data, "a"))], ["a", "b"])
+
+    def test_checksums_of_components(self):
+        """All are looked at, also where nobody here can make a tensor of them."""
+        for options in ({}, {"layout": "new"}, {"layout": "deep"}, {"sparse_format": "csc"},
+                        {"dtype": "f8"}, {"index": "int32"}):
+            good = sparse_file(**options)
+            self.assertIn("3 of 3 agree", str(verify(good)))
+            load(good, verify=True)
+            for role in SPARSE_PARTS:
+                data = sparse_file(role, **options)
+                with self.subTest(role=role, **options):
+                    self.assertEqual(failed(data), [("checksums", "w")])
+                    error_of(FormatError, load, data, verify=True)
+
+    def test_checksums_of_no_algorithm_are_counted(self):
+        """Also that of an empty text, which says nothing."""
+        entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
+        for text in "", ":", "0", "md5:00", "CRC32C:0", "xxh3:" + "0" * 16:
+            for also in None, "crc32c:0", "sha256:0":
+                report = verify(ztensor_file(dict(entry, name="a", checksum=text),
+                                             dict(entry, name="b", checksum=also)))
+                self.assertEqual(bool(report), also is None)
+                self.assertEqual(report.not_checked["checksums"], 1)
+                self.assertIn(", 1 checksum not checked", report.last_line())
+                self.assertIn("of an unknown algorithm", str(report))
+        none = ztensor_file(dict(entry, name="a", checksum=None))
+        self.assertEqual(verify(none).last_line(), "valid zTensor 0.1")
+
+    def test_parts_of_an_unknown_layout(self):
+        """They are named and compared; what would lose them is refused."""
+        data = sparse_file(layout="deep")
+        names = [field.name for field in explain(data) if field.kind == "data"]
+        self.assertEqual(names, ["data w", "data w.parts", "data w.parts[1]"])
+        self.assertNotIn("no field names", str(verify(data)))
+        other = data.replace(SPARSE_PARTS["indptr"], struct.pack("<3Q", 0, 2, 2))
+        self.assertTrue(load(data)["w"] == load(data)["w"])
+        self.assertFalse(load(data)["w"] == load(other)["w"])
+        self.assertTrue(diff(data, other))
+        self.refuses(["layout 'deep' is not known"], dumps, load(data), format="ztensor")
+
+    def test_slow_hashes_have_one_budget(self):
+        data = two_hashed()
+        for most, left in (16, ""), (15, ", 1 checksum"), (7, ", 2 checksums"):
+            with without_xxhash(), Changed(tensorfmt, "MAX_SLOW_HASH", most):
+                if left:
+                    left += " not checked: take deep=True (--deep) or the module xxhash"
+                self.assertEqual(verify(data).last_line(), "valid zTensor 2" + left)
+                self.assertEqual(verify(data, deep=True).last_line(), "valid zTensor 2")
+                load(data, verify=True)
+
     def test_a_quick_hash_leaves_nothing_out(self):
         """With xxhash the limit of slow hashes is not asked."""
-        class Quick:
-            def __init__(self):
-                self.blocks = []
-
-            def update(self, block):
-                self.blocks.append(bytes(block))
-
-            def intdigest(self):
-                with Changed(tensorfmt, "fast_xxh3", lambda: None):
-                    return tensorfmt.xxh3_64(self.blocks)
-        data = dumps({"a": tensor([1] * 8, "int8"), "b": tensor([2] * 8, "int8")},
-                     format="ztensor", version=2)
-        bad = bytearray(data)
-        bad[load(data)["b"].offset] ^= 1
+        data = two_hashed()
         for most in 0, 8, 1 << 20:
-            with Changed(tensorfmt, "fast_xxh3", lambda: Quick), Changed(
+            with Changed(tensorfmt, "fast_xxh3", lambda: Xxhash), Changed(
                     tensorfmt, "MAX_SLOW_HASH", most):
-                report = tensorfmt.verify(data)
-                self.assertEqual((bool(report), report.not_checked["checksums"]), (True, 0))
+                report = verify(data)
+                self.assertTrue(report)
+                self.assertEqual(report.not_checked["checksums"], 0)
                 self.assertIn("2 of 2 agree", str(report))
-                self.assertEqual([error.tensor for error in tensorfmt.verify(bytes(bad)).errors],
-                                 ["b"])
+                self.assertEqual(failed(rotten(data, "b")), [("checksums", "b")])
 
-    @about("burnpack")
-    def test_of_many_notes_of_one_kind_five_are_rows(self):
-        for count in 4, 5, 6, 7, 20:
-            spans = [(i, i + 8) for i in range(0, 4 * count + 1, 4)]  # each lies in the one before
-            report = tensorfmt.verify(burnpack_of_spans(spans, bytes(1024)))
-            for check in "bounds", "alignment":
-                rows = [row for row in report.rows if row[:2] == ("note", check)]
-                more = [("note", check, None, "%d more" % (count - 5), None)]
-                if count <= 5:
-                    more = []
-                self.assertEqual((len(rows[:5]), rows[5:]), (min(count, 5), more))
 
-    def test_rows_are_cut_to_their_length(self):
-        report = tensorfmt.Report("p" * 9000, None)
-        report.fail(FormatError("w" * 9000, 5, "f" * 9000, "t" * 9000))
-        for status in "ok", "note", "-":
-            report.add(status, "c", "t" * 9000, "n" * 9000, 5)
-        lines = str(report).split("\n")
-        self.assertEqual((len(lines), max(map(len, lines)) <= tensorfmt.MAX_LINE), (5, True))
-        self.assertTrue(all(["tt" in line or "ww" in line for line in lines[:4]]))
+def index_of_two_layouts():
+    """Return the beginning of a .mag file up to its `aux`, and that, with which both readers open.
 
-    def test_watch_is_told_of_every_pass(self):
-        said = []
+    It has a record of magnetron 0.1.2, and ours, in whose name the rest of that one is.
+    """
+    other = struct.pack("<I3QI", 256, 2, 576, 2, 1) + b"x"
+    record = other + b"k" * (260 - len(other))
+    record += struct.pack("<6qBQQ", 2, 0, 0, 0, 0, 0, 0, 8, 640)
+    counts = uint32s(1, 0, 0)
+    checksum = tensorfmt.crc32(counts + other)
 
-        def watch(verb, done, total):
-            said.append((verb, done, total))
-        data = dumps({"w": [0.1] * 10, "v": [0.2] * 10}, format="ztensor", checksum="crc32c")
-        tensorfmt.verify(data, watch=watch)
-        tensorfmt.diff(data, data, watch=watch)
-        tensorfmt.convert(data, io.BytesIO(), format="zt", version=2, cast={"float64": "float32"},
-                          watch=watch)
-        verbs = []
-        for verb, done, total in said:
-            self.assertTrue(0 <= done <= total or verb == "writing")  # and the index
-            if verb not in verbs[-1:]:
-                verbs.append(verb)
-        self.assertEqual(verbs, ["checking", "comparing", "casting", "checking", "writing"])
-        self.assertEqual([row[1:] for row in said if row[0] == "casting"][-1], (160, 160))
+    def crc_of(aux):
+        return tensorfmt.crc32(counts + record + uint32s(aux))
+    # crc_of(a ^ b) is crc_of(a) ^ crc_of(b) ^ crc_of(0): solve it for the checksum.
+    rows = [(crc_of(1 << i) ^ crc_of(0), 1 << i) for i in range(32)]
+    left, aux = checksum ^ crc_of(0), 0
+    for bit in range(32):
+        pivot = [row for row in rows if row[0] >> bit & 1][0]
+        rows.remove(pivot)
+        for i, (a, b) in enumerate(rows):
+            if a >> bit & 1:
+                rows[i] = a ^ pivot[0], b ^ pivot[1]
+        if left >> bit & 1:
+            left ^= pivot[0]
+            aux ^= pivot[1]
+    return b"MAG!" + uint32s(1, checksum) + counts + record, aux
 
-    def test_what_is_not_of_a_format(self):
-        for kind in list(READ) + LATER:
-            for data in (b"", b"\4" + bytes(7) + b"abcd", golden("up_head_ops.tbs")[:-1]):
-                report = tensorfmt.verify(data, format=kind)
-                self.assertEqual((bool(report), str(report).count("FAIL")), (False, 1), kind)
 
-    def test_errors(self):
-        good = dumps({"a": tensor([1.0, 2.0])}, format="ztensor", checksum="crc32c")
-        one = dumps({"a": tensor([1.0], "float32")}, format="primitiv")
-        for data, check, offset in ((patched(good, (64, "01")), "checksums", 64),
-                (patched(good, (good.index(b"crc32c:0x") + 9, tohex(b"+"))), "checksums", 64),
-                (golden("model_nested.primitiv") + b"\0", "index", 230),  # bytes after the end
-                (one + b"\0\0", "index", len(one))):
-            report = tensorfmt.verify(data)
-            self.assertEqual([(e.check, e.offset) for e in report.errors], [(check, offset)])
-            self.assertIn("INVALID", str(report))
-            self.assertEqual(len(load(data)), len(list(load(data).keys())))  # load does not mind
-            error_of(FormatError, load, data, verify=True)
-        rows = {name: {"dtype": "F32", "shape": [shape], "data_offsets": [0, 4]}
-                for shape, name in enumerate("abcde", 1)}
-        later = mag_of_records(*[(name, (1,), 9, 4, 384) for name in (b"b", b"c", b"d")])
-        five = burnpack_file({"tensors": rows})  # verify goes on after a fault
-        for data, most, names in ((five, 9, "bcde"), (five, 2, "bcd"), (later, 2, "bcd")):
-            with Changed(tensorfmt, "MAX_ERRORS", most):
-                errors = [error.tensor for error in tensorfmt.verify(data).errors]
-            self.assertEqual("".join(errors), names)
+@about("mag")
+class TwoLayoutsTest(TestCase):
+    def test_a_file_of_two_layouts(self):
+        """Both readers of .mag 1 would open it, and find other values."""
+        start, aux = index_of_two_layouts()
+        both = (start + uint32s(aux)).ljust(704, b"\0")
+        self.raises(Unsupported, "right in both layouts", load, both)
+        self.assertFalse(verify(both))
+        one = (start + uint32s(aux ^ 1)).ljust(704, b"\0")
+        self.assertEqual(load(one).attrs["layout"], "magnetron-0.1.2")
 
 
 # -- [12] the file itself ------------------------------------------------------------------------
