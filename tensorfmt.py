@@ -2560,6 +2560,11 @@ class Tensor:
         """Offset in the file of the first element (if encoded: of the bytes), or None."""
         return self.start if self.source.has_offsets else None
 
+    @property
+    def path(self) -> "Optional[str]":
+        """The path of its file, of a model in shards that of its shard; or None."""
+        return self.source.path
+
     def stored_parts(self) -> TensorMap:
         """Return what lies apart in the file, by role; that of the values is ""."""
         return {"": self}
@@ -2575,7 +2580,7 @@ class Tensor:
     def error(self, what: str, error_class: Any = FormatError, field: str = "data",
               check: str = "sizes") -> Any:
         """Return an error of its data."""
-        return error_class(what, self.offset, field, self.name, self.source.path, check)
+        return error_class(what, self.offset, field, self.name, self.path, check)
 
     def check_readable(self) -> int:
         """Return the itemsize; raise Unsupported where the elements cannot be read."""
@@ -9410,6 +9415,15 @@ def split_shard_name(name: str) -> Any:
     return stem, int(count), ending
 
 
+def title_of_shard(name: str) -> str:
+    """Return what tells a shard from the others of its model: 00001-of-00002."""
+    kind = split_shard_name(name)
+    if kind is None:
+        return name
+    stem, _, ending = kind
+    return name[len(stem) + 1:len(name) - len(ending) - 1]
+
+
 def is_plain_name(text: str) -> bool:
     """Return whether this names a file beside the index, on every system."""
     return bool(is_text(text) and text.strip(".")
@@ -9677,20 +9691,30 @@ def unlisted_message(shard: str) -> str:
 
 def find_in_folder(folder: str) -> str:
     """Return the path of a folder's one index, else of its one tensor file."""
-    names = sorted(os.listdir(folder))
+    # macOS keeps facts of a file X in ._X on disks of others.
+    names = [name for name in sorted(os.listdir(folder)) if name[:2] != "._"]
+    found: "List[str]" = []
     for ends in Shards.SUFFIXES, tuple([end for fmt in FORMATS for end in fmt.SUFFIXES]):
         found = [name for name in names if name.lower().endswith(ends)
                  and not os.path.isdir(os.path.join(folder, name))]
-        if len(found) == 1:
-            kind = split_shard_name(found[0])
-            if kind is not None and kind[1] > 1:
-                raise ValueError(f"{safe_str(folder)}: {safe_str(found[0])} is one of {kind[1]} "
-                                 "shards, their index is missing; by its own path it is read alone")
-            return os.path.join(folder, found[0])
         if found:
             break
-    inside = ", ".join(map(safe_str, found[:9])) or "no tensor files"
-    raise IsADirectoryError(21, f"is a directory; it has {inside}", folder)
+    kinds = set([split_shard_name(name) for name in found])
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is not None and kind[1] > 1:
+        stem, count, ending = kind
+        index = safe_str(f"{stem}.{ending}.index.json")
+        what = (f", of a model in {count} shards whose index {index} is missing: download it, "
+                "or load each shard by its own path")
+    elif len(found) == 1:
+        return os.path.join(folder, found[0])
+    elif found:
+        what = ": load one of them by its path"
+    else:
+        found = ["no tensor files"]
+        what = ""
+    what = f"is a directory; it has {join_names(found)}{what}"
+    raise IsADirectoryError(21, what, folder)
 
 
 GENERATIONS += (Shards(),)
@@ -9791,7 +9815,9 @@ NOT_OURS = (  # how a file begins, a word near its start, what it is and what to
     (b"\x80", b"", "a pickle: if it is of PyTorch, save() takes torch.load(path)"),
     (b"GGUF", b"", "GGUF of llama.cpp: the package gguf reads it"),
     (b"\x89HDF", b"", "HDF5: h5py reads it, save() takes the arrays"),
+    (b"\x08\x01\x12", b"", "a SavedModel of TensorFlow, which reads its folder"),
     (b"\x08", b"\x12", "ONNX: the package onnx reads it"),
+    (b"", b"\0\0tfl3", "TensorFlow Lite: the package ai-edge-litert reads it"),
     (b"\x1f\x8b", b"", "a gzip file: gunzip it, or load(gzip.open(path).read())"),
     (b"\xfd7zXZ\0", b"", "an xz file: unxz it, or load(lzma.open(path).read())"),
     (b"BZh", b"1ay&sy", "a bzip2 file: bunzip2 it, or load(bz2.open(path).read())"),
@@ -9829,22 +9855,26 @@ def wide_encoding(head: bytes) -> str:
     halves = head[:16:2], head[1:16:2]
     for zeros, letters, encoding in (halves[1], halves[0], "UTF-16-LE"), (*halves,
                                                                           "UTF-16-BE"):
-        if zeros and not zeros.strip(b"\0") and 0 < min(letters) <= max(letters) < 128:
+        if zeros and not zeros.strip(b"\0") and min(letters) > 0:
             return encoding
     return ""
 
 
 def looks_like(head: bytes) -> str:
     """Return what a file that begins so seems to be and what to do, or ""."""
+    import re
     encoding = wide_encoding(head)
     if encoding:
         head = head.decode(encoding, "replace").encode()
     elif head.startswith(UTF8_MARK):
         head = head[3:]
-    looks = [text for start, word, text in NOT_OURS
-             if head.lstrip().startswith(start) and word in head.lower()]
-    if looks:
-        return "it looks like " + looks[0]
+    for start, word, text in NOT_OURS:
+        if head.lstrip().startswith(start) and word in head.lower():
+            return "it looks like " + text
+    # A map of MessagePack whose first key is a word.
+    if re.match(b"(?s)([\x81-\x8f]|\xde..)[\xa1-\xbf][a-z]", head, re.I):
+        return ("it looks like MessagePack, of Flax perhaps: flax.serialization.msgpack_restore "
+                "reads it, save() takes the arrays")
     if head and not head.strip(b"\0"):
         return "it begins with zeros: a download that stopped?"
     text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())  # a letter was cut
@@ -9861,12 +9891,18 @@ def looks_like(head: bytes) -> str:
 
 def dangling_link(path: str) -> str:
     """Return what is wrong with a symbolic link without target; "" of other paths."""
+    from errno import ELOOP
     if not os.path.islink(path) or os.path.exists(path):
         return ""
     target = os.readlink(path)
     what = "which is not there"
     if os.path.islink(os.path.join(os.path.dirname(path), target)):
         what = "a link that leads to no file"
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == ELOOP:
+            what = "a loop of links, which leads to no file"
     return f"a symbolic link to {safe_str(target)}, {what}"
 
 
@@ -12614,7 +12650,7 @@ class Explained:
                  start: int = 0) -> None:
         self.source = source
         self.fmt = detect_format(source)
-        found, _, self.error = read_fields(self.fmt, Recorder(source))
+        found, self.file, self.error = read_fields(self.fmt, Recorder(source))
         self.fields: "List[Field]" = list(found)
         self.sums: "Dict[str, int]" = Map.fromkeys(FIELD_KINDS, 0)
         reach = 0
@@ -12627,6 +12663,16 @@ class Explained:
             if is_asked or field.kind == "fault":
                 shown.append(field)
         self.rows = list(rows_of(shown))
+
+
+def shards_message(found: Explained) -> str:
+    """Return where the tensors lie of which a file is the index; "" of other files."""
+    if found.file is None or found.fmt.NAME != "shards":
+        return ""
+    tensors = plural(len(found.file.attrs["weight_map"]), "tensor")
+    names = found.file.attrs["shards"]
+    shards = plural(len(names), "file")
+    return f"its {tensors} lie in {shards} beside it: explain {join_names(names)}"
 
 
 def rows_of(fields: "List[Field]") -> "Iterator[Tuple[Field, str, str, str]]":
@@ -12729,8 +12775,11 @@ def link(offset: int) -> str:
 
 
 def page_banner(found: Explained) -> str:
-    """Return what is wrong with a broken file."""
+    """Return what is wrong with a broken file, and where the tensors of an index are."""
     text = ""
+    shards = shards_message(found)
+    if shards:
+        text = f'<p class="banner structure">This is an index; {html_escape(shards, MAX_LINE)}</p>'
     for field in found.fields:
         if field.kind == "fault":
             text += (f'<p class="banner fault"><b>This file is broken: '
@@ -13502,16 +13551,28 @@ def show_ls(args: "Namespace", path: str) -> Facts:
         if args.sort:
             items.sort(key=ORDERS[args.sort])
         facts = facts_of_file(path, file, items)
+        in_shards = file.shards is not None
         if args.tree is not None:
             facts["tree"] = tree_of(items, args.tree)
         elif args.json:
             facts["tensors"] = [facts_of_tensor(*pair) for pair in items[:args.limit]]
+            if in_shards:
+                for row, (_, item) in zip(facts["tensors"], items):
+                    row["shard"] = shard_of(item)
         if not args.json:
             if path is not args.files[0]:
                 print()
-            print_file(facts, file.fmt.TITLE)
-            print_tensors(facts, items, args.limit)
+            title = file.fmt.TITLE
+            if in_shards:
+                title += ", " + plural(len(file.attrs["shards"]), "shard")
+            print_file(facts, title)
+            print_tensors(facts, items, args.limit, in_shards)
         return facts
+
+
+def shard_of(item: Tensor) -> str:
+    """Return the name of the file that a tensor lies in."""
+    return os.path.basename(item.path or "")
 
 
 def facts_of_file(path: str, file: File, items: Items) -> Facts:
@@ -13601,37 +13662,55 @@ def print_pairs(what: str, pairs: Facts) -> None:
         print(f"{len(pairs) - 20} more, see --json")
 
 
-def print_tensors(facts: Facts, items: Items, limit: "Optional[int]") -> None:
+def print_tensors(facts: Facts, items: Items, limit: "Optional[int]", in_shards: bool) -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
     nbytes = sum([item.stored_nbytes for _, item in items])
     size = sum([item.size for _, item in items])
-    rows: "List[Sequence[Any]]"
     if "tree" in facts:
         if limit is None:
             limit = MAX_TREE
         count = len(facts["tree"])
-        rows = [["bytes", "elements", "tensors", "dtype", "name"]]
-        for row in facts["tree"][:limit]:
-            dtypes = join_names(list(row["dtypes"]), 3)
-            name = safe_str(row["name"])
-            rows.append([row["bytes"], row["elements"], row["tensors"], dtypes, name])
+        rows = tree_rows(facts["tree"][:limit])
         total = [nbytes, size, len(items), "", "total"]
     else:
         count = len(items)
-        rows = [["bytes", "offset", "dtype", "shape", "name"]]
-        for name, item in items[:limit]:
-            words = dtype_words(item)
-            if item.encoding != "raw":
-                words += " " + safe_str(item.encoding)
-            shape = short_repr(item.shape)
-            rows.append([item.stored_nbytes, item.offset, words, shape, safe_str(name)])
+        rows = tensor_rows(items[:limit], in_shards)
         total = [nbytes, "", plural(len(items), "tensor"), plural(size, "element"), ""]
+        if in_shards:
+            total.append("")
     if limit is not None and count > limit:
-        rows.append(["", "", "", "", f"{count - limit} more"])
+        rows.append([""] * (len(total) - 1) + [f"{count - limit} more"])
     rows.append(total)
     print_table(rows)
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
+
+
+def tree_rows(tree: "List[Facts]") -> "List[List[Any]]":
+    """Return a head and a row for each part of names."""
+    rows: "List[List[Any]]" = [["bytes", "elements", "tensors", "dtype", "name"]]
+    for row in tree:
+        dtypes = join_names(list(row["dtypes"]), 3)
+        name = safe_str(row["name"])
+        rows.append([row["bytes"], row["elements"], row["tensors"], dtypes, name])
+    return rows
+
+
+def tensor_rows(items: Items, in_shards: bool) -> "List[List[Any]]":
+    """Return a head and a row for each tensor."""
+    head = ["bytes", "offset", "dtype", "shape"]
+    if in_shards:
+        head.append("shard")
+    rows: "List[List[Any]]" = [head + ["name"]]
+    for name, item in items:
+        words = dtype_words(item)
+        if item.encoding != "raw":
+            words += " " + safe_str(item.encoding)
+        row = [item.stored_nbytes, item.offset, words, short_repr(item.shape)]
+        if in_shards:
+            row.append(safe_str(title_of_shard(shard_of(item))))
+        rows.append(row + [safe_str(name)])
+    return rows
 
 
 def show_get(args: "Namespace") -> None:
@@ -13918,6 +13997,8 @@ def print_fields(found: Explained, coloured: bool) -> None:
     if found.error is None:
         sums = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]
         print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(sums))
+    if shards_message(found):
+        print(shards_message(found))
 
 
 def digits_of(found: Explained, field: Field) -> str:

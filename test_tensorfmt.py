@@ -6539,6 +6539,10 @@ class ShardTest(FolderCase):
         one = self.at("one.zt")
         os.symlink("two.zt", one)
         os.symlink("one.zt", self.at("two.zt"))
+        words = "a symbolic link to two.zt, a loop of links, which leads to no file"
+        self.assertIn(words, run("ls", one)[2])
+        os.unlink(self.at("two.zt"))
+        os.symlink("gone", self.at("two.zt"))
         self.assertIn("a symbolic link to two.zt, a link that leads to no file", run("ls", one)[2])
         os.unlink(one)
         os.symlink("gone/o.zt", one)
@@ -6566,16 +6570,49 @@ class ShardTest(FolderCase):
 
     def test_a_folder_is_its_one_file(self):
         os.unlink(self.write_model())
-        self.raises(IsADirectoryError, "it has m-1-of-2.safetensors, m-2-of-2.safetensors", load,
-                    self.folder)
+        words = (", of a model in 2 shards whose index m.safetensors.index.json is missing: "
+                 "download it, or load each shard by its own path")
+        self.raises(IsADirectoryError, f"it has {ONE}, {TWO}{words}", load, self.folder)
         os.unlink(self.at(ONE))
-        self.refuses(["m-2-of-2.safetensors is one of 2 shards", "index is missing"], load,
-                     self.folder)
+        self.raises(IsADirectoryError, f"it has {TWO}{words}", load, self.folder)
         os.rename(self.at(TWO), self.at("m-1-of-1.safetensors"))
         self.ask(self.folder, lambda file: self.assertModel(file, "cd"))
         os.unlink(self.at("m-1-of-1.safetensors"))
         error = self.raises(IsADirectoryError, "no tensor files", load, self.folder)
         self.assertEqual(error.errno, EISDIR)
+
+    def test_a_folder_with_files_of_macos(self):
+        """Those that begin with ._ are no tensor files, and all others are named."""
+        write_file(self.at("._m" + INDEX), b"")
+        self.write_model(files={"._" + ONE: b"", "._m" + INDEX: b""})
+        self.ask(self.folder, self.assertModel)
+        self.assertNotIn("._", str(verify(self.folder)))
+        os.unlink(self.at("m" + INDEX))
+        for i in range(20):
+            write_file(self.at("n%02d.zt" % i), b"")
+        error = self.raises(IsADirectoryError, "n19.zt: load one of them", load, self.folder)
+        self.assertNotIn("._", str(error))
+        self.assertEqual(str(error).count(".zt"), 20)
+
+    def test_which_shard_a_tensor_lies_in(self):
+        path = self.write_model()
+        with load(path) as file:
+            self.assertEqual(file["c"].path, self.at(TWO))
+            self.assertEqual(file["a"][0:1].path, self.at(ONE))
+        self.assertIsNone(tensor([1]).path)
+        code, out, _ = run("ls", path, "--only", "[ac]")
+        self.assertIn("safetensors, 2 shards, 8 bytes", out)
+        self.assertIn("shape       shard   name\n", out)
+        self.assertIn("[2]         2-of-2  c\n", out)
+        rows = json.loads(run("ls", path, "--json")[1])[0]["tensors"]
+        self.assertEqual([row["shard"] for row in rows], [TWO, ONE, ONE, TWO])
+
+    def test_explain_says_where_the_tensors_are(self):
+        path, page = self.write_model(), self.at("page.html")
+        words = f"its 4 tensors lie in 2 files beside it: explain {ONE}, {TWO}"
+        self.assertTrue(run("explain", path)[1].endswith(words + "\n"))
+        self.assertEqual(run("explain", path, "--html", page)[0], 0)
+        self.assertIn(f"This is an index; {words}</p>", read_file(page).decode())
 
     def test_folders_that_are_called_like_files(self):
         os.makedirs(os.path.join(self.folder, *[".zt"] * 400))

@@ -40,7 +40,9 @@ GONE = [  # what arrives instead of a model
     b"model.zt".ljust(257, b"\0") + b"ustar\x0000", b"PK\3\4" + bytes(26) + b"w.npy",
     b"\xef\xbb\xbfversion https://git-lfs.github.com/spec/v1\n",
     b"version https://git-lfs.github.com/spec/v1\n", b"\n<html><body>",
-    b"<?xml version='1.0'?><Error>", b"\x08\x07\x12\x07pytorch", b"\1\2\3"]
+    b"<?xml version='1.0'?><Error>", b"\x08\x07\x12\x07pytorch", b"\1\2\3",
+    b"\x1c\0\0\0TFL3\x14\0", b"\x81\xa6params\x81\xa7Dense_0\x81\xa6kernel\xc7",
+    b"\x08\x01\x12\xff\x10", '{"\xe9": 1}'.encode("utf-16-le")]
 DIFFERENT = [  # name, what one.safetensors and two.safetensors have
     ("f", tensor([1.0, 100.0, NAN, 5.0, 0.0], "float32"),
      tensor([1.5, 100.5, NAN, 5.0, -0.0], "float32")), ("z", [0.0], [-0.0]),
