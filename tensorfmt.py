@@ -151,8 +151,10 @@ if TYPE_CHECKING:
     Blocks = Iterator[Any]  # bytes-like objects in order
     TensorMap = Mapping[str, "Tensor"]
     Spans = Iterator[Tuple[int, int, Trail, Any, int, str]]  # of a region
+    Watch = Optional[Callable[[str, int, int], Any]]  # watch(verb, done, total), in bytes
 else:  # annotations name them
-    Any = Trail = Shape = Facts = Items = Blocks = TensorMap = Source = Target = Spans = object
+    Any = Trail = Shape = Facts = Items = Blocks = TensorMap = Source = Target = object
+    Spans = Watch = object
 BOARD = sys.implementation.name == "micropython"
 if BOARD:  # its dict has no order, and there are no threads
     import collections
@@ -5888,28 +5890,6 @@ NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in anoth
 MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
 
 
-class Meter:
-    """Tells watch(verb, done, total) how many bytes of a pass are done."""
-
-    def __init__(self, watch: Any, verb: str, total: int) -> None:
-        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
-
-    def over(self, blocks: Blocks) -> Blocks:
-        """Yield what blocks hold, and count it."""
-        if self.watch is None:
-            yield from blocks
-            return
-        for block in iter_parts(blocks, BLOCK):
-            yield block
-            self.add(len(block))
-
-    def add(self, nbytes: int) -> None:
-        """Count bytes that are done."""
-        self.done += nbytes
-        if self.watch is not None:
-            self.watch(self.verb, self.done, self.total)
-
-
 def in_order(items: Any, file: "Optional[File]") -> Any:
     """Return items of a mapping; of a File by place where its format sorts the index."""
     if file is not None and file.fmt.SORTED:
@@ -5990,7 +5970,7 @@ def native_file_attrs(file: "Optional[File]", fmt: Format) -> Facts:
 
 
 def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Optional[Facts]",
-            options: Facts) -> "Tuple[Format, Items, Facts, Facts]":
+            options: Facts, cast: Any = None) -> "Tuple[Format, Items, Facts, Facts]":
     """Return (generation of the format, items, metadata, attrs) of what is to be saved."""
     for what, value in ("metadata", metadata), ("attrs", attrs):
         if value is not None and not hasattr(value, "items"):
@@ -6017,18 +5997,23 @@ def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Opti
             raise ValueError(f"{fmt.NAME}: unknown file attribute {short_repr(key)}; there are "
                              + ", ".join(fmt.FILE_ATTRS))
     check_work(items, dense=not fmt.SPARSE)
+    if cast is not None:
+        items = cast_items(fmt, items, cast)
     return fmt, items, metadata, attrs
 
 
 def encode_file(fmt: Format, items: Items, metadata: Facts, attrs: Facts,
-                options: Facts) -> Blocks:
+                options: Facts, watch: Watch = None) -> Blocks:
     """Check all that prepare() returns, then return an iterator over the bytes of the file."""
-    blocks: Blocks = without_gc(fmt.write)(items, metadata, attrs, options)  # or its ValueError
-    check_stored(items)
+    meter = Meter(watch, "writing", 0)
+    if watch is not None:
+        meter.total = sum([item.nbytes for _, item in items])
+    blocks = meter.write(fmt, items, metadata, attrs, options)  # or its ValueError
+    check_stored(items, watch)
     return blocks
 
 
-def check_stored(items: Items, watch: Any = None) -> None:
+def check_stored(items: Items, watch: Watch = None) -> None:
     """Raise FormatError where stored bytes are damaged: they get no new checksum."""
     formats: "Dict[str, Format]" = {}
     # What is stored once is hashed once.
@@ -6122,13 +6107,28 @@ def place_of(part: Tensor) -> "Tuple[Any, ...]":
             part.dtype)
 
 
+def path_of(target: Any) -> str:
+    """Return the path of a target, of a stream ""."""
+    path = target
+    if hasattr(target, "write"):
+        path = ""
+    elif hasattr(target, "__fspath__"):
+        path = os.fspath(target)
+    if isinstance(path, str):
+        return path
+    what = f"a target is a path or a stream to write to, not {type(target).__name__}"
+    if hasattr(target, "open"):  # a zipfile.Path
+        what += '; its open("wb") is a stream'
+    elif hasattr(target, "__iter__"):
+        what += "; it stands in front of the tensors: save(target, tensors)"
+    raise TypeError(what)
+
+
 def target_format(format: "Optional[str]", target: Any, tensors: Any) -> Format:
     """Return the format by argument, else by suffix, else that of a File."""
+    path = path_of(target)
     if format is not None:
         return find_format(format)
-    path = ""
-    if not hasattr(target, "write"):
-        path = os.fspath(target)
     for fmt in FORMATS + GENERATIONS:
         if path.lower().endswith(fmt.SUFFIXES):
             return fmt
@@ -6139,13 +6139,15 @@ def target_format(format: "Optional[str]", target: Any, tensors: Any) -> Format:
 
 
 def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
-         metadata: Any = None, attrs: Any = None, **options: Any) -> None:
+         metadata: Any = None, attrs: Any = None, cast: Any = None, watch: Watch = None,
+         **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
     `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
     `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
-    is a ValueError before the first byte; damaged bytes of a source are a FormatError. A file is
+    is a ValueError before the first byte; damaged bytes of a source are a FormatError. `cast`: a
+    dtype for what the format cannot hold, or {old: new}. `watch`: as in convert(). A file is
     written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
     file, only a killed process leaves the `.tmp` (delete it). A file without write permission is
     refused. Symbolic links are kept, and so are owner, group and mode where the system allows it;
@@ -6158,19 +6160,19 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     [1.0]
     """
     fmt = target_format(format, target, tensors)
-    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
-    write_out(target, encode_file(fmt, items, metadata, attrs, options), items)
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options, cast)
+    write_out(target, encode_file(fmt, items, metadata, attrs, options, watch), items)
 
 
 def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
-          **options: Any) -> bytes:
+          cast: Any = None, **options: Any) -> bytes:
     """Return what save() would write; load() takes it back.
 
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
     fmt = find_format(format)
-    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options)
+    fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options, cast)
     return b"".join(encode_file(fmt, items, metadata, attrs, options))
 
 
@@ -6180,7 +6182,7 @@ def write_out(target: Any, blocks: Blocks, items: "Optional[Items]" = None) -> i
     if hasattr(target, "write"):
         check_target(target, stream_about(target), items)
         return write_all(target, blocks)
-    path = os.fspath(target)
+    path = path_of(target)
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
         raise ValueError(f"{safe_str(path)} is the name of a folder, not of a file")
     real = os.path.realpath(path)
@@ -6587,8 +6589,7 @@ def dtype_remedy(fmt: Format, dtype: str) -> str:
     condition = ""
     if dtype not in FLOAT_DIGITS and not cast_is_exact(dtype, new):
         condition = " if the values fit"
-    ways = f'tensor(x, "{new}"), .astype("{new}") or convert(cast="{new}")'
-    return f"; {ways}{condition}; or another format"
+    return f"; take cast='{new}'{condition}, or another format"
 
 
 def dtype_for(fmt: Format, dtype: str) -> str:
@@ -6604,6 +6605,63 @@ def dtype_for(fmt: Format, dtype: str) -> str:
         if new in fmt.DTYPES:
             return new
     return ""
+
+
+def cast_table(cast: Any) -> "Dict[Optional[str], str]":
+    """Return the new dtype by the old one; None: by what the target cannot hold."""
+    if cast is None:
+        return {}
+    if not hasattr(cast, "items"):
+        return {None: as_dtype(cast)}
+    table: "Dict[Optional[str], str]" = {}
+    for old, new in cast.items():
+        if old not in (None, "qfloat"):
+            old = as_dtype(old)
+        table[old] = as_dtype(new)
+    return table
+
+
+def wanted_dtype(fmt: Format, item: Tensor,
+                 table: "Dict[Optional[str], str]") -> "Optional[str]":
+    """Return the dtype that a tensor gets in a format, by a cast_table()."""
+    if not item.dtype:
+        return item.dtype
+    if item.dtype in table:
+        return table[item.dtype]
+    if item.dtype in fmt.DTYPES or fmt.can_copy_opaque(item):
+        return item.dtype
+    return table.get(None, item.dtype)
+
+
+def cast_tensor(item: Tensor, dtype: str) -> Tensor:
+    """Return a tensor with another dtype; but for a sparse one it is cast when it is read."""
+    if item.is_sparse:
+        return item.astype(dtype)
+    if item.dtype == "qfloat":
+        Cast(item, "float32").iter_bytes()  # raises for an unknown scheme
+    else:
+        item.check_readable()
+    return Cast(item, dtype)
+
+
+def cast_items(fmt: Format, items: Items, cast: Any) -> Items:
+    """Return tensors as save(cast=) asks for them; ValueError where values do not fit."""
+    table = cast_table(cast)
+    found: Items = []
+    for name, item in items:
+        new = wanted_dtype(fmt, item, table)
+        if new is not None and new != item.dtype:
+            try:
+                item = cast_tensor(item, new)
+                if new not in FLOAT_DIGITS:  # numbers that do not fit: before the first byte
+                    for _ in item.iter_bytes():
+                        pass
+            except FormatError:
+                raise
+            except ValueError as error:
+                raise ValueError(f"tensor {safe_repr(name)}: cast to {new}: {error}")
+        found.append((name, item))
+    return found
 
 
 class Cast(Tensor):
@@ -7108,6 +7166,43 @@ def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
     what = f"the tensors are {total} bytes if all are decoded and written, the file has "
     what += f"{source.nbytes}: over MAX_COPIES = {MAX_COPIES} times that and 1 MiB; "
     raise ValueError(what + f"{more_copies(source, total - free)} allows it")
+
+
+class Meter:
+    """Tells watch(verb, done, total) how many bytes of a pass are done."""
+
+    def __init__(self, watch: Watch, verb: str, total: int) -> None:
+        self.watch, self.verb, self.total, self.done = watch, verb, total, 0
+
+    def over(self, blocks: Blocks) -> Blocks:
+        """Return blocks that are counted when they are read."""
+        if self.watch is None:
+            return blocks
+        return self.count(blocks)
+
+    def count(self, blocks: Blocks) -> Blocks:
+        """Yield what blocks hold, and count it."""
+        for block in iter_parts(blocks, BLOCK):
+            yield block
+            self.add(len(block))
+
+    def add(self, nbytes: int) -> None:
+        """Count bytes that are done."""
+        self.done += nbytes
+        if self.watch is not None:
+            self.watch(self.verb, min(self.done, self.total), self.total)
+
+    def write(self, fmt: Format, items: Items, *settings: Facts) -> Blocks:
+        """Return the blocks of fmt.write(), counted, and also what it hashes before it writes."""
+        hashing: Facts = {}
+
+        def digest_of(name: str, item: Tensor) -> str:
+            return hash_blocks("xxh3", self.over(item.iter_bytes()))
+
+        if fmt.HASHES_DECODED and self.watch is not None:
+            self.total *= 2
+            hashing["digest_of"] = digest_of
+        return self.over(without_gc(fmt.write)(items, *settings, **hashing))
 
 
 # -- [9h] equality -----------------------------------------------------------------------
@@ -11161,7 +11256,7 @@ MORE_COPIES = "a larger MAX_COPIES (--max-copies)"
 
 
 def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
-           deep: bool = False, watch: Any = None) -> Report:
+           deep: bool = False, watch: Watch = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
 
     Broken files have one too; OSError passes. `mmap`: as in load(). `deep`: XXH3 (zTensor
@@ -11181,7 +11276,7 @@ def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
 
 
-def check_unreadable(source: "Buffer", error: FormatError, watch: Any,
+def check_unreadable(source: "Buffer", error: FormatError, watch: Watch,
                      fmt: "Optional[Format]" = None) -> Report:
     """Return what verify() finds in a source that cannot be read, besides the error."""
     report = Report(source.path, fmt)
@@ -11191,7 +11286,7 @@ def check_unreadable(source: "Buffer", error: FormatError, watch: Any,
     return report
 
 
-def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Any = None) -> Report:
+def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -> Report:
     """Return what verify() finds in a source."""
     report = Report(source.path, fmt)
     errors: "List[FormatError]" = []
@@ -11278,7 +11373,7 @@ class Rest(Buffer):
         return self.source.read(self.start + offset, nbytes)
 
 
-def check_beginning(report: Report, source: "Buffer", watch: Any) -> None:
+def check_beginning(report: Report, source: "Buffer", watch: Watch) -> None:
     """Add an error where beginnings of a file lie before the whole of it.
 
     A download leaves them that was to go on where it stopped, but began again.
@@ -11297,7 +11392,7 @@ def check_beginning(report: Report, source: "Buffer", watch: Any) -> None:
             return
 
 
-def find_beginnings(source: "Buffer", watch: Any) -> "List[int]":
+def find_beginnings(source: "Buffer", watch: Watch) -> "List[int]":
     """Return 0, and where a source begins again: MAX_BEGINNINGS places at most."""
     head = source.read(0, 3 * MARK)
     # If a download stopped after a few bytes, those of the next one tell more.
@@ -11385,7 +11480,7 @@ def blob_names(path: str) -> Any:
         path = os.path.join(folder, os.readlink(path))
 
 
-def check_blob_name(report: Report, source: "Buffer", watch: Any) -> None:
+def check_blob_name(report: Report, source: "Buffer", watch: Watch) -> None:
     """Compare the SHA-256 of a file with its name, if it is called so.
 
     So does the cache of Hugging Face call the targets of its links, and Git LFS its
@@ -11465,7 +11560,7 @@ def note_places(report: Report, file: File) -> None:
         report.add("ok", "alignment", f"all data at multiples of {align}")
 
 
-def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Any) -> None:
+def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Watch) -> None:
     """Check each shard of a model, and that the index agrees."""
     if file.source.file_id is None:
         report.add("-", "shards",
@@ -11514,7 +11609,7 @@ def check_neighbours(report: Report, file: ShardedFile) -> None:
 
 
 def check_shard(report: Report, file: ShardedFile, shard: str, left: Any, deep: bool,
-                watch: Any) -> int:
+                watch: Watch) -> int:
     """Check a shard, add what was found, and return the bytes of its tensors.
 
     `left`: what was not looked at -> the shards.
@@ -11621,7 +11716,7 @@ class DataCheck:
     `digests`: the checksums that agree, by name of the tensor.
     """
 
-    def __init__(self, report: Report, file: File, deep: bool, watch: Any) -> None:
+    def __init__(self, report: Report, file: File, deep: bool, watch: Watch) -> None:
         self.report, self.fmt = report, file.fmt
         self.checks = list_checks(file)
         self.planned = choose_checks(report, self.checks, deep, file.source)
@@ -11736,7 +11831,7 @@ def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
 
 
 def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
-                    watch: Any) -> None:
+                    watch: Watch) -> None:
     """Add whether save() makes the same bytes of a file, in the order of its data.
 
     Nothing is hashed nor decoded for it: `digests` are those that verify() has compared.
@@ -11858,7 +11953,7 @@ def convert(source: "Union[Source, File]", target: Target, *,
             rename: "Union[None, Mapping[str, str], Callable[[str], str]]" = None,
             dense: bool = False, drop: bool = False, metadata: "Optional[str]" = None,
             meta: "Optional[Mapping[Any, Any]]" = None, partial: bool = False,
-            watch: "Optional[Callable[[str, int, int], Any]]" = None,
+            watch: Watch = None,
             **options: Any) -> Summary:
     """Write the tensors of a source, or a File, in a format; return what was done.
 
@@ -11903,19 +11998,8 @@ def convert(source: "Union[Source, File]", target: Target, *,
     task.leave_rest()
     task.raise_reasons()
     # 3 the bytes
-    meter = Meter(watch, "writing", sum([item.nbytes for _, item in items]))
-    hashing: Facts = {}
-
-    def digest_of(name: str, item: Tensor) -> str:
-        return hash_blocks("xxh3", meter.over(item.iter_bytes()))
-
-    # What is hashed before it is written is read twice.
-    if fmt.HASHES_DECODED and watch is not None:
-        meter.total *= 2
-        hashing["digest_of"] = digest_of
-    blocks = fmt.write(items, fitting, task.attrs, options, **hashing)
-    check_stored(chosen, watch)
-    task.summary.nbytes = write_out(target, meter.over(blocks), chosen)
+    blocks = encode_file(fmt, items, fitting, task.attrs, options, watch)
+    task.summary.nbytes = write_out(target, blocks, chosen)
     return task.summary
 
 
@@ -11935,14 +12019,7 @@ class Conversion:
         self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
         self.summary.missing = file.attrs.get("missing", [])
         self.attrs = native_file_attrs(file, fmt)
-        self.cast: Any = {}  # old dtype -> new one, or one for what the target lacks
-        if hasattr(cast, "items"):
-            for old, new in cast.items():
-                if old != "qfloat":
-                    old = as_dtype(old)
-                self.cast[old] = as_dtype(new)
-        elif cast is not None:
-            self.cast = as_dtype(cast)
+        self.table = cast_table(cast)
 
     def refuse(self, noun: str, name: Any, why: str, remedy: str = "") -> None:
         """Note why the target cannot hold something, and the option that helps."""
@@ -11973,7 +12050,7 @@ class Conversion:
     def fit_tensor(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor as the target can hold it, dense or cast; note both."""
         item = self.fit_custom(name, item)
-        new = self.wanted_dtype(item)
+        new = wanted_dtype(self.fmt, item, self.table)
         is_copied = new == item.dtype
         if item.is_sparse and not self.fmt.SPARSE:
             item = Cast(item, item.dtype)  # made dense when it is written
@@ -12000,18 +12077,10 @@ class Conversion:
 
     def planned(self, item: Tensor) -> Tensor:
         """Return a tensor with the dtype that it gets."""
-        new = self.wanted_dtype(item)
+        new = wanted_dtype(self.fmt, item, self.table)
         if new == item.dtype:
             return item
         return Cast(item, new)
-
-    def wanted_dtype(self, item: Tensor) -> "Optional[str]":
-        """Return the dtype that a tensor gets."""
-        if isinstance(self.cast, dict):
-            return self.cast.get(item.dtype, item.dtype)
-        if not item.dtype or item.dtype in self.fmt.DTYPES or self.fmt.can_copy_opaque(item):
-            return item.dtype
-        return self.cast
 
     def fit_custom(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor with those attributes of a user that have a place; note the others."""
@@ -12040,20 +12109,16 @@ class Conversion:
 
     def cast_one(self, name: str, item: Tensor, new: str) -> Tensor:
         """Return a tensor with another dtype; what that loses is looked for later."""
+        changed = cast_tensor(item, new)
         values = item
         if item.dtype == "qfloat":
             values = Cast(item, "float32")
-            values.iter_bytes()  # raises for an unknown scheme
         elif item.is_sparse:
             values = item.components["values"]
-        else:
-            item.check_readable()
         self.casts.append((name, values, str(item.dtype), new))
-        if item.is_sparse:
-            return item.astype(new)
-        return Cast(item, new)
+        return changed
 
-    def find_all_losses(self, watch: Any) -> None:
+    def find_all_losses(self, watch: Watch) -> None:
         """Note what the casts lose, or which values the new dtype does not have."""
         rounded = [values for _, values, _, new in self.casts
                    if not cast_is_exact(str(values.dtype), new)]
@@ -12338,7 +12403,7 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
          atol: float = 0.0, only: "Union[None, str, Iterable[str]]" = None,
          exclude: "Union[None, str, Iterable[str]]" = None, any_dtype: bool = False,
          mmap: bool = True,
-         watch: "Optional[Callable[[str, int, int], Any]]" = None) -> Diff:
+         watch: Watch = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same
@@ -12380,7 +12445,7 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
 
 
 def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float,
-                 any_dtype: bool, watch: Any) -> Diff:
+                 any_dtype: bool, watch: Watch) -> Diff:
     """Return what differs in tensors of these names."""
     for file in (a, b):
         check_work([(name, file[name]) for name in names if name in file])
@@ -12915,7 +12980,7 @@ PARTS: "Dict[str, List[str]]" = {
     "streams": ["[9d] shared streams"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[10g] other copies",
               "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
-              "[13e] diff", "[14a] page", "main", "iter_checksums", "Meter", "option",
+              "[13e] diff", "[14a] page", "main", "iter_checksums", "option",
               "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
               "QUANT_SCHEME", "ZTensor.COMPONENT"],
     "mag300": ["[10a] mag300"],

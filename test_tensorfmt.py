@@ -3932,13 +3932,13 @@ OTHER_CASTS = """
     float16 bool, float8_e8m0fnu float16"""
 ADVISED_CASTS = read_table("""
     format           dtype            advice
-    mag              int8             cast="int32"); or another format
-    mag              int64            cast="int32") if the values fit; or another format
-    mag              float64          cast="float32"); or another format
-    mag              float8_e4m3fn    cast="float16"); or another format
-    burnpack         float8_e5m2      cast="bfloat16"); or another format
-    tensorbuffers    bool             cast="uint8"); or another format
-    primitiv         int64            cast="float32") if the values fit; or another format
+    mag              int8             cast='int32', or another format
+    mag              int64            cast='int32' if the values fit, or another format
+    mag              float64          cast='float32', or another format
+    mag              float8_e4m3fn    cast='float16', or another format
+    burnpack         float8_e5m2      cast='bfloat16', or another format
+    tensorbuffers    bool             cast='uint8', or another format
+    primitiv         int64            cast='float32' if the values fit, or another format
 """)
 
 
@@ -4033,7 +4033,7 @@ class CastTest(TestCase):
 
     def test_an_error_advises_a_cast(self):
         for row in ADVISED_CASTS:
-            self.refuses(["convert(" + row.advice], dumps, {"w": tensor([1], row.dtype)},
+            self.refuses([row.advice], dumps, {"w": tensor([1], row.dtype)},
                          format=row.format)
 
 
@@ -4784,7 +4784,60 @@ class SaveTest(TestCase):
             self.assertIn(words, str(error_of(TypeError, dumps, wrong, format="mag")))
         error_of(TypeError, dumps, {}, format="mag", metadata=5)
         error_of(TypeError, dumps, {}, format="mag", attrs=5)
-        error_of(TypeError, tensorfmt.save, 5, {}, format="mag")
+
+    @about("mag")
+    def test_a_wrong_target_says_what_is_one(self):
+        import zipfile
+        for words, target in (
+                ("not int", 5),
+                ("in front of the tensors: save(target, tensors)", {"w": F32}),
+                ("in front of the tensors", b"m.mag")):
+            for options in {}, {"format": "mag"}:
+                error = error_of(TypeError, tensorfmt.save, target, "m.mag", **options)
+                self.assertIn(words, str(error))
+        if not hasattr(zipfile, "Path"):
+            return
+        place = zipfile.Path(zipfile.ZipFile(io.BytesIO(), "w"), "m.mag")
+        error = error_of(TypeError, tensorfmt.save, place, {"w": F32})
+        self.assertIn('its open("wb") is a stream', str(error))
+
+    @about("mag")
+    def test_save_casts_as_convert_does(self):
+        mixed = {"w": [1.5], "i": [7], "h": tensor([1], "bool")}
+        ways = ["take cast='float32'", "take cast='int32' if the"]
+        self.refuses(ways, dumps, mixed, format="mag")
+        for cast, dtypes in (
+                ("float32", "float32 float32 bool"),
+                ({"int64": "int32", None: "float32"}, "float32 int32 bool"),
+                ({"float64": "float16", "int64": "int32", "bool": "int32"}, "float16 int32 int32")):
+            stream = io.BytesIO()
+            tensorfmt.save(stream, mixed, format="mag", cast=cast)
+            file = load(stream)
+            self.assertEqual([item.dtype for item in file.values()], dtypes.split())
+            self.assertEqual([item.tolist() for item in file.values()], [[1.5], [7], [True]])
+            self.assertEqual(dumps(mixed, format="mag", cast=cast), stream.getvalue())
+        stream = io.BytesIO()
+        self.refuses(["tensor 'i': cast to int32", "does not fit"], tensorfmt.save, stream,
+                     {"w": F32, "i": [1 << 40]}, format="mag", cast="int32")
+        self.assertEqual(stream.getvalue(), b"")
+
+    @about("ztensor", "ztensor2")
+    def test_save_tells_how_far_it_is(self):
+        said = []
+
+        def watch(verb, done, total):
+            said.append((verb, done, total))
+        nbytes = 3 << 20
+        tensors = {"w": tensor(bytes(nbytes), "uint8", (nbytes,))}
+        stored = load(dumps(tensors, format="ztensor", checksum="crc32c"))
+        for version, passes in ("0.1", 1), ("2", 2):  # what is hashed before is read twice
+            del said[:]
+            tensorfmt.save(io.BytesIO(), stored, format="ztensor", version=version, watch=watch)
+            self.assertEqual(said[2], ("checking", nbytes, nbytes))
+            writing = [(done, total) for verb, done, total in said if verb == "writing"]
+            self.assertEqual(writing[-1], (passes * nbytes, passes * nbytes))
+            self.assertEqual(writing, sorted(writing))
+            self.assertTrue(len(writing) > passes * 3)
 
     @about()
     def test_lists_of_numbers_have_one_shape(self):
