@@ -28,14 +28,14 @@ from test_tensorfmt import Changed, run as run_python
 FAST = tensorfmt.fast_xxh3() is not None  # the module xxhash is there
 MIB = 1 << 20
 KINDS = {  # options of save; musts: open 290 and 10,001 tensors, save either, save 512 MB
-    "mag": ({"format": "mag"}, 6, 3.5, 3.5, 1.1),
-    "mag 300": ({"format": "mag", "version": 300}, 6, 6, 4, None),
-    "ztensor": ({"format": "ztensor"}, 6, 11, 4, 1.1),
-    "ztensor 2": ({"format": "ztensor", "version": 2}, 9, 14, 5 if FAST else 9, None),
-    "primitiv": ({"format": "primitiv"}, 6, 5, 4, 2),  # column-major: each array is transposed
-    "burnpack": ({"format": "burnpack"}, 6, 7.5, 3.5, 1.1),
-    "tensorbuffers": ({"format": "tensorbuffers"}, 6, 6, 4, 1.1),
-    "safetensors": ({"format": "safetensors"}, 6, 5, 3.5, 1.1)}
+    "mag": ({"format": "mag"}, 6.5, 3.5, 3.5, 1.1),
+    "mag 300": ({"format": "mag", "version": 300}, 6.5, 6, 4, None),
+    "ztensor": ({"format": "ztensor"}, 9, 11, 4, 1.1),
+    "ztensor 2": ({"format": "ztensor", "version": 2}, 12.5, 14, 5 if FAST else 9, None),
+    "primitiv": ({"format": "primitiv"}, 6.5, 5, 4, 3),  # column-major: arrays are transposed
+    "burnpack": ({"format": "burnpack"}, 6.5, 7.5, 3.5, 1.1),
+    "tensorbuffers": ({"format": "tensorbuffers"}, 6.5, 6, 4, 1.1),
+    "safetensors": ({"format": "safetensors"}, 6.5, 5, 3.5, 1.1)}
 LAYER = ("input_layernorm 8", "post_attention_layernorm 9", "self_attn.q_proj 8 8",
          "self_attn.k_proj 2 8", "self_attn.v_proj 3 8", "self_attn.o_proj 8 9",
          "mlp.gate_proj 16 8", "mlp.up_proj 15 8", "mlp.down_proj 8 16")
