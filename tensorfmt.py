@@ -12361,8 +12361,8 @@ class Diff(Result):
     `.a`, `.b`: the paths. `.tensors`: how many were compared. `.differences`: a map for
     each: "sign" - (only in a), + (only in b) or ~, "kind" (tensor, metadata or scalar),
     "name", "changes" for a person; where values changed "count", "first" (the indices of
-    the first), "max_abs", "max_rel" (of NaN against a number both infinite),
-    "not_finite": how many NaN and infinities are among them.
+    the first), "values" (that one in both), "max_abs", "max_rel" (of NaN against a number
+    both infinite), "not_finite": how many NaN and infinities are among them.
     """
 
     def __init__(self, a: File, b: File, tensors: int) -> None:
@@ -12401,21 +12401,21 @@ class Diff(Result):
 
 def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.0,
          atol: float = 0.0, only: "Union[None, str, Iterable[str]]" = None,
-         exclude: "Union[None, str, Iterable[str]]" = None, any_dtype: bool = False,
-         mmap: bool = True,
-         watch: Watch = None) -> Diff:
+         exclude: "Union[None, str, Iterable[str]]" = None,
+         rename: "Union[None, Mapping[str, str], Callable[[str], str]]" = None,
+         any_dtype: bool = False, mmap: bool = True, watch: Watch = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same
     infinity; with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom
-    attributes are compared, those of formats are not. `only`, `exclude`: tensors, as in
-    convert(). `any_dtype`: the same values of another dtype are no difference. `mmap`: as
-    in load(). `watch`(verb, done, total) is called now and then: "comparing", bytes done,
-    bytes in all.
+    attributes are compared, those of formats are not. `rename`: names of `a`, as in
+    convert(); `only`, `exclude`: tensors, by the new names. `any_dtype`: the same values of
+    another dtype are no difference. `mmap`: as in load(). `watch`(verb, done, total) is
+    called now and then: "comparing", bytes done, bytes in all.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
-    ~ w: 1 value changed, by 0.5 at most, the first at [0]
+    ~ w: 1 value changed, by 0.5 at most, the first at [0]: 1.0 -> 1.5
     1 tensor, 1 difference
     >>> bool(diff(one, two, rtol=0.5))
     False
@@ -12435,8 +12435,13 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
         for file in files:
             if only is None and file.shards is not None:
                 file.check_listed()
-        names = select_names(Map.fromkeys(list(one) + list(two)), only, exclude)
-        found = diff_tensors(one, two, names, rtol, atol, any_dtype, watch)
+        renamed = rename_all(list(one), rename)
+        old_names = Map([(new, old) for old, new in renamed.items()])
+        names = select_names(Map.fromkeys(list(old_names) + list(two)), only, exclude)
+        found = Diff(one, two, len(names))
+        items = Map([(name, one[old_names[name]]) for name in names if name in old_names])
+        others = Map([(name, two[name]) for name in names if name in two])
+        diff_tensors(found, items, others, names, rtol, atol, any_dtype, watch)
         add_facts(found, one, two)
         return found
     finally:
@@ -12444,12 +12449,11 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
             file.close()
 
 
-def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float,
-                 any_dtype: bool, watch: Watch) -> Diff:
-    """Return what differs in tensors of these names."""
-    for file in (a, b):
-        check_work([(name, file[name]) for name in names if name in file])
-    found = Diff(a, b, len(names))
+def diff_tensors(found: Diff, a: TensorMap, b: TensorMap, names: "List[str]", rtol: float,
+                 atol: float, any_dtype: bool, watch: Watch) -> None:
+    """Add what differs in tensors of these names."""
+    for items in (a, b):
+        check_work(list(items.items()))
     total = 0
     for name in names:
         if name in a and name in b:
@@ -12464,7 +12468,6 @@ def diff_tensors(a: File, b: File, names: "List[str]", rtol: float, atol: float,
             row = diff_tensor(a[name], b[name], rtol, atol, any_dtype, meter)
             if row["changes"]:
                 found.add("~", "tensor", name, row)
-    return found
 
 
 def type_and_shape(item: Tensor) -> str:
@@ -12533,7 +12536,7 @@ def diff_tensor(a: Tensor, b: Tensor, rtol: float, atol: float, any_dtype: bool,
             changes.append(words)
         if found.count:
             row.update(count=found.count, first=list(found.indices(found.first)),
-                       not_finite=found.not_finite,
+                       values=list(found.values), not_finite=found.not_finite,
                        max_abs=found.max_abs, max_rel=found.max_rel)
     except Unsupported as error:
         if not has_same_values(a, b):
@@ -12550,9 +12553,9 @@ class ValueDiff:
     memory.
 
     `count`: of values that are not close; `first`: the row-major number of the first of
-    them; `not_finite`: how many are NaN or an infinity against another value.
-    `same_bytes`; `other_bits`: (number, bytes, other bytes) of the first equal values of
-    one dtype that are stored otherwise.
+    them; `values`: that one in both; `not_finite`: how many are NaN or an infinity against
+    another value. `same_bytes`; `other_bits`: (number, bytes, other bytes) of the first
+    equal values of one dtype that are stored otherwise.
     """
 
     def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float,
@@ -12564,6 +12567,7 @@ class ValueDiff:
         self.is_exact = not rtol and not atol
         self.count = self.first = self.not_finite = 0
         self.max_abs = self.max_rel = 0.0
+        self.values: "Tuple[Any, ...]" = ()
         self.same_bytes = True
         self.other_bits: "Optional[Tuple[int, bytes, bytes]]" = None
         blocks = meter.over(a.iter_bytes())
@@ -12604,6 +12608,7 @@ class ValueDiff:
                 ratio = INFINITY
         if found and not self.count:
             self.first = start + found[0]
+            self.values = values[found[0]], others[found[0]]
         self.count += len(found)
         self.max_abs, self.max_rel = most, ratio
 
@@ -12636,7 +12641,9 @@ class ValueDiff:
             by = f"by {self.max_abs!r} at most"
             if self.not_finite:
                 by = f"{self.not_finite} of them from or to NaN or infinity"
-            return f"{plural(self.count, 'value')} changed, {by}{self.place(self.first)}"
+            x, y = self.values
+            place = f"{self.place(self.first)}: {x!r} -> {y!r}"
+            return f"{plural(self.count, 'value')} changed, {by}{place}"
         if self.same_bytes:
             return ""
         if not self.same_dtype:
@@ -14117,7 +14124,8 @@ def show_diff(args: "Namespace") -> bool:
     try:
         found = with_progress(
             diff, open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
-            only=args.only, exclude=args.exclude, any_dtype=args.any_dtype, **args.options)
+            only=args.only, exclude=args.exclude, rename=Map(args.rename),
+            any_dtype=args.any_dtype, **args.options)
     except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
         raise TypeError(describe(error))
     if args.json:
@@ -14329,7 +14337,8 @@ COMMANDS = (
      "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
      "--partial --set --no-mmap --max-copies --json"),
     (show_diff, "compare two files tensor by tensor, whatever their formats",
-     "a b --rtol --atol --any-dtype --only --exclude --limit --no-mmap --max-copies --json"),
+     "a b --rtol --atol --any-dtype --only --exclude --rename --limit --no-mmap --max-copies "
+     "--json"),
     (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
     (show_vendor, "write a copy of this file with only what is asked for",

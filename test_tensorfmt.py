@@ -10947,7 +10947,7 @@ class DiffTest(TestCase):
 
     def test_the_same_bits_of_another_dtype_are_other_values(self):
         data = unhex("00000000 0000803f")
-        changed = "1 value changed, by 1065353215.0 at most, the first at [1]"
+        changed = "1 value changed, by 1065353215.0 at most, the first at [1]: "
         for a, b, words in (
                 ("int32", "float32", changed),
                 ("uint32", "float32", changed),
@@ -10955,7 +10955,9 @@ class DiffTest(TestCase):
             for one, two in (a, b), (b, a):
                 files = [saved(tensor(data, dtype, (2,))) for dtype in (one, two)]
                 row, = tensorfmt.diff(*files).differences
-                self.assertEqual(row["changes"], ["%s [2] -> %s [2]" % (one, two), words])
+                types, values = row["changes"]
+                self.assertEqual(types, "%s [2] -> %s [2]" % (one, two))
+                self.assertTrue(values.startswith(words))
                 found = tensorfmt.diff(*files, any_dtype=True)
                 self.assertEqual(bool(found), words == changed)
                 self.assertFalse(load(files[0])["w"] == load(files[1])["w"])
@@ -10974,11 +10976,30 @@ class DiffTest(TestCase):
             self.assertEqual([row["name"] for row in found.differences], list(names))
         self.refuses(["only: no tensor is called 'z*'"], tensorfmt.diff, a, b, only="z*")
         text = tensorfmt.diff(a, b).text(1)
-        self.assertTrue(text.endswith("the first at [1, 0]\n2 more\n3 tensors, 3 differences"))
+        words = "the first at [1, 0]: 3.0 -> 5.0\n2 more\n3 tensors, 3 differences"
+        self.assertTrue(text.endswith(words))
         for part in 2, tensorfmt.PART:
             with Changed(tensorfmt, "PART", part):
                 row, = tensorfmt.diff(a, b, only="w").differences
                 self.assertEqual((row["first"], row["count"]), ([1, 0], 2))
+                self.assertEqual(row["values"], [3.0, 5.0])
+
+    def test_of_tensors_that_are_called_otherwise(self):
+        a = dumps({"model.w": [1.0], "model.v": [2.0], "x": [3.0]}, format="ztensor")
+        b = dumps({"w": [1.0], "v": [2.5], "x": [3.0]}, format="ztensor")
+        rules = {"model.*": "*"}
+        for options, lines in (
+                ({}, ["- model.v", "- model.w", "+ v", "+ w"]),
+                ({"rename": rules}, ["~ v"]),
+                ({"rename": lambda name: name.rpartition(".")[2]}, ["~ v"]),
+                ({"rename": rules, "only": "w"}, []),
+                ({"rename": {"model.w": "w"}, "exclude": "model.*"}, ["+ v"])):
+            found = tensorfmt.diff(a, b, **options).differences
+            found = sorted(["%s %s" % (row["sign"], row["name"]) for row in found])
+            self.assertEqual(found, sorted(lines))
+        self.refuses(["'model.w' and 'x' would both be 'x'"], tensorfmt.diff, a, b,
+                     rename={"model.w": "x"})
+        self.refuses(["rename: no tensor is called 'z'"], tensorfmt.diff, a, b, rename={"z": "x"})
 
 
 # -- [16c] other copies --------------------------------------------------------------------------
