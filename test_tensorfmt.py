@@ -7305,19 +7305,21 @@ MAG_FAULTS = {  # name, fields of seed_basic.mag; the checksum agrees
     "data in the index": {"tensors[0].data_offset": 24},
     "data past the end": {"tensors[1].data_offset": 373},
 }
-MAG_FAULTS_OF_THE_HEADER = {  # the same; the checksum is that of the good file, or 0
-    "checksum": {"checksum": 0},
-    "2**32-1 tensors": {"num_tensors": (1 << 32) - 1},
-    "2**32-1 metadata": {"num_meta_kv": (1 << 32) - 1},
-}
-MAG_UNSUPPORTED = {  # the same; the checksum agrees
-    "version 301": {"version": 301},
-    "version 100": {"version": 100},
-    "version 200": {"version": 200, "metadata[0].payload": b"\5\0\0\0SRP!"},
-    "header aux": {"aux": 1},
-    "metadata type": {"metadata[0].type": 3},
-    "dtype 4": {"tensors[0].dtype": 4},
-}
+MAG_FAULTS_OF_THE_HEADER = dict(read_table("""
+    name              fields
+    checksum          {'checksum': 0}
+    2**32-1 tensors   {'num_tensors': 0xffffffff}
+    2**32-1 metadata  {'num_meta_kv': 0xffffffff}
+"""))  # the same; the checksum is that of the good file, or 0
+MAG_UNSUPPORTED = dict(read_table(r"""
+    name           fields
+    version 301    {'version': 301}
+    version 100    {'version': 100}
+    version 200    {'version': 200, 'metadata[0].payload': b'\x05\0\0\0SRP!'}
+    header aux     {'aux': 1}
+    metadata type  {'metadata[0].type': 3}
+    dtype 4        {'tensors[0].dtype': 4}
+"""))  # the same; the checksum agrees
 
 
 def seal_mag(data, end):
@@ -7370,10 +7372,11 @@ MAGNETRON_FAULTS = {  # name, fields of m012_mixed.mag; the checksum agrees; ran
     "upper half of aux": {"tensors[0].aux": 0x10000 + 256},
     "dimension 2**63": {"tensors[0].numel": 1 << 63, "tensors[0].shape": 1 << 63},
 }
-MAGNETRON_UNSUPPORTED = {
-    "relative": {"tensors[0].numel": 64, "tensors[0].data_offset": 0, "tensors[0].shape": 64},
-    "dtype 9": {"tensors[0].aux": 256 + 9},
-}
+MAGNETRON_UNSUPPORTED = dict(read_table("""
+    name      fields
+    relative  {'tensors[0].numel': 64, 'tensors[0].data_offset': 0, 'tensors[0].shape': 64}
+    dtype 9   {'tensors[0].aux': 265}
+"""))
 
 
 def seal_magnetron(data, end):
@@ -7403,35 +7406,37 @@ def magnetron_files():
 
 # .mag, snapshot 300
 
-MAG300_HEADERS = {  # name, fields of the header
-    "meta_offset": {"meta_offset": 43},
-    "meta_span": {"meta_span": (1 << 64) - 1},
-    "blob_offset": {"blob_offset": 4095},
-    "blob_offset 2": {"blob_offset": 0},
-    "blob_span": {"blob_span": 8201},
-}
-MAG300_VALUES = {  # name, values of the JSON
-    "timestamp": {"timestamp": 5},
-    "manifest true": {"manifest_ver": True},
-    "entry": {"tensor_map.w": None},
-    "shape": {"tensor_map.w.shape": [2, True]},
-    "dtype_id": {"tensor_map.w.dtype_id": -1},
-    "nbytes": {"tensor_map.w.nbytes": 25},
-    "offset": {"tensor_map.b.offset": 4097},
-    "overlap": {"tensor_map.b.offset": 0},
-    "a gap": {"tensor_map.b.offset": 8192},
-    "behind": {"tensor_map.e.offset": 8201},
-}
-MAG300_TEXTS = (  # name, a part of the JSON, what stands there instead
-    ("text", b"}}}", b"}}}!"),
-    ("not UTF-8", b"demo", b"dem\xff"),
-    ("BOM", b"{", b"\xef\xbb\xbf{"),
-    ("key twice", b'"lr"', b'"name"'),
-    ("deep", b"[1,2", b"[" * 126 + b"1,2"),
-    ("lacks", b'"timestamp"', b'"time"'),
-    ("entry lacks", b'"shape":[2,3],', b""),
-    ("a surrogate", b'"w"', b'"\\ud800"'),
-)
+MAG300_HEADERS = dict(read_table("""
+    name           header
+    meta_offset    {'meta_offset': 43}
+    meta_span      {'meta_span': 0xffffffffffffffff}
+    blob_offset    {'blob_offset': 4095}
+    blob_offset 2  {'blob_offset': 0}
+    blob_span      {'blob_span': 8201}
+"""))
+MAG300_VALUES = dict(read_table("""
+    name           values
+    timestamp      {'timestamp': 5}
+    manifest true  {'manifest_ver': True}
+    entry          {'tensor_map.w': None}
+    shape          {'tensor_map.w.shape': [2, True]}
+    dtype_id       {'tensor_map.w.dtype_id': -1}
+    nbytes         {'tensor_map.w.nbytes': 25}
+    offset         {'tensor_map.b.offset': 4097}
+    overlap        {'tensor_map.b.offset': 0}
+    a gap          {'tensor_map.b.offset': 8192}
+    behind         {'tensor_map.e.offset': 8201}
+"""))
+MAG300_TEXTS = read_table(r"""
+    name         old                new
+    text         b'}}}'             b'}}}!'
+    not UTF-8    b'demo'            b'dem\xff'
+    BOM          b'{'               b'\xef\xbb\xbf{'
+    key twice    b'"lr"'            b'"name"'
+    lacks        b'"timestamp"'     b'"time"'
+    entry lacks  b'"shape":[2,3],'  b''
+    a surrogate  b'"w"'             b'"\\ud800"'
+""")  # name, a part of the JSON, what stands there instead
 
 
 def mag300_text():
@@ -7478,6 +7483,7 @@ def mag300_files():
         ("cut", mag300_replaced()[:30]),
         ("array", mag300_file(b"[" + mag300_text() + b"]")),
         ("slack", mag300_with_slack()),
+        ("deep", mag300_replaced((b"[1,2", b"[" * 126 + b"1,2"))),
     ]
     files += files_with(mag300_replaced, MAG300_HEADERS)
     files += files_of(mag300_with, MAG300_VALUES)
@@ -7491,28 +7497,30 @@ def mag300_files():
 
 # zTensor 0.1
 
-ZTENSOR_ENTRIES = {  # name, what the one entry says instead
-    "name a number": {"name": 5},
-    "offset 65": {"offset": 65},
-    "offset 128": {"offset": 128},
-    "size 20": {"size": 20, "shape": [5]},
-    "size and shape": {"shape": [5]},
-    "nothing behind the end": {"offset": 1 << 20, "size": 0, "shape": [0]},
-    "shape wraps": {"size": 0, "shape": [1 << 32, 1 << 32]},
-    "null": {"layout": None},
-    "dimension -1": {"shape": [-1]},
-    "layout a number": {"layout": 5},
-    "byte order": {"data_endianness": "Big"},
-    "zstd too small": {"encoding": "zstd", "shape": [131073]},
-}
-ZTENSOR_INDEXES = {  # name, the bytes of the index
-    "left over": b"\x80\x80",
-    "a map as root": b"\xa0",
-    "entry no map": b"\x81\x05",
-    "ends inside": b"\x81\xbf\x64name",
-    "key twice": b"\x81\xa2\x61n\0\x61n\0",
-    "dimension 2**64": b"\x81\xa1\x65shape" + b"\x81\xc2\x49\1" + bytes(8),
-}
+ZTENSOR_ENTRIES = dict(read_table("""
+    name                    entry
+    name a number           {'name': 5}
+    offset 65               {'offset': 65}
+    offset 128              {'offset': 128}
+    size 20                 {'size': 20, 'shape': [5]}
+    size and shape          {'shape': [5]}
+    nothing behind the end  {'offset': 1048576, 'size': 0, 'shape': [0]}
+    shape wraps             {'size': 0, 'shape': [0x100000000, 0x100000000]}
+    null                    {'layout': None}
+    dimension -1            {'shape': [-1]}
+    layout a number         {'layout': 5}
+    byte order              {'data_endianness': 'Big'}
+    zstd too small          {'encoding': 'zstd', 'shape': [131073]}
+"""))
+ZTENSOR_INDEXES = dict(read_table(r"""
+    name             index
+    left over        b'\x80\x80'
+    a map as root    b'\xa0'
+    entry no map     b'\x81\x05'
+    ends inside      b'\x81\xbfdname'
+    key twice        b'\x81\xa2an\0an\0'
+    dimension 2**64  b'\x81\xa1eshape\x81\xc2I\x01\0\0\0\0\0\0\0\0'
+"""))
 
 
 def ztensor_file(*entries, **changes):
@@ -7552,39 +7560,43 @@ PART2 = {"blob": [4096, 8], "dtype": "f32", "digest": "xxh3:4de8d78f7134f4b7"}
 OBJECT2 = {"parts": {"data": PART2}, "shape": [2], "layout": "dense"}
 MANIFEST = {"objects": {"w": OBJECT2}}
 SHARD = {"size": 48, "digest": "a:0"}
-ZTENSOR2_FOOTERS = {  # name, fields of the footer
-    "magic": {"magic": bytes(8)},
-    "start": {"start": 8193},
-    "nbytes": {"nbytes": 9999},
-    "hash": {"hash": 1},
-}
-ZTENSOR2_VALUES = {  # name, values of the manifest
+ZTENSOR2_FOOTERS = dict(read_table(r"""
+    name    footer
+    magic   {'magic': b'\0\0\0\0\0\0\0\0'}
+    start   {'start': 8193}
+    nbytes  {'nbytes': 9999}
+    hash    {'hash': 1}
+"""))
+ZTENSOR2_VALUES = dict(read_table("""
+    name     values
+    shape    {'objects.w.shape': [2, 0xffffffffffffffff]}
+    dtype    {'objects.w.parts.data.dtype': 'bool'}
+    size     {'objects.w.parts.data.blob': [4096, 7]}
+    place    {'objects.w.parts.data.blob': [4097, 8]}
+    overlap  {'objects.w.parts.data.blob': [4096, 8192]}
+    digest   {'objects.w.parts.data.digest': 'xxh3:Gde8d78f7134f4b7'}
+"""))
+ZTENSOR2_NAMES = {  # the same
     "name": {"objects": {"": OBJECT2}},
-    "shape": {"objects.w.shape": [2, (1 << 64) - 1]},
-    "dtype": {"objects.w.parts.data.dtype": "bool"},
-    "size": {"objects.w.parts.data.blob": [4096, 7]},
-    "place": {"objects.w.parts.data.blob": [4097, 8]},
-    "overlap": {"objects.w.parts.data.blob": [4096, 8192]},
-    "digest": {"objects.w.parts.data.digest": "xxh3:Gde8d78f7134f4b7"},
     "roles": {"objects.w.parts": {"aata": PART2}},
     "a role": {"objects.w.parts": {5: PART2}},
     "shard size": {"shards": {"s": dict(SHARD, size=47)}},
     "shard digest": {"shards": {"s": dict(SHARD, digest="a:G")}},
     "shard name": {"shards": {"/": SHARD}},
 }
-ZTENSOR2_CODES = (  # name, bytes of the manifest, what stands there instead: 81 02 is the shape [2]
-    ("key twice", b"\xa1aw\xa3", b"\xa2aw\xa0aw\xa3"),
-    ("unsorted", b"\xa1g", b"\xa2h12345678\x05g"),
-    ("a tag", b"\x81\x02", b"\x81\xc1\x02"),
-    ("indefinite", b"\x81\x02", b"\x9f\x02\xff"),
-    ("a long head", b"\x82\x19", b"\x98\x02\x19"),
-    ("undefined", b"\x81\x02", b"\x81\xf7"),
-    ("a simple", b"\x81\x02", b"\x81\xe0"),
-    ("a long number", b"\x81\x02", b"\x81\x18\x02"),
-    ("a long float", b"\x81\x02", b"\x81\xfa\x3f\x80\0\0"),
-    ("a NaN of its own", b"\x81\x02", b"\x81\xf9\x7e\1"),
-    ("deep", b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"),
-)
+ZTENSOR2_CODES = read_table(r"""
+    name              old            new
+    key twice         b'\xa1aw\xa3'  b'\xa2aw\xa0aw\xa3'
+    unsorted          b'\xa1g'       b'\xa2h12345678\x05g'
+    a tag             b'\x81\x02'    b'\x81\xc1\x02'
+    indefinite        b'\x81\x02'    b'\x9f\x02\xff'
+    a long head       b'\x82\x19'    b'\x98\x02\x19'
+    undefined         b'\x81\x02'    b'\x81\xf7'
+    a simple          b'\x81\x02'    b'\x81\xe0'
+    a long number     b'\x81\x02'    b'\x81\x18\x02'
+    a long float      b'\x81\x02'    b'\x81\xfa?\x80\0\0'
+    a NaN of its own  b'\x81\x02'    b'\x81\xf9~\x01'
+""")  # name, bytes of the manifest, what stands there instead: 81 02 is the shape [2]
 
 
 def canonical_cbor(value):
@@ -7682,7 +7694,9 @@ def ztensor2_of_all_kinds():
 
 
 def ztensor2_files():
-    files = [("cut", ztensor2_with({})[:47])]
+    deep = ztensor2_replaced((b"\xa1g", b"\xa2ax" + b"\x81" * 33 + b"g"))
+    files = [("cut", ztensor2_with({})[:47]), ("deep", deep)]
+    files += files_of(ztensor2_with, ZTENSOR2_NAMES)
     files += files_replaced(ztensor2_replaced, ZTENSOR2_CODES)
     files += files_of(ztensor2_with, ZTENSOR2_VALUES)
     files += files_with(ztensor2_replaced, ZTENSOR2_FOOTERS)
@@ -7700,28 +7714,25 @@ class Code(bytes):
 
 
 SCALAR = Code(unhex("91ce00000001 ce00000001 c404 0000803f"))  # shape [1], batch 1, data
-ZERO = Code(unhex("ce00000000"))
-PRIMITIV_FAULTS = (  # name, kind of file, its values
-    ("data_type", 0x500, []),
-    ("cut", TENSOR, []),
-    ("dims nil", SHAPE, [None]),
-    ("dimension", SHAPE, [[-1], 1]),
-    ("batch 0", SHAPE, [[], 0]),
-    ("data a str", TENSOR, [[], 1, Code(b"\xa4\0\0\x80\x3f")]),
-    ("data short", TENSOR, [[2], 1, bytes(4)]),
-    ("dims wrap", TENSOR, [[0xfffffffe, 0xfffffffd], 1, bytes(24)]),
-    ("N", PARAMETER, [SCALAR, 0xffffffff]),
-    ("statistic twice", PARAMETER, [SCALAR, 2, "k", SCALAR, "k", SCALAR]),
-    ("empty key", MODEL, [1, [], SCALAR, 0]),
-    ("parameter twice", MODEL, [2, ["w"], SCALAR, 0, ["w"], SCALAR, 0]),
-    ("key a str", MODEL, [2, ["w"], SCALAR, ZERO, ""] + ["a"] * 16 + [SCALAR, ZERO]),
-    ("config over", OPTIMIZER, [{"a": 1 << 32}, {}]),
-)
-PRIMITIV_UNSUPPORTED = (
-    ("33 dims", SHAPE, [[1] * 33, 1]),
-    ("33 dims of a tensor", TENSOR, [[1] * 33, 1, bytes(4)]),
-    ("config in both", OPTIMIZER, [{"a": 1}, {"a": 1}]),
-)
+PRIMITIV_CODES = {"SCALAR": SCALAR, "ZERO": Code(unhex("ce00000000")),
+                  "STR": Code(b"\xa4\0\0\x80\x3f")}
+PRIMITIV_FAULTS = read_table(r"""
+    name             kind   values
+    data_type        0x500  []
+    cut              0x100  []
+    dims nil         0      [None]
+    dimension        0      [[-1], 1]
+    batch 0          0      [[], 0]
+    data a str       0x100  [[], 1, 'STR']
+    data short       0x100  [[2], 1, b'\0\0\0\0']
+    dims wrap        0x100  [[0xfffffffe, 0xfffffffd], 1, b'012345670123456701234567']
+    N                0x200  ['SCALAR', 0xffffffff]
+    statistic twice  0x200  ['SCALAR', 2, 'k', 'SCALAR', 'k', 'SCALAR']
+    empty key        0x300  [1, [], 'SCALAR', 0]
+    parameter twice  0x300  [2, ['w'], 'SCALAR', 0, ['w'], 'SCALAR', 0]
+    config over      0x400  [{'a': 0x100000000}, {}]
+""")
+DEEP_MODEL = [2, ["w"], "SCALAR", "ZERO", ""] + ["a"] * 16 + ["SCALAR", "ZERO"]
 
 
 def primitiv_file(kind, text):
@@ -7732,6 +7743,8 @@ def primitiv_file(kind, text):
 def primitiv_of_values(kind, values):
     data = primitiv_file(kind, "")
     for value in values:
+        if isinstance(value, str):
+            value = PRIMITIV_CODES.get(value, value)
         if not isinstance(value, Code):
             value = tensorfmt.msgpack_dumps(value)
         data += value
@@ -7751,9 +7764,13 @@ def primitiv_files():
         ("primitiv: version 0.2", b"\0\2\0", FormatError),
         ("primitiv: version 0.2, ce", patched(shape, (9, "02")), Unsupported),
     ]
-    for error, table in ((FormatError, PRIMITIV_FAULTS), (Unsupported, PRIMITIV_UNSUPPORTED)):
-        for name, kind, values in table:
-            rows.append(("primitiv: " + name, primitiv_of_values(kind, values), error))
+    for name, kind, values in PRIMITIV_FAULTS + [("key a str", MODEL, DEEP_MODEL)]:
+        rows.append(("primitiv: " + name, primitiv_of_values(kind, values), FormatError))
+    for name, kind, values in (
+            ("33 dims", SHAPE, [[1] * 33, 1]),
+            ("33 dims of a tensor", TENSOR, [[1] * 33, 1, bytes(4)]),
+            ("config in both", OPTIMIZER, [{"a": 1}, {"a": 1}])):
+        rows.append(("primitiv: " + name, primitiv_of_values(kind, values), Unsupported))
     return rows
 
 
@@ -7762,23 +7779,25 @@ def primitiv_files():
 BURNPACK_HEADERS = {  # name, fields of v021_tiny.bpk
     "metadata_size": {"metadata_size": 0xffff},
 }
-BURNPACK_MAPS = {  # name, what stands in place of the map
-    "no map": [1],
-    "no tensors": {"a": 1},
-    "tensors a list": {"tensors": []},
-    "name a number": {"tensors": {5: {}}},
-    "metadata a number": Map([("tensors", {}), ("metadata", {"k": 1})]),
-    "lacks dtype": {"tensors": {"a": {"shape": [1], "data_offsets": [0, 4]}}},
-    "cut CBOR": b"\xa1\x67te",
-}
-BURNPACK_ENTRIES = {  # name, what the one entry says instead
-    "dtype a number": {"dtype": 5},
-    "shape": {"shape": [1.0]},
-    "offsets": {"data_offsets": [0, 4, 8]},
-    "end before start": {"data_offsets": [4, 0]},
-    "size and shape": {"shape": [2]},
-    "param_id": {"param_id": True},
-}
+BURNPACK_MAPS = dict(read_table(r"""
+    name               map
+    no map             [1]
+    no tensors         {'a': 1}
+    tensors a list     {'tensors': []}
+    name a number      {'tensors': {5: {}}}
+    metadata a number  {'tensors': {}, 'metadata': {'k': 1}}
+    lacks dtype        {'tensors': {'a': {'shape': [1], 'data_offsets': [0, 4]}}}
+    cut CBOR           b'\xa1gte'
+"""))
+BURNPACK_ENTRIES = dict(read_table("""
+    name              entry
+    dtype a number    {'dtype': 5}
+    shape             {'shape': [1.0]}
+    offsets           {'data_offsets': [0, 4, 8]}
+    end before start  {'data_offsets': [4, 0]}
+    size and shape    {'shape': [2]}
+    param_id          {'param_id': True}
+"""))
 
 
 def burnpack_file(top, data=bytes(4)):
@@ -7866,51 +7885,53 @@ def tensorbuffers_files():
 # safetensors, and models in shards
 
 SAFETENSORS_TEXT = '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
-SAFETENSORS_HEADERS = {  # name, the header
-    "cut": "{",
-    "a comma": "{,}",
-    "behind it": SAFETENSORS_TEXT + "x",
-    "escape": SAFETENSORS_TEXT.replace("w", "\\x"),
-    "surrogate": SAFETENSORS_TEXT.replace("w", "w\\ud800"),
-    "a bracket too many": SAFETENSORS_TEXT.replace("]", "]]", 1),
-    "name twice": '{"w":{},"\\u0077":{}}',
-    "an array as entry": '{"w":["F32",[2],[0,8]]}',
-    "no shape": SAFETENSORS_TEXT.replace("shape", "shade"),
-    "-0": SAFETENSORS_TEXT.replace("[2]", "[-0]"),
-}
+SAFETENSORS_HEADERS = dict(read_table(r"""
+    name                header
+    cut                 {
+    a comma             {,}
+    behind it           {"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}x
+    escape              {"\x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}
+    surrogate           '{"w\\ud800":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    a bracket too many  {"w":{"dtype":"F32","shape":[2]],"data_offsets":[0,8]}}
+    name twice          '{"w":{},"\\u0077":{}}'
+    an array as entry   '{"w":["F32",[2],[0,8]]}'
+    no shape            '{"w":{"dtype":"F32","shade":[2],"data_offsets":[0,8]}}'
+    '-0'                '{"w":{"dtype":"F32","shape":[-0],"data_offsets":[0,8]}}'
+"""))
 SAFETENSORS_MORE = {  # name, what the entry says besides
     "1e400": ',"x":-1e400',
     "400 digits": ',"x":[1,' + "9" * 400 + "]",
     "key twice, deep": ',"x":[{"y":1,"y":2}]',
     "128 open": ',"x":' + "[" * 126,
 }
-SAFETENSORS_ENTRIES = {  # name, what the one entry says instead
-    "dtype": {"dtype": 5},
-    "float": {"shape": [2.0]},
-    "2**64": {"shape": [1 << 64]},
-    "2**64 in between": {"shape": [1 << 63, 2, 0]},
-    "2**64 bits": {"shape": [1 << 60]},
-    "half a byte": {"dtype": "F4", "shape": [3]},
-    "size": {"shape": [3]},
-    "2**66 of 8 bytes": {"dtype": "U8", "shape": [8] * 22},
-    "size of F4": {"dtype": "F4"},
-    "one offset": {"data_offsets": [8]},
-    "backwards": {"data_offsets": [8, 0]},
-    "empty, far away": {"shape": [0], "data_offsets": [9, 9]},
-}
-SHARD_INDEXES = {  # name, the map of tensors to shards
-    "twice": b'{"a":"x","a":"y"}}',
-    "cut": b"{},",
-    "no map": b"[]}",
-    "outside": b'{"a":"../m"}}',
-    "from the root": b'{"a":"/etc/passwd"}}',
-    "a backslash": b'{"a":"a\\\\b"}}',
-    "empty": b'{"a":""}}',
-    "a folder": b'{"a":".."}}',
-    "a drive": b'{"a":"C:x"}}',
-    "NUL": b'{"a":"a\\u0000"}}',
-    "a number": b'{"a":3}}',
-}
+SAFETENSORS_ENTRIES = dict(read_table("""
+    name              entry
+    dtype             {'dtype': 5}
+    float             {'shape': [2.0]}
+    2**64             {'shape': [0x10000000000000000]}
+    2**64 in between  {'shape': [0x8000000000000000, 2, 0]}
+    2**64 bits        {'shape': [0x1000000000000000]}
+    half a byte       {'dtype': 'F4', 'shape': [3]}
+    size              {'shape': [3]}
+    size of F4        {'dtype': 'F4'}
+    one offset        {'data_offsets': [8]}
+    backwards         {'data_offsets': [8, 0]}
+    empty, far away   {'shape': [0], 'data_offsets': [9, 9]}
+"""))  # name, what the one entry says instead
+SHARD_INDEXES = dict(read_table(r"""
+    name           weight_map
+    twice          b'{"a":"x","a":"y"}}'
+    cut            b'{},'
+    no map         b'[]}'
+    outside        b'{"a":"../m"}}'
+    from the root  b'{"a":"/etc/passwd"}}'
+    a backslash    b'{"a":"a\\\\b"}}'
+    empty          b'{"a":""}}'
+    a folder       b'{"a":".."}}'
+    a drive        b'{"a":"C:x"}}'
+    NUL            b'{"a":"a\\u0000"}}'
+    a number       b'{"a":3}}'
+"""))
 
 
 def safetensors_file(top, data=bytes(8)):
@@ -7943,6 +7964,7 @@ def safetensors_files():
         ("an overlap", safetensors_of_two(2, 6)),
         ("a hole", safetensors_of_two(5, 9) + b"\0"),
         ("data cut", safetensors_of_two(4, 8)[:-1]),
+        ("2**66 of 8 bytes", safetensors_file({"w": {"dtype": "U8", "shape": [8] * 22}})),
     ]
     files += files_of(safetensors_file, SAFETENSORS_HEADERS)
     for name, more in SAFETENSORS_MORE.items():
@@ -7974,17 +7996,20 @@ RECORD_ITEMS = {  # name, the item, as hex or as values
     "key": {1: 2},
     "map too long": "81 a177 df80000000",
     "UTF-8": "81 a177 a1ff",
-    "shape": record_entry(shape=[-1]),
-    "no bin": record_entry(data=""),
     "ext": "83 a56279746573d40501 a573686170659101 a56474797065a25538",
-    "dtype holds bytes": record_entry(b"abcd", [1], {"QFloat": {"a": b""}}),
-    "dtype": record_entry(dtype=5),
-    "dtype of two": record_entry(dtype={"a": 1, "b": 1}),
-    "size": record_entry(b"\0", [2]),
     "two scalars": {"a.b": 1, "a": {"b": 2}},
     "two of a name": {"a.b": EMPTY_ENTRY, "a": {"b": EMPTY_ENTRY}},
     "nesting": "91" * 200 + "90",
 }
+RECORD_ENTRIES = read_table(r"""
+    name               data     shape  dtype
+    shape              b''      [-1]   F32
+    no bin             ''       []     F32
+    dtype holds bytes  b'abcd'  [1]    {'QFloat': {'a': b''}}
+    dtype              b''      []     5
+    dtype of two       b''      []     {'a': 1, 'b': 1}
+    size               b'\0'    [2]    F32
+""")
 
 
 def record_file(item, float="f32", end="a25f6290"):
@@ -8014,6 +8039,7 @@ def record_files():
         ("version", good.replace(b"\xa60.21.0", b"\x15")),
     ]
     files += files_of(record_file, RECORD_ITEMS)
+    files += [(name, record_file(record_entry(*row))) for name, *row in RECORD_ENTRIES]
     rows = titled("mpk: ", files)
     old = record_file("dd7fffffff").replace(b"\xa60.21.0", b"\xa60.13.2")
     lists = record_file({"value": [1.5, -2.0], "shape": [2]})
