@@ -12962,12 +12962,14 @@ style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><
 
 # -- [14b] vendor ------------------------------------------------------------------------
 #
-# A copy has what its users call, and what that uses, and so on. Of a part that it lacks,
-# it has for each function that is used anyway its stand-in of [14c], else a name that
-# raises when called.
+# A copy has what its users call (CALLS), what that uses, and so on. What is of a part that
+# the copy lacks (PARTS) is left out: in its place stands its stand-in of [14c], else a name
+# that raises when it is called. make_copy() does it in steps: the text is split into Pieces,
+# those that are reached are found, the lines of all others are cut, and what the text says
+# of itself is changed.
 
 WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
-# What `--with` takes -> the banners and names that are of it alone.
+# What `--with` takes -> the sections and names that are of it, or of several, alone.
 PARTS: "Dict[str, List[str]]" = {
     "load": [],
     "fast": ["gather", "fold_crc32c"],
@@ -12993,17 +12995,29 @@ PARTS: "Dict[str, List[str]]" = {
     "mag300": ["[10a] mag300"],
     "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
+# What needs a part, whatever part its section is of.
+NEEDS = {"check_shards": "shards", "check_neighbours": "shards", "check_shard": "shards"}
 # What users call of a part.
 CALLS = {
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
         tolist item flat contiguous astype todense components scheme scales dequantize""",
     "save": "save dumps tensor", "tools": " ".join(__all__)}
+# A part, words that offer it, and what a copy without it says instead.
+OFFERS = (
+    ("tools", "`verify`: raise the first error that verify() finds.", "\n   "),
+    ("tools", ".todense() or convert(dense=True)", ".todense()"),
+    ("casts", "`dtype` converts, `shape` reshapes.", "\n    `shape` reshapes."),
+    ("casts", 'tensor(x).astype("{dtype}") the values',
+     "casts, which this copy lacks, the values"))
 PLAIN = "plain_"  # how the names of stand-ins begin
 # Where files of formats without a magic in front have which bytes.
 MARKS = {
     "safetensors": (5, b"\0\0\0{"), "burnrecord": (1, b"\xa8metadata")}
-SEAL = "# This is the SHA-256 of all lines below, if nobody has edited them:\n# "
+# The lines behind the first of a copy: its version and source, the command, a checksum.
+ABOUT = "# A copy of tensorfmt {}, of the file with this SHA-256:\n# {}\n"
+MADE_BY = "# made by: tensorfmt vendor OUT.py"
+SEAL = "# This is the SHA-256 of all other lines, if nobody has edited them:\n# "
 
 
 class Piece:
@@ -13011,7 +13025,7 @@ class Piece:
     uses.
 
     `first`, `last`: its lines, with its decorators and the comment in front of it; `doc`:
-    those of a function's docstring. `words`: how PARTS may name it. `parts`: it needs one
+    those of a function's docstring. `words`: how PARTS may call it. `parts`: it needs one
     of them, if there are some. `names`, `attributes`: what it uses. `members`: the
     statements of a class.
     """
@@ -13021,10 +13035,9 @@ class Piece:
         import ast
         self.defines = defined_names(node)
         self.words = [banner] + [owner + name for name in self.defines]
-        self.parts: "List[str]" = []
-        for part, words in PARTS.items():
-            if not set(words).isdisjoint(self.words):
-                self.parts.append(part)
+        self.parts = [NEEDS[word] for word in self.words if word in NEEDS]
+        if not self.parts:
+            self.parts = parts_with(self.words)
         self.find_lines(node, lines)
         # A class uses what its bases use; each member uses more if it is kept.
         used: "Sequence[AST]" = [node]
@@ -13071,6 +13084,11 @@ class Piece:
             if name in names or name[:2] == name[-2:] == "__":
                 return True
         return not self.defines
+
+
+def parts_with(words: "List[str]") -> "List[str]":
+    """Return the parts of which PARTS has one of these words."""
+    return [part for part, known in PARTS.items() if not set(known).isdisjoint(words)]
 
 
 def is_comment(line: str) -> bool:
@@ -13150,7 +13168,7 @@ def check_parts(pieces: "List[Piece]") -> None:
     for piece in pieces:
         for one in [piece] + piece.members:
             words.update(one.words)
-    wanted: "Set[str]" = set().union(*PARTS.values())
+    wanted: "Set[str]" = set(NEEDS).union(*PARTS.values())
     for word in words:
         if word.startswith(PLAIN):
             wanted.add(word[len(PLAIN):])
@@ -13280,7 +13298,8 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     # 2 all that these use, and nothing else
     kept = find_kept(pieces, wanted, absent)
     text = cut_text(text, pieces, kept, wanted)
-    # 3 what it says of itself
+    # 3 what it says of itself, and of what it lacks
+    text = withdraw_offers(text, absent)
     text = re.sub(r"(?m)^(ABSENT: .* = \[)]", lambda found: f"{found.group(1)}{rows}]",
                   text)
     defined: "Set[str]" = set()
@@ -13290,6 +13309,17 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     public = fill("__all__ = " + public, 100, subsequent_indent="    ")
     text = re.sub(r"(?m)^__all__ = \[[^]]*\]", public, text)
     return describe_copy(text, formats, parts)
+
+
+def withdraw_offers(text: str, absent: "List[str]") -> str:
+    """Return a text that offers nothing of the parts which a copy lacks."""
+    import re
+    for part, words, instead in OFFERS:
+        if part in absent:
+            # Its lines may be broken at any blank.
+            pattern = r"\s+".join(map(re.escape, words.split()))
+            text = re.sub(pattern, instead, text)
+    return re.sub("(?m) +$", "", text)
 
 
 def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str:
@@ -13312,20 +13342,85 @@ def sha256_of(data: bytes) -> str:
     return hash_blocks("sha256", [data]).partition(":")[2]
 
 
+def sealed_copy(formats: "List[str]", parts: "List[str]") -> str:
+    """Return a copy of this file with lines that say what it is, and its checksum."""
+    with open(__file__, "rb") as stream:
+        source = stream.read()
+    text = source.decode()
+    if formats or parts:
+        text = copy_with(text, formats, parts)
+    command = MADE_BY
+    if formats:
+        command += " --formats " + ",".join(formats)
+    if parts:
+        command += " --with " + ",".join(parts)
+    return seal_copy(text, ABOUT.format(__version__, sha256_of(source)) + command + "\n")
+
+
+def copy_with(text: str, names: "List[str]", parts: "List[str]") -> str:
+    """Return a copy with formats and parts by name; none: all of them."""
+    known = [part for part in PARTS if part != WHOLE]
+    for word in parts:
+        if word not in known:
+            raise TypeError(
+                f"--with takes some of {', '.join(known)}, not {short_repr(word)}")
+    if sys.version_info < (3, 8):
+        raise ValueError("to make a copy with less takes Python 3.8")
+    formats = list(FORMATS)
+    if names:
+        wanted = [find_format(name).FAMILY for name in names]
+        formats = [fmt for fmt in FORMATS if fmt.NAME in wanted]
+    if parts:
+        known = ["load"] + parts
+    return make_copy(text, split_source(text), formats, known)
+
+
 def seal_copy(text: str, about: str) -> str:
-    """Return the text of a copy with a second line that says what it is, and a checksum.
-    """
+    """Return a text with lines behind its first: what it is, and its checksum."""
     first, _, rest = text.partition("\n")
-    digest = sha256_of(rest.encode())
-    return f"{first}\n{about}{SEAL}{digest}\n{rest}"
+    head = f"{first}\n{about}"
+    return f"{head}{SEAL}{sha256_of((head + rest).encode())}\n{rest}"
 
 
-def is_sealed(path: str) -> bool:
-    """Return whether a file is a copy that nobody has edited, or empty."""
+def read_seal(path: str) -> "Tuple[str, bool]":
+    """Return what a copy says of itself ("": it is none), and if it is as it was made.
+
+    An empty file is as good as a copy that nobody has edited.
+    """
     with open(path, "rb") as stream:
-        data = stream.read().replace(b"\r\n", b"\n")
-    digest, _, rest = data.partition(SEAL.encode())[2].partition(b"\n")
-    return not data or digest == sha256_of(rest).encode()
+        data = stream.read().replace(b"\r\n", b"\n")  # git may have changed them
+    head, seal, rest = data.partition(SEAL.encode())
+    if not seal:
+        return "", not data
+    digest, _, rest = rest.partition(b"\n")
+    about = head.partition(b"\n")[2].decode("ascii", "replace")
+    return about, digest == sha256_of(head + rest).encode()
+
+
+def check_copy(path: str) -> int:
+    """Print whether a copy is as it was made, and by what; return the exit code."""
+    about, is_whole = read_seal(path)
+    _, found, options = about.partition(MADE_BY)
+    if not found:
+        raise TypeError(f"{safe_str(path)}: not a copy that vendor made")
+    version = about.split()[5].rstrip(",")
+    made = f"it was made by tensorfmt {version}: vendor OUT.py{options.rstrip()}"
+    with open(__file__, "rb") as stream:
+        is_ours = about.startswith(ABOUT.format(__version__, sha256_of(stream.read())))
+    if is_whole and is_ours:
+        # Who edits a copy can write a new checksum, but not change what this file makes.
+        args = parse_arguments(["vendor", path] + options.split())
+        text = sealed_copy(split_words(args.formats), split_words(getattr(args, "with")))
+        with open(path, encoding="ascii") as copy:
+            is_whole = copy.read() == text
+    if not is_whole:
+        print(f"{safe_str(path)}: edited since {made}")
+        return 1
+    origin = "this file"
+    if not is_ours:
+        origin = "another file than this"
+    print(f"{safe_str(path)}: as {made}, of {origin}")
+    return 0
 
 
 # -- [14c] stand-ins ---------------------------------------------------------------------
@@ -14198,27 +14293,17 @@ def show_small_file(fmt: Format, folder: str) -> None:
     print(last.replace(path, name) + "\n")
 
 
-def show_vendor(args: "Namespace") -> None:
-    with open(__file__, "rb") as stream:
-        source = stream.read()
+def show_vendor(args: "Namespace") -> int:
+    if args.check:
+        return check_copy(args.out)
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")
-    formats = split_words(args.formats)
-    parts = split_words(getattr(args, "with"))
-    text = source.decode()
-    if formats or parts:
-        text = copy_with(text, formats, parts)
-    about = (f"# A copy of tensorfmt {__version__}, of the file with this SHA-256:\n"
-             f"# {sha256_of(source)}\n# made by: tensorfmt vendor OUT.py")
-    if formats:
-        about += " --formats " + ",".join(formats)
-    if parts:
-        about += " --with " + ",".join(parts)
-    text = seal_copy(text, about + "\n")
-    if os.path.isfile(args.out) and not detect(args.out) and not is_sealed(args.out):
+    text = sealed_copy(split_words(args.formats), split_words(getattr(args, "with")))
+    if os.path.isfile(args.out) and not detect(args.out) and not read_seal(args.out)[1]:
         raise ValueError(f"{safe_str(args.out)}: not a copy as vendor wrote it (edited since?), "
                          "which this would replace: remove or rename it")
     write_text(args.out, text, plural(text.count("\n"), "line"))
+    return 0
 
 
 def split_words(texts: "List[str]") -> "List[str]":
@@ -14227,23 +14312,6 @@ def split_words(texts: "List[str]") -> "List[str]":
     for text in texts:
         words += text.split(",")
     return words
-
-
-def copy_with(text: str, names: "List[str]", parts: "List[str]") -> str:
-    """Return a copy with formats and parts by name; none: all of them."""
-    known = [part for part in PARTS if part != WHOLE]
-    for word in parts:
-        if word not in known:
-            raise TypeError(f"--with takes some of {', '.join(known)}, not {short_repr(word)}")
-    if sys.version_info < (3, 8):
-        raise ValueError("to make a copy with less takes Python 3.8")
-    formats = list(FORMATS)
-    if names:
-        wanted = [find_format(name).FAMILY for name in names]
-        formats = [fmt for fmt in FORMATS if fmt.NAME in wanted]
-    if parts:
-        known = ["load"] + parts
-    return make_copy(text, split_source(text), formats, known)
 
 
 # What is wrong with a value of an option is a ValueError: Parser.error() says what is wanted.
@@ -14322,7 +14390,8 @@ OPTIONS: "Dict[str, Any]" = {
     "--dense": "write sparse tensors with their zeros",
     "--drop": "leave out what has no place",
     "--formats NAME,...": dict(WORDS, help="only these formats"),
-    "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(list(PARTS)[:-1]))}
+    "--with PART,...": dict(WORDS, help="only these parts: " + " ".join(list(PARTS)[:-1])),
+    "--check": "write nothing: is OUT.py a copy as it was made, and by which version?"}
 # What runs it, what it does, its arguments.
 COMMANDS = (
     (show_ls, "list the tensors of each file",
@@ -14342,7 +14411,7 @@ COMMANDS = (
     (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
     (show_vendor, "write a copy of this file with only what is asked for",
-     "out --formats --with"))
+     "out --formats --with --check"))
 
 
 def make_parser() -> "ArgumentParser":

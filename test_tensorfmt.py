@@ -9660,12 +9660,12 @@ class CopyTest(TestCase):
         args = "--formats", "mag", "--with", "save,zstd"
         twice = "--formats", "mag", "--with", "save", "--with", "zstd"  # as one list
         self.assertEqual(run("vendor", path, *twice)[::2], (0, ""))
+        digest = sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest()
         about = ("# A copy of tensorfmt %s, of the file with this SHA-256:\n# %s\n"
-                 "# made by: tensorfmt vendor OUT.py %s" % (tensorfmt.__version__, sha256(
-                     read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest(), " ".join(args)))
+                 "# made by: tensorfmt vendor OUT.py %s\n")
+        about %= tensorfmt.__version__, digest, " ".join(args)
         made = make_copy(["mag"], ["load", "save", "zstd"])[0]
-        self.assertEqual(read_file(path).decode("ascii"), tensorfmt.seal_copy(
-            made, about[about.index("\n") + 1:] if about[:1] != "#" else about + "\n"))
+        self.assertEqual(read_file(path).decode("ascii"), tensorfmt.seal_copy(made, about))
         self.assertEqual(run("python3", path), (
             2, "", "a copy of tensorfmt to import, without a command line\n"))
         self.assertEqual(run("vendor", path)[::2], (0, ""))  # all of it, which makes copies
@@ -9691,6 +9691,50 @@ class CopyTest(TestCase):
                     stream.write(edit)
                 code, _, err = run("vendor", path)
                 self.assertEqual((code, "edited since?" in err), (0, False) if fine else (1, True))
+
+    def test_check_tells_whether_a_copy_is_as_it_was_made(self):
+        path = os.path.join(folder_for(self), "copied.py")
+        self.assertEqual(run("vendor", path, "--formats", "mag", "--with", "load")[0], 0)
+        good = read_file(path)
+        made = "it was made by tensorfmt %s: vendor OUT.py --formats mag --with load"
+        version = tensorfmt.__version__.encode()
+        source = sha256(read_file(os.path.join(HERE, "tensorfmt.py"))).hexdigest().encode()
+
+        def sealed_again(data):
+            text = re.sub("# This is the SHA.*\n.*\n", "", data.decode())
+            about = text[text.index("\n") + 1:].partition("#\n")[0]
+            return tensorfmt.seal_copy(text.replace(about, "", 1), about).encode()
+
+        old = sealed_again(good.replace(version, b"0.4.9").replace(source, b"0" * 64))
+        for title, data, code, out in (
+                ("as made", good, 0, ": as %s, of this file\n" % made),
+                ("lines of Windows", good.replace(b"\n", b"\r\n"), 0, ", of this file\n"),
+                ("code", good.replace(b"== 0", b"!= 0", 1), 1, ": edited since %s\n" % made),
+                ("version", good.replace(version, b"9.9", 1), 1, "edited since"),
+                ("a new checksum", sealed_again(good + b"x = 1\n"), 1, "edited since"),
+                ("older", old, 0, ": as %s, of another file than this\n"
+                 % made.replace("%s", "0.4.9")),
+                ("older, edited", old + b"x = 1\n", 1, "edited since"),
+                ("no copy", b"x = 1\n", 2, ""), ("empty", b"", 2, "")):
+            with self.subTest(title):
+                write_file(path, data)
+                found, text, err = run("vendor", "--check", path)
+                self.assertEqual(found, code, (text, err))
+                self.assertIn(out.replace("%s", tensorfmt.__version__), text)
+                self.assertEqual("not a copy that vendor made" in err, code == 2)
+                self.assertEqual(read_file(path), data)
+
+    def test_a_copy_offers_only_what_it_has(self):
+        text = text_of("tensorfmt.py").partition("# -- [14b]")[0]
+        for _, words, _ in tensorfmt.OFFERS:
+            self.assertIn(" ".join(words.split()), " ".join(text.split()))
+        loads, saves = [make_copy(["mag"], ["load", part])[1] for part in ("load", "save")]
+        self.assertNotIn("verif", loads.load.__doc__)
+        self.assertIn("finds. `partial`", " ".join(tensorfmt.load.__doc__.split()))
+        self.assertIn("verify", make_copy(["mag"], ["load", "tools"])[1].load.__doc__)
+        self.assertNotIn("converts", saves.tensor.__doc__)
+        error = error_of(ValueError, saves.tensor, array("H", [1]), "float16")
+        self.assertNotIn("astype", str(error))
 
     def test_parts_are_told_once_and_checked(self):
         from inspect import signature
@@ -9718,7 +9762,10 @@ class CopyTest(TestCase):
     @about("burnpack")
     def test_tools_alone(self):
         """What only looks at a file needs no other part; one that it lacks is named."""
-        made = make_copy(["burnpack"], ["load", "tools"])[1]
+        text, made = make_copy(["burnpack"], ["load", "tools"])
+        self.assertEqual(types_left_out(text), set())
+        bad = "x = Other = left_out('t')\ndef f(a: \"List[Other]\") -> x: ..."
+        self.assertEqual(types_left_out(bad), {"x", "Other"})
         good = dumps({"w": tensor([[1.0, 2.0]]), "x": tensor(3)}, format="burnpack")
         canonical = "-     canonical    it cannot be saved again: this copy was made without save"
         for data in good, good[:-3], good[:20], good + good:
@@ -9757,6 +9804,20 @@ class CopyTest(TestCase):
             code, _, err = run("python3", source, "vendor", target)
             self.assertEqual((code, "would replace its own source" in err), (1, True))
         self.assertEqual(read_file(source), before)
+
+
+def types_left_out(text):
+    """Return the names that annotations use as types and a copy has not."""
+    import ast
+    lacking, types = set(), set()
+    for names in re.findall(r"(?m)^(\w+ = .*)left_out\(", text):
+        lacking.update(names[:-3].split(" = "))
+    for node in ast.walk(ast.parse(text)):
+        for field in "annotation", "returns":
+            note = getattr(node, field, None)
+            if note:
+                types.update(re.findall(r"\w+", ast.dump(note)))
+    return lacking & types
 
 
 def undefined_names(text):
