@@ -424,7 +424,7 @@ NUMBERS = [row.split(":") for row in (
     "bool:1:? float8_e4m3fn:1: float8_e5m2:1: float8_e4m3fnuz:1: float8_e5m2fnuz:1: "
     "float8_e8m0fnu:1:").split()]
 ITEMSIZE: "Dict[Any, int]" = Map([(dtype, int(nbytes)) for dtype, nbytes, _ in NUMBERS])
-STRUCT_CODE = {dtype: code for dtype, _, code in NUMBERS if code}
+STRUCT_CODE: "Dict[Any, str]" = {dtype: code for dtype, _, code in NUMBERS if code}
 # Bytes of a code.
 WIDTH = {code: int(nbytes) for _, nbytes, code in NUMBERS if code}
 # Elements that are moved as bits keep the payload of a NaN.
@@ -510,7 +510,7 @@ def swap(data: Any, itemsize: int) -> "Union[memoryview, bytearray]":
         return bytearray(data[i ^ itemsize - 1] for i in range(len(data)))
 
 
-def unpack_values(dtype: str, data: Any, byteorder: str = "<") -> Any:
+def unpack_values(dtype: "Optional[str]", data: Any, byteorder: str = "<") -> Any:
     """Return the elements in `data`, of this byte order, as Python numbers."""
     if dtype == "bool":
         return [byte != 0 for byte in data]
@@ -2492,31 +2492,52 @@ def zstd_encode(blocks: Blocks, nbytes: int, level: int) -> Blocks:
 class Tensor:
     """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
 
-    `.dtype` is None if unknown here; `.attrs` say how its `.format` stores it, `.custom` is what
-    the user put there. Bytes are read when asked for: Unsupported (dtype, encoding), FormatError
-    (damage) or ValueError (closed File).
+    `.dtype` is None if unknown here; `.attrs` say how its `.format` stores it, `.custom` is
+    what the user put there. Bytes are read when asked for: Unsupported (dtype, encoding),
+    FormatError (damage) or ValueError (closed File).
 
     >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
     [3, 4]
     """
 
-    # start: of element 0, or of the encoded bytes. _strides: in bytes; None: row-major.
-    # encoding: "raw", "zstd" ... unreadable: why values cannot be read. _mark: see keep().
-    __slots__ = ("name", "dtype", "shape", "source", "start", "stored_nbytes", "_strides",
-                 "byteorder", "encoding", "unreadable", "_attrs", "_custom", "format", "_mark")
+    # All but the last are the arguments of Tensor(), in order.
+    __slots__ = {
+        "name": "its name in the file",
+        "dtype": "type of the elements, or None",
+        "shape": "dimensions, the outermost first",
+        "source": "where the bytes come from",
+        "start": "place of element 0, or of the encoded bytes",
+        "stored_nbytes": "bytes in the source",
+        "_strides": "in bytes; None: row-major",
+        "byteorder": "< or >",
+        "encoding": "raw, zstd ...",
+        "unreadable": "why values cannot be read, or None",
+        "_attrs": "a dict, or the pairs of one",
+        "_custom": "a dict, or None",
+        "format": "that of its file",
+        "_mark": "see keep()"}
     is_sparse = False
     components: Any = None  # Tensors by role, of a sparse one
     scheme: Any = None  # of a quantized one
 
-    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, source: "Buffer",
-                 start: int,
-                 stored_nbytes: int, strides: Any = None, byteorder: str = "<",
-                 encoding: str = "raw", unreadable: "Optional[str]" = None, attrs: Any = None,
-                 custom: Any = None, format: "Optional[str]" = None) -> None:
-        self.name, self.dtype, self.shape = name, dtype, shape
-        self.source, self.start, self.stored_nbytes = source, start, stored_nbytes
-        self._strides, self.byteorder, self.encoding = strides, byteorder, encoding
-        self.unreadable, self._attrs, self._custom, self.format = unreadable, attrs, custom, format
+    def __init__(self, name: str, dtype: "Optional[str]", shape: Shape, source: Buffer,
+                 start: int, stored_nbytes: int, strides: "Optional[Shape]" = None,
+                 byteorder: str = "<", encoding: str = "raw",
+                 unreadable: "Optional[str]" = None, attrs: Any = None,
+                 custom: "Optional[Facts]" = None, format: "Optional[str]" = None) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.source = source
+        self.start = start
+        self.stored_nbytes = stored_nbytes
+        self._strides = strides
+        self.byteorder = byteorder
+        self.encoding = encoding
+        self.unreadable = unreadable
+        self._attrs = attrs
+        self._custom = custom
+        self.format = format
         self._mark: Any = None
 
     @property
@@ -2548,10 +2569,11 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """size x itemsize, or what is stored where values have no size or cannot be read."""
-        if self.itemsize is None or self.unreadable and self.encoding == "raw":
+        """size x itemsize; what is stored where values have no size or cannot be read."""
+        itemsize = self.itemsize
+        if itemsize is None or self.unreadable and self.encoding == "raw":
             return self.stored_nbytes
-        return self.size * self.itemsize
+        return self.size * itemsize
 
     @property
     def strides(self) -> Shape:
@@ -2567,11 +2589,16 @@ class Tensor:
         """The path of its file, of a model in shards that of its shard; or None."""
         return self.source.path
 
+    @property
+    def origin(self) -> "Tensor":
+        """The tensor that was read: this one, or what it is a cast of."""
+        return self
+
     def stored_parts(self) -> TensorMap:
         """Return what lies apart in the file, by role; that of the values is ""."""
         return {"": self}
 
-    def ranges(self) -> Any:
+    def ranges(self) -> "List[Tuple[int, int, str]]":
         """Return (offset, nbytes, role) of its bytes in the file."""
         return [(part.start, part.stored_nbytes, role)
                 for role, part in self.stored_parts().items() if part.source is self.source]
@@ -2579,8 +2606,8 @@ class Tensor:
     def __repr__(self) -> str:
         return describe_tensor(self)
 
-    def error(self, what: str, error_class: Any = FormatError, field: str = "data",
-              check: str = "sizes") -> Any:
+    def error(self, what: str, error_class: "Type[FormatError]" = FormatError,
+              field: str = "data", check: str = "sizes") -> FormatError:
         """Return an error of its data."""
         return error_class(what, self.offset, field, self.name, self.path, check)
 
@@ -2592,12 +2619,13 @@ class Tensor:
             raise self.error(what, Unsupported)
         return itemsize
 
-    def byte_extent(self) -> Any:
+    def byte_extent(self) -> "Tuple[int, int]":
         """Return (start, nbytes) of the stored bytes; start: from the first element."""
         if self._strides is None or 0 in self.shape:
             return 0, self.stored_nbytes
         ends = [(n - 1) * stride for n, stride in zip(self.shape, self._strides)]
-        return sum([min(end, 0) for end in ends]), sum(map(abs, ends)) + (self.itemsize or 1)
+        start = sum([min(end, 0) for end in ends])
+        return start, sum(map(abs, ends)) + (self.itemsize or 1)
 
     @property
     def raw(self) -> memoryview:
@@ -2607,9 +2635,12 @@ class Tensor:
 
     def is_contiguous(self, byteorder: str) -> bool:
         """Return whether elements of this byte order lie side by side, in any order."""
-        return (self.encoding == "raw" and not self.unreadable and self.itemsize is not None
-                and self.byte_extent() == (0, self.nbytes)
-                and (self.byteorder == byteorder or self.itemsize == 1))
+        itemsize = self.itemsize
+        if self.encoding != "raw" or self.unreadable or itemsize is None:
+            return False
+        if self.byteorder != byteorder and itemsize > 1:
+            return False
+        return self.byte_extent() == (0, self.nbytes)
 
     @property
     def zero_copy(self) -> bool:
@@ -2620,7 +2651,8 @@ class Tensor:
     def data(self) -> memoryview:
         """The elements as a flat typed memoryview; a copy at each call unless `.zero_copy`.
 
-        In storage order (of a part with gaps row-major), native byte order, 16-bit floats as 'H'.
+        In storage order (of a part with gaps row-major), native byte order, 16-bit floats
+        as 'H'.
         """
         itemsize = self.check_readable()
         if not self.is_contiguous(self.byteorder):
@@ -2628,26 +2660,27 @@ class Tensor:
         raw: Any = self.raw
         if self.byteorder != NATIVE and itemsize > 1:
             raw = swap(raw, itemsize)
-        code: Any = STRUCT_CODE.get(str(self.dtype), "e").replace("e", BITS_CODE[itemsize])
+        code: Any = STRUCT_CODE.get(self.dtype)
+        if code is None or code == "e":
+            code = BITS_CODE[itemsize]
         if not BOARD:
             return memoryview(raw).cast(code)
         from array import array
         return array("B" if code == "?" else code, bytes(raw))  # type: ignore[return-value]
 
     def is_decodable(self) -> bool:
-        """Return whether its encoding can be undone, also of elements that are not known here."""
+        """Return whether its encoding can be undone, also of elements not known here."""
         return self.encoding in DECODED and not (self.unreadable and self.itemsize)
 
     @property
     def decoded_nbytes(self) -> "Optional[int]":
-        """Bytes without encoding; None where the elements are not known and the file has no word.
-        """
+        """Bytes without encoding; None where neither dtype nor file tells."""
         if self.itemsize is None and self.encoding in DECODED:
             return self.attrs.get("decoded_length")
         return self.nbytes
 
     def iter_bytes(self) -> Blocks:
-        """Return blocks of its row-major little-endian bytes; of unknown elements of their bytes.
+        """Return blocks of its row-major little-endian bytes; unknown elements as they are.
 
         The one way to the elements: it decodes, gathers and swaps.
         """
@@ -2657,24 +2690,34 @@ class Tensor:
             blocks = self.iter_decoded()
         elif self._strides is None:
             blocks = self.iter_stored()
-        elif not self.source.mapping and self.byte_extent()[1] > BLOCK and self.shape[0] > 1 and (
-                abs(self._strides[0]) == max(map(abs, self._strides))):  # do not read it at once
-            halves = self[:self.shape[0] // 2], self[self.shape[0] // 2:]
+        elif self.is_divided():
+            middle = self.shape[0] // 2
+            halves = self[:middle], self[middle:]
             return (block for half in halves for block in half.iter_bytes())
         else:
             first = -self.byte_extent()[0]
-            blocks = gather(self.raw, first, self.shape, self._strides, self.check_readable())
+            itemsize = self.check_readable()
+            blocks = gather(self.raw, first, self.shape, self._strides, itemsize)
         if self.byteorder == "<" or self.itemsize in (None, 1):
             return blocks
         return (swap(part, self.check_readable()) for part in iter_parts(blocks, BLOCK))
 
+    def is_divided(self) -> bool:
+        """Return whether it is read in halves: rows of a stream that lie far apart."""
+        if self.source.mapping or self.byte_extent()[1] <= BLOCK or self.shape[0] < 2:
+            return False
+        return abs(self.strides[0]) == max(map(abs, self.strides))
+
     def iter_stored(self) -> Blocks:
         """Yield the stored bytes: in blocks, or if mapped in one view."""
-        if not self.stored_nbytes and self.encoding == "shard":  # they lie in another file
+        # They lie in another file.
+        if not self.stored_nbytes and self.encoding == "shard":
             self.check_readable()
-        size = self.stored_nbytes if self.source.mapping else BLOCK
-        for start in range(0, self.stored_nbytes, size or 1) or [0]:
-            yield self.source.view(self.start + start, min(size, self.stored_nbytes - start))
+        size = BLOCK
+        if self.source.mapping:
+            size = self.stored_nbytes
+        for at in range(0, self.stored_nbytes, size or 1) or [0]:
+            yield self.source.view(self.start + at, min(size, self.stored_nbytes - at))
 
     def iter_decoded(self) -> Blocks:
         """Yield the decoded bytes."""
@@ -2685,8 +2728,7 @@ class Tensor:
             raise self.error(error.what, type(error))
 
     def tobytes(self) -> bytes:
-        """Return the elements as row-major little-endian bytes; unknown ones as they are, decoded.
-        """
+        """Return the elements as row-major little-endian bytes; unknown ones decoded."""
         if BOARD:
             return b"".join([bytes(block) for block in self.iter_bytes()])
         from io import BytesIO
@@ -2701,7 +2743,7 @@ class Tensor:
         """Iterate over the elements, row-major, as Python numbers, in constant memory."""
         self.check_readable()
         return (value for part in iter_parts(self.iter_bytes(), PART)
-                for value in unpack_values(str(self.dtype), part))
+                for value in unpack_values(self.dtype, part))
 
     def tolist(self) -> Any:
         """Return the elements as nested lists; of a scalar, the number."""
@@ -2717,12 +2759,15 @@ class Tensor:
     def item(self) -> Any:
         """Return the only element as a Python number; ValueError if there are others."""
         if self.size != 1:
-            raise ValueError(f"{self.size} elements; only one element is a number, true or false")
+            what = "only one element is a number, true or false"
+            raise ValueError(f"{self.size} elements; {what}")
         return next(self.flat)
 
     def copy(self, **changes: Any) -> "Tensor":
         """Return it with some arguments of the constructor changed."""
-        args: Facts = {key.lstrip("_"): getattr(self, key) for key in Tensor.__slots__[:-1]}
+        args: Facts = {}
+        for key in ARGUMENTS:
+            args[key.lstrip("_")] = getattr(self, key)
         args.update(attrs=Map(self.attrs.items()), custom=Map(self.custom.items()))
         args.update(changes)
         return type(self)(**args)
@@ -2738,7 +2783,7 @@ class Tensor:
         if self.encoding == "raw":
             return self
         self.source.view(self.start, 0)  # raises if closed
-        found = self.find_kept("values")
+        found: "Optional[Tensor]" = self.find_kept("values")
         if found is None:
             check_work([(self.name, self)])
             self.source.kept = Buffer.kept
@@ -2749,7 +2794,8 @@ class Tensor:
     def keep(self, what: str, value: Any, nbytes: int) -> None:
         """Keep what was decoded: its source keeps that of one tensor."""
         if nbytes <= KEPT:
-            self._mark = self._mark or object()  # no Tensor: that would be a cycle
+            # Not the Tensor itself: that would be a cycle.
+            self._mark = self._mark or object()
             self.source.kept = self._mark, what, value
 
     def find_kept(self, what: str) -> Any:
@@ -2763,8 +2809,8 @@ class Tensor:
     def astype(self, dtype: Any) -> "Tensor":
         """Return a copy in memory with another dtype, without attrs.
 
-        Floats round to even and overflow to infinity; integers raise ValueError for a fraction, a
-        NaN or a number out of range.
+        Floats round to even and overflow to infinity; integers raise ValueError for a
+        fraction, a NaN or a number out of range.
         """
         self.check_readable()
         return Cast(self, dtype).contiguous()
@@ -2774,42 +2820,64 @@ class Tensor:
         return self
 
     def __getitem__(self, key: Any) -> Any:
-        """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number."""
+        """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number.
+        """
         itemsize = self.check_readable()
         if self.encoding != "raw":
             whole = self.decoded()
             part = whole[key]
-            if isinstance(part, Tensor) and part.nbytes < whole.nbytes:  # all need not stay for it
+            # All need not stay in memory for a part of it.
+            if isinstance(part, Tensor) and part.nbytes < whole.nbytes:
                 part = part.contiguous()
             return part
         keys = key if isinstance(key, tuple) else (key,)
-        start, shape, strides = self.start, [], []
-        for axis, (k, n, stride) in enumerate(zip(self.full_key(keys), self.shape, self.strides)):
-            if k is Ellipsis or isinstance(k, slice):
-                places = range(n) if k is Ellipsis else range(n)[k]
-                shape.append(max(0, -((places.start - places.stop) // places.step)))
-                strides.append(stride * (places.step if shape[-1] > 1 else 1))
-                start += places.start * stride if shape[-1] else 0
-            elif -n <= as_index(k) < n:
-                start += as_index(k) % n * stride
-            else:
-                raise IndexError(f"index {short_repr(k)} is out of range for dimension {axis} of "
-                                 f"shape {short_repr(self.shape)}")
+        start, shape, strides = self.find_part(keys)
         if not shape and Ellipsis not in keys:
             data = self.source.view(start, itemsize)
-            return unpack_values(str(self.dtype), data, self.byteorder)[0]
-        gaps: Any = None if 0 in shape else tuple(strides)
-        gaps = None if gaps == row_major(tuple(shape), itemsize) else gaps
-        nbytes = self.stored_nbytes if gaps else count_elements(shape) * itemsize
-        return Tensor(self.name, self.dtype, tuple(shape), self.source, start, nbytes, gaps,
+            return unpack_values(self.dtype, data, self.byteorder)[0]
+        gaps: "Optional[Shape]" = None
+        nbytes = count_elements(shape) * itemsize
+        if nbytes and strides != row_major(shape, itemsize):
+            gaps = strides
+            nbytes = self.stored_nbytes
+        return Tensor(self.name, self.dtype, shape, self.source, start, nbytes, gaps,
                       self.byteorder, format=self.format)
 
-    def full_key(self, keys: Any) -> Any:
+    def find_part(self, keys: "Tuple[Any, ...]") -> "Tuple[int, Shape, Shape]":
+        """Return (start, shape, strides) of what keys leave of it."""
+        start = self.start
+        shape = []
+        strides = []
+        axes = zip(self.full_key(keys), self.shape, self.strides)
+        for axis, (key, n, stride) in enumerate(axes):
+            if key is not Ellipsis and not isinstance(key, slice):
+                index = as_index(key)
+                if not -n <= index < n:
+                    what = f"dimension {axis} of shape {short_repr(self.shape)}"
+                    raise IndexError(f"index {short_repr(key)} is out of range for {what}")
+                start += index % n * stride
+                continue
+            places = range(n)
+            if key is not Ellipsis:
+                places = places[key]
+            # len() takes no count beyond sys.maxsize.
+            count = max(0, -((places.start - places.stop) // places.step))
+            if count:
+                start += places.start * stride
+            if count > 1:
+                stride *= places.step
+            shape.append(count)
+            strides.append(stride)
+        return start, tuple(shape), tuple(strides)
+
+    def full_key(self, keys: "Tuple[Any, ...]") -> "Tuple[Any, ...]":
         """Return a key for each axis; `...` is a whole one: boards cannot make slices."""
-        dots = [i for i, k in enumerate(keys) if k is Ellipsis]
-        count, at = len(keys) - len(dots), dots[0] if dots else len(keys)
+        dots = [i for i, key in enumerate(keys) if key is Ellipsis]
+        count = len(keys) - len(dots)
         if len(dots) > 1 or count > self.ndim:
-            raise IndexError(f"{count} indices, {len(dots)} times '...': {self.ndim} dimensions")
+            given = f"{count} indices, {len(dots)} times '...'"
+            raise IndexError(f"{given}: {self.ndim} dimensions")
+        at = dots[0] if dots else len(keys)
         return keys[:at] + (Ellipsis,) * (self.ndim - count) + keys[at + 1:]
 
     def __len__(self) -> int:
@@ -2839,28 +2907,43 @@ class Tensor:
         """Return whether dtype, shape, bytes and custom attributes are the same."""
         if self is other:
             return True
-        item = own_tensor(other)
-        if item is None:
+        own = own_tensor(other)
+        if own is None:
             return NotImplemented
-        return is_equal(self, item)
+        return is_equal(self, own)
 
     def __hash__(self) -> int:
         return hash((self.dtype, self.shape))
 
+    # What other libraries ask for: pickle, numpy, torch, jax, and buffers of CPython 3.12.
+
     def __reduce__(self) -> Any:
         """By reference with its file; in memory, with a copy of its own bytes only."""
-        base = self
+        stored = self
         if self.source.file_id is None:
-            base = self if self._strides is None else self.contiguous()
-            base = base.copy(source=Buffer(bytes(base.raw)), start=0)
-        return type(self), tuple([getattr(base, key) for key in Tensor.__slots__[:-1]])
+            if self._strides is not None:
+                stored = self.contiguous()
+            stored = stored.copy(source=Buffer(bytes(stored.raw)), start=0)
+        return type(self), tuple([getattr(stored, key) for key in ARGUMENTS])
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Return a numpy array; bfloat16 and float8 as ml_dtypes has them if loaded, or as "V"."""
+    @property
+    def __array_interface__(self) -> Facts:
+        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
+        itemsize = self.check_readable()
+        # Without it numpy asks for __array__.
+        if self.encoding != "raw" or self.dtype not in STRUCT_CODE:
+            raise AttributeError(f"numpy cannot take {self.encoding} {self.dtype} as it is")
+        order = "|" if itemsize == 1 else self.byteorder
+        return {"version": 3, "shape": self.shape, "data": self.raw,
+                "typestr": f"{order}{str(self.dtype)[0]}{itemsize}",
+                "strides": self._strides, "offset": -self.byte_extent()[0]}
+
+    def __array__(self, dtype: Any = None, copy: "Optional[bool]" = None) -> Any:
+        """Return a numpy array; bfloat16 and float8 by ml_dtypes if loaded, or as "V"."""
         return to_numpy(self, dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Give what torch.from_dlpack and others ask for, zero-copy, through numpy or torch."""
+        """Give what torch.from_dlpack and others ask for, zero-copy, by numpy or torch."""
         return to_dlpack(self, options)
 
     def __dlpack_device__(self) -> "Tuple[int, int]":
@@ -2871,30 +2954,26 @@ class Tensor:
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         return sys.modules["jax"].numpy.asarray(native)
 
-    def __buffer__(self, flags: int) -> Any:
-        """Give an exact C-order native view (CPython 3.12+), or BufferError."""
-        code: Any = STRUCT_CODE.get(str(self.dtype))
-        if not code or not self.is_contiguous(NATIVE) or self._strides or 0 in self.shape or (
-                self.ndim > 64):
-            raise BufferError("not a plain native array with elements: take .contiguous().data")
+    def __buffer__(self, flags: int) -> memoryview:
+        """Give an exact C-order native view, or BufferError."""
+        code: Any = STRUCT_CODE.get(self.dtype)
+        is_plain = code and self.is_contiguous(NATIVE) and not self._strides
+        if not is_plain or 0 in self.shape or self.ndim > 64:
+            raise BufferError("not a plain native array with elements: take "
+                              ".contiguous().data")
         return self.data.cast("B").cast(code, self.shape)
 
-    @property
-    def __array_interface__(self) -> Facts:
-        """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
-        itemsize = self.check_readable()
-        if self.encoding != "raw" or self.dtype not in STRUCT_CODE:  # it asks for __array__ then
-            raise AttributeError(f"numpy cannot take {self.encoding} {self.dtype} as it is")
-        code = f"{'|' if itemsize == 1 else self.byteorder}{str(self.dtype)[0]}{itemsize}"
-        return {"version": 3, "shape": self.shape, "typestr": code, "data": self.raw,
-                "strides": self._strides, "offset": -self.byte_extent()[0]}
+
+# The arguments of Tensor(), as attributes of one.
+ARGUMENTS = [key for key in Tensor.__slots__ if key != "_mark"]
 
 
-def new_tensor(dtype: Any, shape: Shape, data: Any, byteorder: str = "<", name: str = "",
-               format: Any = None) -> Tensor:
+def new_tensor(dtype: "Optional[str]", shape: Shape, data: Any, byteorder: str = "<",
+               name: str = "", format: "Optional[str]" = None) -> Tensor:
     """Return a Tensor of bytes in memory."""
     source = Buffer(data)
-    return Tensor(name, dtype, shape, source, 0, source.nbytes, None, byteorder, format=format)
+    return Tensor(name, dtype, shape, source, 0, source.nbytes, None, byteorder,
+                  format=format)
 
 
 class Composite(Tensor):
@@ -2935,11 +3014,15 @@ class File(TensorMap):
 
     def __init__(self, fmt: "Format", source: "Buffer", attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
-        self.fmt, self.format, self.source = fmt, fmt.FAMILY, source
-        self.path: "Optional[str]" = source.path
-        self.nbytes: int = source.nbytes
-        self.attrs, self.metadata, self._tensors = attrs, metadata, tensors
+        self.fmt = fmt
+        self.format = fmt.FAMILY
+        self.source = source
+        self.path = source.path
+        self.nbytes = source.nbytes
+        self.attrs = attrs
+        self.metadata = metadata
         self.others: Facts = {}
+        self._tensors = tensors
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._tensors:
@@ -2970,7 +3053,9 @@ class File(TensorMap):
 
     def __repr__(self) -> str:
         path = "" if self.path is None else " " + safe_repr(self.path)
-        names = [safe_repr(name) for name in list(self)[:4]] + ["..."] * (len(self) > 4)
+        names = [safe_repr(name) for name in list(self)[:4]]
+        if len(self) > 4:
+            names.append("...")
         text = f"{path}: {plural(len(self), 'tensor')} {', '.join(names)}"
         return f"<File {self.format}{text.rstrip()}>"
 
@@ -6020,7 +6105,7 @@ def check_stored(items: Items, watch: Watch = None) -> None:
     checks: "Dict[Any, Tuple[Format, Tensor, str, Tensor, Any]]" = Map()
     seen: "Set[Any]" = set()
     for _, item in items:
-        item = getattr(item, "_base", item)
+        item = item.origin
         if item.format is None or not item.source.has_offsets:
             continue
         if item.format not in formats:
@@ -6048,7 +6133,7 @@ def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -
     sources: "Set[Buffer]" = set()
     for _, item in items:
         if type(item) is not Tensor:
-            item = getattr(item, "_base", item)
+            item = item.origin
             sources.update([part.source for part in item.stored_parts().values()])
         sources.add(item.source)
     for source in sources:
@@ -6468,8 +6553,8 @@ FLOAT8 = {"float8_e4m3fn": Float8("E4M3"), "float8_e5m2": Float8("E5M2"),
           "float8_e8m0fnu": Float8("E8M0")}
 
 
-def float8_of(dtype: str) -> Float8:
-    return FLOAT8[dtype]
+def float8_of(dtype: "Optional[str]") -> Float8:
+    return FLOAT8[str(dtype)]
 
 
 # -- [9b] casts --------------------------------------------------------------------------
@@ -6665,10 +6750,7 @@ def cast_items(fmt: Format, items: Items, cast: Any) -> Items:
 
 
 class Cast(Tensor):
-    """A tensor as another dtype, without attrs of the old one.
-
-    It stores no bytes: those of its base are cast when they are read.
-    """
+    """A tensor as another dtype, without attrs of the old one, cast when it is read."""
 
     __slots__ = ("_base",)
 
@@ -6678,10 +6760,14 @@ class Cast(Tensor):
             for key in fmt.DTYPE_ATTRS:
                 attrs.pop(key, None)
         attrs.pop("parts", None)
-        super().__init__(base.name, as_dtype(dtype), base.shape, Buffer(b""), 0, 0,
-                         encoding="cast", attrs=attrs, custom=base._custom,
-                         format=base.format)
+        super().__init__(base.name, as_dtype(dtype), base.shape, base.source, base.start,
+                         base.stored_nbytes, encoding="cast", attrs=attrs,
+                         custom=base._custom, format=base.format)
         self._base = base
+
+    @property
+    def origin(self) -> Tensor:
+        return self._base
 
     def iter_bytes(self) -> Blocks:
         base: Any = self._base
@@ -7139,7 +7225,7 @@ def check_work(items: Items, dense: bool = True,
     # Of each source, by its id: itself, and by name all work and that of the values.
     files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
     for _, item in items:
-        base: Tensor = getattr(item, "_base", item)
+        base = item.origin
         if not base.source.has_offsets:
             continue
         _, works = files.setdefault(id(base.source), (base.source, {}))
@@ -7854,7 +7940,7 @@ class Sparse(Tensor):
         if self.nbytes > MAX_DENSE:
             what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
             raise self.error(what, Unsupported)
-        if unpack_values(str(self.dtype), bytes(size))[0]:
+        if unpack_values(self.dtype, bytes(size))[0]:
             raise self.error(f"{self.dtype} has no zero", Unsupported)
         values = parts["values"].tobytes()
         places = find_places(self.shape, parts)
@@ -9833,7 +9919,7 @@ def own_tensor(value: Any) -> "Optional[Tensor]":
     if hasattr(value, "_base"):
         base: Any = own_tensor(value._base)
         return Cast(base, value.dtype)
-    args = [getattr(value, key) for key in Tensor.__slots__[:-1]]
+    args = [getattr(value, key) for key in ARGUMENTS]
     if value.dtype == "qfloat":
         return Quantized(*args)
     if hasattr(value, "parts"):
@@ -11178,7 +11264,7 @@ class Report(Result):
             self.format, self.title = fmt.FAMILY, fmt.TITLE
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
         self.errors: "List[FormatError]" = []
-        self.limits: "List[Unsupported]" = []
+        self.limits: "List[FormatError]" = []
         self.remedies: "Dict[str, None]" = Map()  # what would look at what a limit left out
         self.not_checked: "Dict[str, int]" = {"checksums": 0, "contents": 0}
 
