@@ -3338,7 +3338,7 @@ class Reading:
 
     def record(self, at: int, record_type: RecordType, *trail: Any) -> Any:
         """Return (values, end) of the fields of a RecordType."""
-        self.note(at, "record", self.source, at, record_type, trail)
+        self.note(at, "record", trail, self.source, record_type)
         values: Any = ()
         end = at
         for _, stop, found in record_type.iter_values(record_type.parts, self.source, at):
@@ -3364,12 +3364,12 @@ class Reading:
     def flatbuffer(self, at: int, nbytes: int, rows: Any) -> Facts:
         """Return the root table of a FlatBuffer as a dict, by nested rows."""
         codec = Flat(self.source.read(at, nbytes), rows, at)
-        self.note(at, "flatbuffer", codec)
+        self.note(at, "flatbuffer", (), codec)
         return codec.read()
 
     def tree(self, codec: Any, schema: Schema, trail: Trail, whole: bool) -> Any:
         """Return what a codec reads, if it fits a Schema."""
-        self.note(codec.base, "tree", codec, schema, trail)
+        self.note(codec.base, "tree", trail, codec, schema)
         value, codec.read_end = codec.parse()
         if whole and codec.read_end < len(codec.data):
             at = codec.base + codec.read_end
@@ -3379,7 +3379,7 @@ class Reading:
 
     def messagepack(self, at: int, rows: Any, *trail: Any) -> Any:
         """Return (values, end) of a run of MessagePack values by rows: see read_rows()."""
-        self.note(at, "values", self.source, at, rows, trail)
+        self.note(at, "values", trail, self.source, rows)
         if self.reader is None:
             self.reader = MessagePack(self.source)
         return self.reader.read_rows(at, rows)
@@ -9447,7 +9447,7 @@ class BurnRecord(Format):
         if reading.source.read(0, 10) not in self.MAGICS:
             reading.check_magic(self, self.MAGICS[0])
         codec = MessagePack(reading.source, lazy=True)
-        reading.note(0, "tree", codec, self.ITEM, ())
+        reading.note(0, "tree", (), codec, self.ITEM)
         metadata, _ = codec.parse(10)
         reading.check_schema(self.METADATA, metadata, ("metadata",))
         if metadata["version"].split(".")[:2] in self.OLD:
@@ -10286,42 +10286,53 @@ def html_table(file: "File") -> str:
 # field. A walk finds the fields in what a codec reads: it asks the codec for each head
 # and value.
 
-# The doc of the last span of a region that is broken.
+# The docs of the last span of a region that is broken, and of what ends an array or a map.
 BROKEN = "broken here"
+BREAK = "break: the end of it"
 
 
-class Record:
-    """A region: fields by a RecordType."""
+class Region:
+    """What was read at once from `at` on, of some kind; `trail`: that leads to it."""
 
-    def __init__(self, source: Buffer, at: int, record_type: RecordType,
-                 trail: Trail) -> None:
-        self.source = source
+    def __init__(self, at: int, kind: str, trail: Trail, *args: Any) -> None:
         self.at = at
-        self.record_type = record_type
+        self.kind = kind
         self.trail = trail
-
-    def iter_rows(self) -> Any:
-        """Yield (row, (begin, end, values)) of each field, as RecordType.iter_values().
-        """
-        rows = self.record_type.rows
-        codes = [RecordType(row).parts[0] for row in rows]
-        return zip(rows, self.record_type.iter_values(codes, self.source, self.at))
+        self.args = args
 
     def spans(self) -> Spans:
-        for (name, code, doc), (begin, end, values) in self.iter_rows():
-            trail = self.trail + (name,)
-            if values is None:
-                # The file ends in it.
-                yield begin, begin, trail, None, begin, doc
-                return
-            value: Any = list(values)
-            if len(values) == 1:
-                value = values[0]
-            if code == "text":
-                text = decode_text(value)
-                if text is not None:
-                    value = text
-            yield begin, end, trail, value, begin, doc
+        """Yield its spans; if it is broken, the last has no bytes."""
+        try:
+            yield from SPANS[self.kind](self.at, self.trail, *self.args)
+        except FormatError as error:
+            at: Any = error.offset
+            trail = self.trail if error.trail is None else error.trail
+            yield at, at, trail, None, at, BROKEN
+
+
+def record_rows(at: int, source: Buffer, record_type: RecordType) -> Any:
+    """Yield (row, (begin, end, values)) of each field of a record, as iter_values()."""
+    rows = record_type.rows
+    codes = [RecordType(row).parts[0] for row in rows]
+    return zip(rows, record_type.iter_values(codes, source, at))
+
+
+def record_spans(at: int, around: Trail, source: Buffer, record_type: RecordType) -> Spans:
+    """Yield the spans of fields by a RecordType."""
+    for (name, code, doc), (begin, end, values) in record_rows(at, source, record_type):
+        trail = around + (name,)
+        if values is None:
+            # The file ends in it.
+            yield begin, begin, trail, None, begin, doc
+            return
+        value: Any = list(values)
+        if len(values) == 1:
+            value = values[0]
+        if code == "text":
+            text = decode_text(value)
+            if text is not None:
+                value = text
+        yield begin, end, trail, value, begin, doc
 
 
 class Level:
@@ -10404,7 +10415,7 @@ class ItemWalk:
             while around and self.is_over(around[-1].found, around[-1].count, at):
                 level = around.pop()
                 if level.count < 0:
-                    yield at, at + 1, level.trail, None, at, "break: the end of it"
+                    yield at, at + 1, level.trail, None, at, BREAK
                     at += 1
             if not around:
                 return
@@ -10602,32 +10613,20 @@ class JsonWalk:
             return None
 
 
-class Tree:
-    """A region: one item of CBOR, JSON or MessagePack, which a Schema explains."""
-
-    WALKS: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk}
-
-    def __init__(self, codec: Any, schema: Schema, trail: Trail) -> None:
-        self.codec = codec
-        self.schema = schema
-        self.trail = trail
-        self.at = codec.base
-
-    def spans(self) -> Spans:
-        codec = self.codec
-        base = codec.base
-        walk = self.WALKS[type(codec)](codec, self.trail)
-        try:
-            for begin, end, trail, value, value_at, doc in walk.walk(self.schema):
-                yield base + begin, base + end, trail, value, base + value_at, doc
-        except FormatError as error:
-            error.trail = walk.trail
-            raise
-        if codec.read_end is not None and codec.data[codec.read_end:].strip(b" \t\r\n"):
-            begin = base + codec.read_end
-            end = base + len(codec.data)
-            trail = self.trail + ("trailing",)
-            yield begin, end, trail, None, begin, "bytes after the index"
+def tree_spans(at: int, trail: Trail, codec: Codec, schema: Schema) -> Spans:
+    """Yield the spans of one item of CBOR, JSON or MessagePack, which a Schema explains."""
+    walks: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk}
+    walk = walks[type(codec)](codec, trail)
+    try:
+        for begin, end, inner, value, value_at, doc in walk.walk(schema):
+            yield at + begin, at + end, inner, value, at + value_at, doc
+    except FormatError as error:
+        error.trail = walk.trail
+        raise
+    if codec.read_end is not None and codec.data[codec.read_end:].strip(b" \t\r\n"):
+        begin = at + codec.read_end
+        end = at + len(codec.data)
+        yield begin, end, trail + ("trailing",), None, begin, "bytes after the index"
 
 
 class TableWalk:
@@ -10698,76 +10697,61 @@ class TableWalk:
             yield from self.walk_target(inner, place, step, trail + (i,), doc)
 
 
-class Tables:
-    """A region: a FlatBuffer."""
-
-    trail: Trail = ()
-
-    def __init__(self, codec: Flat) -> None:
-        self.codec = codec
-        self.at = codec.base
-
-    def spans(self) -> Spans:
-        base = self.at
-        # Its own Flat: what an earlier pass read does not count, and all vtables are new.
-        codec = Flat(self.codec.data, self.codec.rows, base)
-        walk = TableWalk(codec)
-        try:
-            root = codec.root()
-            yield base, base + 4, ("root",), root, base + root, "root table"
-            found = walk.walk_table(codec.rows, root, ())
-            for begin, end, trail, value, value_at, doc in found:
-                yield base + begin, base + end, trail, value, base + value_at, doc
-        except FormatError as error:
-            error.trail = walk.trail
-            raise
+def table_spans(at: int, trail: Trail, codec: Flat) -> Spans:
+    """Yield the spans of a FlatBuffer."""
+    # Its own Flat: what an earlier pass read does not count, and all vtables are new.
+    codec = Flat(codec.data, codec.rows, at)
+    walk = TableWalk(codec)
+    try:
+        root = codec.root()
+        yield at, at + 4, ("root",), root, at + root, "root table"
+        for begin, end, inner, value, value_at, doc in walk.walk_table(codec.rows, root, ()):
+            yield at + begin, at + end, inner, value, at + value_at, doc
+    except FormatError as error:
+        error.trail = walk.trail
+        raise
 
 
-class Values:
-    """A region: MessagePack values by rows (name, type, doc[, doc of items, most items]).
-    """
-
-    def __init__(self, source: Buffer, at: int, rows: Any, trail: Trail) -> None:
-        self.source = source
-        self.at = at
-        self.rows = rows
-        self.trail = trail
-
-    def spans(self) -> Spans:
-        reader = MessagePack(self.source)
-        reader.at = self.at
-        trail = self.trail
-        try:
-            for name, kind, doc, *items in self.rows:
-                trail = self.trail + (name,)
+def value_spans(at: int, around: Trail, source: Buffer, rows: Any) -> Spans:
+    """Yield the spans of MessagePack values by rows (name, type, doc[, items, most])."""
+    reader = MessagePack(source)
+    reader.at = at
+    trail = around
+    try:
+        for name, kind, doc, *items in rows:
+            trail = around + (name,)
+            begin = reader.at
+            value = reader.take(kind)
+            if kind == "bin":
+                # Its head is the field, and says how many bytes follow.
+                yield begin, value.start, trail, len(value), begin, doc
+                continue
+            yield begin, reader.at, trail, shown_value(value), begin, doc
+            if not items:
+                continue
+            item_doc, most = items
+            if value > most:
+                # read_rows() refuses it.
+                return
+            for i in range(value):
+                trail = around + (name, i)
                 begin = reader.at
-                value = reader.take(kind)
-                if kind == "bin":
-                    # Its head is the field, and says how many bytes follow.
-                    yield begin, value.start, trail, len(value), begin, doc
-                    continue
-                yield begin, reader.at, trail, self.shown(value), begin, doc
-                if not items:
-                    continue
-                item_doc, most = items
-                if value > most:
-                    # read_rows() refuses it.
-                    return
-                for i in range(value):
-                    trail = self.trail + (name, i)
-                    begin = reader.at
-                    item = reader.take(kind[1:])
-                    yield begin, reader.at, trail, self.shown(item), begin, item_doc
-        except FormatError as error:
-            error.trail = trail
-            raise
+                item = reader.take(kind[1:])
+                yield begin, reader.at, trail, shown_value(item), begin, item_doc
+    except FormatError as error:
+        error.trail = trail
+        raise
 
-    @staticmethod
-    def shown(value: Any) -> Any:
-        """Return a value as it is shown: the bytes of a text as text."""
-        if isinstance(value, bytes):
-            return str_of_bytes(value)
-        return value
+
+def shown_value(value: Any) -> Any:
+    """Return a value as it is shown: the bytes of a text as text."""
+    if isinstance(value, bytes):
+        return str_of_bytes(value)
+    return value
+
+
+SPANS: Facts = {"record": record_spans, "tree": tree_spans, "values": value_spans,
+                "flatbuffer": table_spans}
 
 
 class Recorder(Reading):
@@ -10776,9 +10760,6 @@ class Recorder(Reading):
     `errors`: a list that takes errors of single tensors, and reading goes on; None: they
     raise.
     """
-
-    REGIONS: Facts = {"record": Record, "tree": Tree, "values": Values,
-                      "flatbuffer": Tables}
 
     def __init__(self, source: Buffer, errors: "Optional[List[FormatError]]" = None,
                  partial: bool = False) -> None:
@@ -10790,7 +10771,7 @@ class Recorder(Reading):
 
     def note(self, at: int, kind: str, *args: Any) -> None:
         super().note(at, kind)
-        self.regions.append(self.REGIONS[kind](*args))
+        self.regions.append(Region(at, kind, *args))
 
     def note_names(self, pairs: Any) -> None:
         self.trails.update(pairs)
@@ -10814,8 +10795,7 @@ class Recorder(Reading):
         super().add_tensor(item, trail, low, high, field_of)
 
     def cut_record(self, at: int, record_type: RecordType, trail: Trail) -> FormatError:
-        record = Record(self.source, at, record_type, trail)
-        row, (begin, end, _) = list(record.iter_rows())[-1]
+        row, (begin, end, _) = list(record_rows(at, self.source, record_type))[-1]
         name = row[0]
         left = max(0, self.end - begin)
         what = f"{name} needs {end - begin} bytes, {left} left (cut short?)"
@@ -10832,16 +10812,6 @@ def read_again(source: Buffer, fmt: "Format", partial: bool, fault: FormatError)
         complete(reading, [error])
         raise
     return reading, attrs, metadata
-
-
-def iter_spans(region: Any) -> Spans:
-    """Yield the spans of a region; if it is broken, the last has no bytes."""
-    try:
-        yield from region.spans()
-    except FormatError as error:
-        at: Any = error.offset
-        trail = region.trail if error.trail is None else error.trail
-        yield at, at, trail, None, at, BROKEN
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
@@ -10876,7 +10846,7 @@ def find_break(region: Any, error: FormatError, text_at: int) -> None:
     """Set the place of an error of JSON; one at its begin is where the walk breaks."""
     error.trail = region.trail
     if error.offset == text_at:
-        for begin, _, _, _, _, doc in iter_spans(region):
+        for begin, _, _, _, _, doc in region.spans():
             if doc == BROKEN:
                 error.offset = begin
 
@@ -10885,7 +10855,7 @@ def trail_at(region: Any, offset: Any) -> Trail:
     """Return the trail of the field at an offset, else where the walk breaks."""
     found: "Optional[Trail]" = None
     broken: Trail = region.trail
-    for begin, end, trail, value, value_at, doc in iter_spans(region):
+    for begin, end, trail, value, value_at, doc in region.spans():
         is_inside = type(value) is list and value_at < offset < end
         if is_inside or offset in (begin, value_at):
             found = trail
@@ -10907,9 +10877,9 @@ def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
         for n in range(len(error.trail) + 1):
             offsets[error.trail[:n]] = None
     for region in reading.regions:
-        for begin, _, trail, _, _, doc in iter_spans(region):
+        for begin, _, trail, _, _, doc in region.spans():
             # The break that ends an array or a map of CBOR has the trail of that.
-            if trail in offsets and not doc.startswith("break:"):
+            if trail in offsets and doc != BREAK:
                 offsets[trail] = begin
     for error in errors:
         error.offset = 0
@@ -11053,8 +11023,8 @@ def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]
 
 def spans_in_order(region: Any) -> Spans:
     """Yield the spans of a region by offset, empty ones first."""
-    spans = iter_spans(region)
-    if isinstance(region, Tables):  # its tables lie anywhere
+    spans = region.spans()
+    if region.kind == "flatbuffer":  # its tables lie anywhere
         return iter(sorted(spans, key=lambda span: (span[0], span[1] > span[0])))
     return spans
 
@@ -11089,10 +11059,10 @@ class TrailNames:
 
 def depth_of(region: Any, trail: Trail) -> int:
     """Return how many fields of an index a field lies in."""
-    if isinstance(region, Tree):  # of any depth; the others are flat
+    if region.kind == "tree":  # of any depth; the others are flat
         return len(trail) - len(region.trail)
     count = len([key for key in trail if isinstance(key, str)])
-    if isinstance(region, Tables):
+    if region.kind == "flatbuffer":
         return count + isinstance(trail[-1], int) - (trail[-1]
                                                      in ("root", "vtable", "table"))
     return count - 1
