@@ -978,6 +978,8 @@ class Codec:
     """
 
     NAME: str
+    # As `formats` takes it.
+    WORD: str
     # (at, depth) -> (value, end) of an item; parse() calls it.
     parse_item: Any
     base = 0
@@ -1102,6 +1104,7 @@ class Cbor(Codec):
     """
 
     NAME = "CBOR"
+    WORD = "cbor"
 
     def __init__(self, data: bytes, base: int = 0, bignums: bool = True,
                  strict: bool = False) -> None:
@@ -1451,8 +1454,6 @@ def length_first(pair: "Tuple[bytes, Any]") -> "Tuple[int, bytes]":
 
 
 # -- [5b] MessagePack --------------------------------------------------------------------
-#
-# A head is one byte. It holds a small value or length, or a big-endian number follows it.
 
 # How str is decoded and encoded that is not UTF-8: PEP 383, which boards lack.
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"
@@ -1509,6 +1510,15 @@ ROW_TYPES = {"uint32": ("int",), "float": ("float", "int"), "[str": ("array",),
 class MessagePack(Codec):
     """Reads MessagePack of a source, from `at` on; `start` is where the last head begins.
 
+    A head is one byte. It holds a small value or length, or a big-endian number follows:
+
+    00-7f  the numbers 0 to 127       c0, c2, c3    nil, false, true
+    80-8f  a map of 0 to 15 pairs     c4 to c6      bytes; their number in 1, 2, 4 bytes
+    90-9f  an array of 0 to 15 items  c7-c9, d4-d8  ext: a type of one byte, then bytes
+    a0-bf  text of 0 to 31 bytes      ca, cb        float32, float64
+    e0-ff  the numbers -32 to -1      cc-cf, d0-d3  uint8 to uint64, int8 to int64
+    d9-db  text: as c4                dc, dd, de, df  array, map; 2 or 4 bytes
+
     parse() gives any value, read_rows() a run of known types. The source is read through
     a window, which passes over the bytes of tensors.
 
@@ -1517,6 +1527,7 @@ class MessagePack(Codec):
     """
 
     NAME = "MessagePack"
+    WORD = "msgpack"
 
     def __init__(self, source: "Buffer", lazy: bool = False) -> None:
         if lazy:
@@ -1855,17 +1866,6 @@ def msgpack_dumps(value: Any, *, typed: bool = False, depth: int = 0) -> bytes:
 
 
 # -- [5c] FlatBuffers --------------------------------------------------------------------
-#
-# Positions count from the first byte. A table begins with an i32 s; at table - s lies its
-# vtable: u16 lengths of the vtable and of the table, then for each slot a u16, which is
-# where its field lies in the table, or 0 if it is absent. Strings, vectors and tables are
-# u32 offsets, forward from their own position.
-# Fields must lie in the data, but may overlap, and lie behind the bytes that their table
-# states: so has it the verifier of FlatBuffers in C++.
-#
-# Rows (name, type, default, doc), one per slot, say what a table holds. Types: a struct
-# code, "string", rows (a table), or a list of one of these (a vector); None is not read.
-# What has the default MISSING must be there.
 
 
 def struct_code(kind: Any) -> str:
@@ -1928,9 +1928,27 @@ class TablePlan:
 class Flat:
     """A FlatBuffer: read() gives the root table as a dict of what its rows name.
 
+    0       u32, where the root table is
+    table   i32 s, then fields; its vtable is at table - s
+    vtable  u16 its length | u16 length of the table | for slot 0, 1, ... a u16: where the
+            field of that number lies in the table, or 0 if it is absent
+    string  u32 length | UTF-8 | 0        vector  u32 length | numbers, or offsets
+
+    Numbers are little-endian. A field is a number, or for a string, vector or table a
+    u32: the distance from the field itself, forward. Slots that a reader does not know
+    are passed over; so schemas can grow. Fields may overlap, and lie behind the bytes
+    that their table states, as for the verifier of FlatBuffers in C++.
+
+    Rows (name, type, default, doc), one for each slot, say what a table holds. Types: a
+    struct code, "string", rows (a table), or a list of one of these (a vector); None is
+    not read. What has the default MISSING must be there.
+
     What many offsets share is read for each: at most twice the data and a few bytes,
     since real files share their vtables and little besides. Errors count from `base`.
     """
+
+    NAME = "FlatBuffers"
+    WORD = "flatbuffers"
 
     def __init__(self, data: bytes, rows: Any, base: int = 0) -> None:
         self.data = data
@@ -1946,7 +1964,7 @@ class Flat:
 
     def error(self, what: str, at: int,
               error_class: "Type[FormatError]" = FormatError) -> FormatError:
-        return error_class("FlatBuffers: " + what, self.base + at)
+        return error_class(f"{self.NAME}: {what}", self.base + at)
 
     def spend(self, nbytes: int, at: int) -> None:
         """Count bytes that are read; raise if they are too many."""
@@ -3513,6 +3531,7 @@ class Format:
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
     REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
+    CODEC: Any = None  # the class that reads its index; its docstring draws the bytes
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
@@ -3742,10 +3761,11 @@ class Mag(Format):
              key_length u32 | key
     data   of each tensor, at a multiple of 64, with zeros before it up to the next one
 
-    Only the checksum over all before the zeros tells the layouts apart. The
-    specification's is written, with CRC-32; both are read. magnetron 0.1.2 lists no
-    tensors, and opens no file with metadata of type 0, which integers from 0 on are.
-    Snapshots 100 and 200 are not read.
+    The checksum is CRC-32 from the magic to the last record, with 0 in its own field; the
+    library's is CRC-32C of what follows the field. Nothing else tells the layouts apart.
+    The specification's is written, both are read. Unused places of a shape hold 0, or -1
+    if there are no elements. magnetron 0.1.2 lists no tensors, and opens no file with
+    metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not read.
     """
 
     NAME = FAMILY = TITLE = "mag"
@@ -3766,7 +3786,7 @@ class Mag(Format):
     HEADER = RecordType(
         ("magic", "4s", "mag"),
         ("version", "I", "storage version"),
-        ("checksum", "I", "CRC-32 of the index"),
+        ("checksum", "I", "CRC-32 of all up to the last record, this field 0"),
         ("num_tensors", "I", "tensor records"),
         ("num_meta_kv", "I", "metadata records"),
         ("aux", "I", "reserved"))
@@ -4172,6 +4192,7 @@ class ZTensor(Format):
     REFUSED = {
         b"ZTEN1000": "zTensor 1 (the package ztensor 1.2.3 reads it)",
         b"ZTEN0000": "another version of zTensor"}
+    CODEC = Cbor
     DTYPES = (
         "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
         "uint64", "uint32", "uint16", "uint8", "bool")
@@ -4763,6 +4784,7 @@ class Primitiv(Format):
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
     STRICT_END = True
     INDEX_FIRST = True  # each tensor is described in front of its data
+    CODEC = MessagePack
     DTYPES = ("float32",)
     OPTIONS = {
         "kind": "model, parameter, tensor, shape or optimizer",
@@ -5293,6 +5315,7 @@ class Burnpack(Format):
         "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
         "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
         "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+    CODEC = Cbor
     DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
                        bool={"Bool": "Native"})  # as they are written
     BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
@@ -5550,6 +5573,7 @@ class TensorBuffers(Format):
         ("tensors", [TENSOR], [], "the index"),
         ("operations", [OPERATION], None, "a graph"))
     FIELD_OF = dict(name="name", size="data_size", place="data_offset")
+    CODEC = Flat
     DTYPES = {
         "float32": 1, "float64": 2, "int8": 3, "int16": 4, "int32": 5, "int64": 6,
         "uint8": 7, "uint16": 8, "uint32": 9, "uint64": 10}
@@ -8448,6 +8472,7 @@ class ZTensor2(Format):
         "f4_e2m1": ("u8", 4, None),
         "complex64": ("f32", 64, None),
         "complex128": ("f64", 128, None)}
+    CODEC = Cbor
     DTYPES: Any = dict([(name, {"dtype": code}) for code, name in NAMES.items()])
     DTYPES.update([(row[2], {"dtype": "u8", "type": code}) for code, row
                    in TYPES.items()])
@@ -9421,6 +9446,7 @@ class BurnRecord(Format):
     HOLDS = "read only: convert it to .bpk; numbers, texts, bytes, param_id, quantized bytes"
     MAGICS = tuple([bytes([first]) + b"\xa8metadata" for first in range(0x82, 0x90)])
     READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
+    CODEC = MessagePack
     DTYPES = Burnpack.DTYPES
     SETTINGS = ("float", "int", "format", "version", "settings")  # of the record's metadata
     FILE_ATTRS = SETTINGS + ("scalars",)
@@ -12844,8 +12870,8 @@ def value_text(field: Field) -> str:
     return short_repr(field.value, 40)
 
 
-def doc_of(fmt: "Format") -> str:
-    """Return the docstring of a format, which draws its layout."""
+def doc_of(fmt: Any) -> str:
+    """Return the docstring of a format or a codec, which draws its layout."""
     from inspect import cleandoc
     return cleandoc(fmt.__doc__
                     or "Its layout is drawn in its docstring, which python -OO drops.")
@@ -14286,7 +14312,19 @@ def show_diff(args: "Namespace") -> bool:
     return bool(found)
 
 
+def find_codec(name: "Optional[str]") -> Any:
+    """Return the codec of that name if a format here has one, else None."""
+    for fmt in list(FORMATS) + list(GENERATIONS):
+        if fmt.CODEC and fmt.CODEC.WORD == name:
+            return fmt.CODEC
+    return None
+
+
 def show_formats(args: "Namespace") -> None:
+    codec = find_codec(args.name)
+    if codec:
+        print(doc_of(codec))
+        return
     formats = list(FORMATS)
     if args.name is not None:
         formats = [find_format(args.name)]
@@ -14306,6 +14344,8 @@ def show_formats(args: "Namespace") -> None:
             print(f"{doc_of(fmt)}\n\n  dtypes: {' '.join(fmt.DTYPES)}")
             for pair in fmt.OPTIONS.items():
                 print("  --set %s: %s" % pair)
+            if fmt.CODEC:
+                print(f"  its index is {fmt.CODEC.NAME}, see `formats {fmt.CODEC.WORD}`")
             print()
 
 
