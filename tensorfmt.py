@@ -3819,7 +3819,12 @@ class Mag(Format):
         reading.check_magic(self, b"MAG!")
         (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
         if version != 1:
-            raise self.version_error(reading, version)
+            what = f"version {version} is not supported (only 1 and 300)"
+            if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
+                what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
+            # There was never a version 0.
+            error_class = Unsupported if version else FormatError
+            raise reading.error(what, "version", error_class=error_class)
         left = reading.end - at
         reading.check_range(count, "num_meta_kv", high=left // 16)
         reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
@@ -3832,15 +3837,16 @@ class Mag(Format):
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
         is_spec = record_type is self.SPEC
+        open_entry = self.open_012
+        field_of = self.M012_FIELD_OF
         if is_spec:
-            open_entry, field_of = self.open_spec, self.SPEC_FIELD_OF
-        else:
-            self.check_offsets(reading, rows)
-            open_entry, field_of = self.open_012, self.M012_FIELD_OF
+            open_entry = self.open_spec
+            field_of = self.SPEC_FIELD_OF
         for i, row in enumerate(rows):
+            trail = "tensors", i
             with reading:
-                item = open_entry(reading, ("tensors", i), row)
-                reading.add_tensor(item, ("tensors", i), end, reading.end, field_of)
+                item = open_entry(reading, trail, row)
+                reading.add_tensor(item, trail, end, reading.end, field_of)
         reading.check_whole()
         # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
@@ -3848,24 +3854,6 @@ class Mag(Format):
             is_spec = has_u64 or checksum != crc32c(reading.source.read(12, end - 12))
         layout = "spec" if is_spec else "magnetron-0.1.2"
         return {"version": 1, "layout": layout}, metadata
-
-    @staticmethod
-    def version_error(reading: Reading, version: int) -> FormatError:
-        """Return the error of a version; 0 was never one."""
-        what = f"version {version} is not supported (only 1 and 300)"
-        if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
-            what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
-        error_class = Unsupported if version else FormatError
-        return reading.error(what, "version", error_class=error_class)
-
-    @staticmethod
-    def check_offsets(reading: Reading, rows: "List[Any]") -> None:
-        """Raise if the first offset is relative: 0, where the header lies."""
-        for _, numel, offset, *_ in rows[:1]:
-            if offset == 0 and numel % 64 == 0:
-                what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-                raise reading.error(what, "tensors", 0, "data_offset",
-                                    error_class=Unsupported)
 
     @staticmethod
     def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
@@ -3971,10 +3959,14 @@ class Mag(Format):
         shape = row[3:-2]
         name = self.key_text(reading, row[-1], trail)
         need = count_elements(shape)
+        if offset == 0 and numel % 64 == 0:
+            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+            raise reading.entry_error(what, name, trail, "data_offset",
+                                      error_class=Unsupported)
         what = ""
         if aux >> 16 or not 1 <= len(shape) <= 6:
             field = "aux"
-            what = "aux is 0x%x: a rank of 1 to 6 in its second byte, 0 above" % aux
+            what = f"aux is 0x{aux:x}: a rank of 1 to 6 in its second byte, 0 above"
         elif min(shape) < 1 or max(shape) >= 1 << 63:
             field = "shape"
             what = f"a dimension is 0 or over 2**63-1: {short_repr(shape)}"
@@ -4670,7 +4662,8 @@ class ZTensor(Format):
 
     @staticmethod
     def iter_blob(part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
-        """Yield padding and the stored bytes of a tensor or component; note their place."""
+        """Yield padding and the stored bytes of a tensor or component; note their place.
+        """
         encoding = plan["encoding"]
         facts["dtype"] = part.dtype or part.attrs["dtype"]
         facts["encoding"] = encoding
@@ -4795,7 +4788,8 @@ class Primitiv(Format):
     DIM_BITS = 32
     RANK_WRITTEN = 8
     NAME_PARTS = 1 << 16  # at most in a name
-    KINDS = ("shape", "tensor", "parameter", "model", "optimizer")  # data_type: 256 * place
+    KINDS = ("shape", "tensor", "parameter", "model", "optimizer")
+    DATA_TYPES = range(0, 0x500, 0x100)  # of each kind
     HEADER = (
         ("ver_major", "uint32", "of format 0.1"),
         ("ver_minor", "uint32", "of format 0.1"),
@@ -4820,11 +4814,7 @@ class Primitiv(Format):
             return False
         # Three integers as the real library writes them tell of other versions, too.
         is_usual = head[:1] == head[5:6] == head[10:11] == b"\xce"
-        return self.is_data_type(number) and (is_usual or (major, minor) == (0, 1))
-
-    @staticmethod
-    def is_data_type(number: int) -> bool:
-        return number in range(0, 0x500, 0x100)
+        return number in self.DATA_TYPES and (is_usual or (major, minor) == (0, 1))
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header: the version, and what the file holds
@@ -4833,7 +4823,7 @@ class Primitiv(Format):
             field = "ver_major" if major else "ver_minor"
             what = f"version {major}.{minor} is not supported (only 0.1)"
             raise reading.error(what, field, error_class=Unsupported)
-        if not self.is_data_type(number):
+        if number not in self.DATA_TYPES:
             what = f"data_type {number:#05x} is not 0x000, 0x100 ... 0x400"
             raise reading.error(what, "data_type")
         kind = self.KINDS[number // 256]
@@ -4849,10 +4839,10 @@ class Primitiv(Format):
         if kind == "optimizer":
             return attrs, self.read_configs(reading, at)
         # 3 the others are tensors, each where the last one ends
-        shapes: "Dict[Any, Any]" = {}
+        plans: "Dict[Any, Any]" = {}
         for trail, entry in self.each_tensor(reading, kind, at):
             with reading:
-                item = self.open_entry(reading, shapes, trail, entry)
+                item = self.open_entry(reading, plans, trail, *entry)
                 reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
         reading.check_whole()
         return attrs, Map()
@@ -4901,31 +4891,26 @@ class Primitiv(Format):
             yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
         return at
 
-    def open_entry(self, reading: Reading, shapes: "Dict[Any, Any]", trail: Trail,
-                   entry: Any) -> Tensor:
-        """Return a tensor, column-major; `shapes`: what those of one shape share."""
-        name, dims, batch, data = entry
+    def open_entry(self, reading: Reading, plans: "Dict[Any, Any]", trail: Trail,
+                   name: str, dims: "List[int]", batch: int, data: range) -> Tensor:
+        """Return a tensor, column-major; `plans`: what those of one shape share."""
         if not batch:
             raise reading.entry_error("batch is 0", name, trail, "batch")
-        key = tuple(dims), batch
-        if key not in shapes:
-            if len(shapes) >= 256:  # shapes can be chosen to have one hash
-                shapes.clear()
-            shapes[key] = self.column_major(key[0], batch, len(data))
-        shape, strides, attrs = shapes[key]
+        shape = tuple(dims)
+        key = shape, batch
+        if key not in plans:
+            if len(plans) >= 256:  # shapes can be chosen to have one hash
+                plans.clear()
+            # The batch is the last dimension.
+            if batch > 1:
+                shape += (batch,)
+            strides = None
+            if len(shape) > 1 and data:
+                strides = row_major(shape[::-1], 4)[::-1]
+            plans[key] = shape, strides, (("batch", batch),)
+        shape, strides, attrs = plans[key]
         return Tensor(name, "float32", shape, reading.source, data.start, len(data),
                       strides, attrs=attrs, format=self.NAME)
-
-    @staticmethod
-    def column_major(shape: Shape, batch: int, nbytes: int) -> Any:
-        """Return (shape, strides or None, attrs); the batch is the last dimension."""
-        attrs = (("batch", batch),)
-        if batch > 1:
-            shape += (batch,)
-        if len(shape) < 2 or not nbytes:
-            return shape, None, attrs
-        strides = row_major(tuple(reversed(shape)), 4)
-        return shape, tuple(reversed(strides)), attrs
 
     def read_configs(self, reading: Reading, at: int) -> Facts:
         """Return the numbers of an Optimizer: a map of integers, then one of floats."""
@@ -4938,21 +4923,18 @@ class Primitiv(Format):
             for i in range(count):
                 (raw, value), at = reading.messagepack(at, rows, group, i)
                 key = str_of_bytes(raw)
+                if code == "float":
+                    value = float(value)
                 if key in metadata:
-                    raise self.twice_error(reading, group, i, key, metadata[key])
-                metadata[key] = value if code == "uint32" else float(value)
+                    what = f"config {short_repr(key)}"
+                    if type(value) is not type(metadata[key]):
+                        what = f"{what} is in both maps"
+                        raise reading.error(what, group, i, "key",
+                                            error_class=Unsupported)
+                    raise reading.error(f"{what} twice", group, i, "key")
+                metadata[key] = value
         reading.note_rest(at)
         return metadata
-
-    @staticmethod
-    def twice_error(reading: Reading, group: str, i: int, key: str,
-                    before: Any) -> FormatError:
-        """Return the error of a config whose name was there before, with some value."""
-        text = f"config {short_repr(key)}"
-        if group == "float_configs" and type(before) is int:
-            what = f"{text} is in both maps"
-            return reading.error(what, group, i, "key", error_class=Unsupported)
-        return reading.error(f"{text} twice", group, i, "key")
 
     def notes(self, file: File) -> "Notes":
         kind = file.attrs["kind"]
@@ -5005,7 +4987,14 @@ class Primitiv(Format):
         if kind == "shape":
             values += self.make_shape(dims, self.option("batch", 1, options, attrs))
         elif kind == "optimizer":
-            values += self.make_configs(metadata)
+            integers: Facts = Map()
+            floats: Facts = Map()
+            for key, value in metadata.items():
+                if type(value) is float:
+                    floats[key] = value
+                else:
+                    integers[key] = int(value)
+            values += [integers, floats]
         elif kind == "model":
             values.append(len([row for row in rows if row[1] is None]))
         head = b"".join([msgpack_dumps(value, typed=True) for value in values])
@@ -5088,18 +5077,6 @@ class Primitiv(Format):
                              f"{short_repr(dims)} and {short_repr(batch)}")
         return [shape[:-1], shape[-1]]
 
-    @staticmethod
-    def make_configs(metadata: Facts) -> "List[Facts]":
-        """Return the maps of integers and of floats of an Optimizer."""
-        integers: Facts = Map()
-        floats: Facts = Map()
-        for key, value in metadata.items():
-            if type(value) is float:
-                floats[key] = value
-            else:
-                integers[key] = int(value)
-        return [integers, floats]
-
     def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
         """Yield a file: the head, then name, shape and data of each tensor."""
         yield head
@@ -5111,28 +5088,19 @@ class Primitiv(Format):
             if statistic is not None:
                 yield msgpack_head("str", len(statistic)) + statistic
             elif kind == "model":
-                yield self.key_head(key)
+                head = msgpack_head("array", len(key))
+                for part in key:
+                    head += msgpack_head("str", len(part)) + part
+                yield head
             if (item.shape, batch) not in shape_heads:
-                shape_heads[item.shape, batch] = self.shape_head(item, batch)
+                dims = item.shape[:-1] if batch > 1 else item.shape
+                head = msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
+                head += msgpack_head("bin", item.nbytes)
+                shape_heads[item.shape, batch] = head
             yield shape_heads[item.shape, batch]
             yield from iter_columns(item)
             if statistic is None and kind != "tensor":
                 yield pack(">BI", 0xCE, statistics[key])
-
-    @staticmethod
-    def key_head(key: Any) -> bytes:
-        """Return a key: an array of its parts."""
-        head = msgpack_head("array", len(key))
-        for part in key:
-            head += msgpack_head("str", len(part)) + part
-        return head
-
-    @staticmethod
-    def shape_head(item: Tensor, batch: int) -> bytes:
-        """Return what stands before the data: dimensions, batch, number of bytes."""
-        dims = item.shape[:-1] if batch > 1 else item.shape
-        head = msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-        return head + msgpack_head("bin", item.nbytes)
 
 
 def iter_columns(item: Tensor) -> Blocks:
@@ -5501,7 +5469,11 @@ class Burnpack(Format):
             entries[name] = self.make_entry(item, start)
             end = start + item.nbytes
         # 2 the index, sorted by name: code points sort as UTF-8 does
-        scalars = self.scalars_of(attrs, options)
+        scalars = attrs.get("scalars") or {}
+        if options.get("scalars") is not None:
+            scalars = self.check_scalars(options["scalars"])
+        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
+            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
         index = Map(tensors=Map(sorted(entries.items())))
         if metadata:
             index["metadata"] = Map(sorted(metadata.items()))
@@ -5515,15 +5487,6 @@ class Burnpack(Format):
         head = self.HEADER.pack(b"NRUB", 1, len(data)) + data
         starts = [data_start + start for start in starts]
         return self.iter_file(head, items, starts, data_start + end)
-
-    def scalars_of(self, attrs: Facts, options: Facts) -> Facts:
-        """Return the scalars to write: those of the option, else those of a File."""
-        scalars: Any = attrs.get("scalars") or {}
-        if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
-            raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
-        if options.get("scalars") is not None:
-            return self.check_scalars(options["scalars"])
-        return scalars
 
 
 FORMATS += (Burnpack(),)
@@ -8621,8 +8584,8 @@ class ZTensor2(Format):
             return join_sparse(ordered, shape, name, attrs, custom, self.NAME, True)
         why = first.unreadable or f"layout {short_repr(layout)} is not known"
         whole = Composite(name, None, shape, first.source, first.start,
-                          first.stored_nbytes, None, "<", first.encoding, why, attrs, custom,
-                          self.NAME)
+                          first.stored_nbytes, None, "<", first.encoding, why, attrs,
+                          custom, self.NAME)
         whole.parts = parts
         return whole
 
@@ -8743,7 +8706,8 @@ class ZTensor2(Format):
         field = "decoded_length" if "encoding" in fact else "blob"
         raise self.fault(reading, what, trail, field, "sizes")
 
-    def check_overlap(self, reading: Reading, objects: Facts, start: int, end: int) -> None:
+    def check_overlap(self, reading: Reading, objects: Facts, start: int,
+                      end: int) -> None:
         """Note the first part whose bytes overlap others, unless they are the same.
 
         `start`, `end`: of the manifest, which has no trail.
@@ -9382,7 +9346,8 @@ class Safetensors(Format):
         return self.iter_file(head, pairs, starts, len(head) + end)
 
     def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
-        """Return rows (place of the type, name, type, tensor); raise for what is unfit."""
+        """Return rows (place of the type, name, type, tensor); raise for what is unfit.
+        """
         problems = self.problems(items, metadata)
         rows = []
         for name, item in items:
@@ -9704,11 +9669,14 @@ class ReopenedFile(PickledFile):
 
 
 def metadata_values(file: Any, names: Any = None) -> Any:
-    """Return the values of each metadata key: several where the shards of `names` do not agree."""
+    """Return the values of each metadata key: several where the shards of `names` do not
+    agree.
+    """
     if file.shards is None:
         return Map([(key, [value]) for key, value in file.metadata.items()])
     values: Any = Map()
-    for shard in sorted(set([file._tensors[name] for name in (file if names is None else names)])):
+    for shard in sorted(set([file._tensors[name] for name
+                             in (file if names is None else names)])):
         for key, value in file.shard(shard).metadata.items():
             if value not in values.setdefault(key, []):
                 values[key].append(value)
@@ -9798,7 +9766,8 @@ class ShardedFile(File):
                 yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def unlisted(self) -> "List[str]":
-        """Return the files beside the index that are named as its shards, but not in it."""
+        """Return the files beside the index that are named as its shards, but not in it.
+        """
         if self.source.file_id is None:
             return []
         kinds = set(map(split_shard_name, self.names))
@@ -10312,7 +10281,8 @@ def html_table(file: "File") -> str:
 # field. A walk finds the fields in what a codec reads: it asks the codec for each head
 # and value.
 
-# The docs of the last span of a region that is broken, and of what ends an array or a map.
+# The docs of the last span of a region that is broken, and of what ends an array or a
+# map.
 BROKEN = "broken here"
 BREAK = "break: the end of it"
 
@@ -10343,7 +10313,8 @@ def record_rows(at: int, source: Buffer, record_type: RecordType) -> Any:
     return zip(rows, record_type.iter_values(codes, source, at))
 
 
-def record_spans(at: int, around: Trail, source: Buffer, record_type: RecordType) -> Spans:
+def record_spans(at: int, around: Trail, source: Buffer,
+                 record_type: RecordType) -> Spans:
     """Yield the spans of fields by a RecordType."""
     for (name, code, doc), (begin, end, values) in record_rows(at, source, record_type):
         trail = around + (name,)
@@ -10640,7 +10611,8 @@ class JsonWalk:
 
 
 def tree_spans(at: int, trail: Trail, codec: Codec, schema: Schema) -> Spans:
-    """Yield the spans of one item of CBOR, JSON or MessagePack, which a Schema explains."""
+    """Yield the spans of one item of CBOR, JSON or MessagePack, which a Schema explains.
+    """
     walks: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk}
     walk = walks[type(codec)](codec, trail)
     try:
@@ -10731,7 +10703,8 @@ def table_spans(at: int, trail: Trail, codec: Flat) -> Spans:
     try:
         root = codec.root()
         yield at, at + 4, ("root",), root, at + root, "root table"
-        for begin, end, inner, value, value_at, doc in walk.walk_table(codec.rows, root, ()):
+        for begin, end, inner, value, value_at, doc in walk.walk_table(codec.rows, root,
+                                                                       ()):
             yield at + begin, at + end, inner, value, at + value_at, doc
     except FormatError as error:
         error.trail = walk.trail
@@ -10987,7 +10960,8 @@ def explain(source: Source, *, format: "Optional[str]" = None,
 
 
 def read_fields(fmt: Format, reading: Recorder) -> Any:
-    """Read a file; return (its fields, an iterator; its File or None; its error or None)."""
+    """Read a file; return (its fields, an iterator; its File or None; its error or None).
+    """
     from heapq import merge
     source = reading.source
     attrs: Any = None
@@ -11018,7 +10992,8 @@ def field_order(field: Field) -> "Tuple[int, bool]":
 
 
 def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]":
-    """Yield the fields of all regions by offset, shared bytes once; `data`: of tensors."""
+    """Yield the fields of all regions by offset, shared bytes once; `data`: of tensors.
+    """
     at = 0
     names = TrailNames(reading.trails)
     starts: "Dict[Optional[str], Dict[int, None]]" = {}  # tensor -> offsets of its data, as keys
@@ -12491,9 +12466,9 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same
     infinity; with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom
     attributes are compared, those of formats are not. `rename`: names of `a`, as in
-    convert(); `only`, `exclude`: tensors, by the new names. `any_dtype`: the same values of
-    another dtype are no difference. `mmap`: as in load(). `watch`(verb, done, total) is
-    called now and then: "comparing", bytes done, bytes in all.
+    convert(); `only`, `exclude`: tensors, by the new names. `any_dtype`: the same values
+    of another dtype are no difference. `mmap`: as in load(). `watch`(verb, done, total)
+    is called now and then: "comparing", bytes done, bytes in all.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
@@ -12635,9 +12610,9 @@ class ValueDiff:
     memory.
 
     `count`: of values that are not close; `first`: the row-major number of the first of
-    them; `values`: that one in both; `not_finite`: how many are NaN or an infinity against
-    another value. `same_bytes`; `other_bits`: (number, bytes, other bytes) of the first
-    equal values of one dtype that are stored otherwise.
+    them; `values`: that one in both; `not_finite`: how many are NaN or an infinity
+    against another value. `same_bytes`; `other_bits`: (number, bytes, other bytes) of the
+    first equal values of one dtype that are stored otherwise.
     """
 
     def __init__(self, a: Tensor, b: Tensor, rtol: float, atol: float,
@@ -12696,7 +12671,8 @@ class ValueDiff:
 
     def find_other_bits(self, start: int, part: bytes, other: bytes,
                         itemsize: int) -> None:
-        """Note the first values that are stored otherwise; number `start` is the first."""
+        """Note the first values that are stored otherwise; number `start` is the first.
+        """
         for at in range(0, len(part), itemsize):
             one, two = part[at:at + itemsize], other[at:at + itemsize]
             if one != two:
