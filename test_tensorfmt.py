@@ -11377,6 +11377,8 @@ def answer_or_error(module, call, *args, **options):
 
 def answers(module, file, whole):
     """Return all that a module says of a File, perhaps of another copy, beside its own."""
+    found = []
+
     def ask(call, *args, **options):
         found.append(answer_or_error(module, call, *args, **options))
 
@@ -11387,8 +11389,6 @@ def answers(module, file, whole):
         out = io.BytesIO()
         summary = module.convert(file, out, dense=True, drop=True, **options)
         return out.getvalue(), summary.to_json()
-
-    found = []
     ask(diff_of, file, whole)
     ask(diff_of, whole, file)
     targets = [{"format": kind} for kind in FORMATS]
@@ -11400,36 +11400,50 @@ def answers(module, file, whole):
     for name, item in file.items():
         made = module.tensor(item)
         found.append([type(made) is type(whole[name]), made.custom, made.attrs, repr(made)])
-        for other in made, item:
-            ask(whole[name].__eq__, other)
+        ask(whole[name].__eq__, made)
+        ask(whole[name].__eq__, item)
     return found
 
 
-def odd_files():
-    """Return rows (kind, file) of what two copies could make something else of."""
-    csr = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
+SMALL_CSR = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
+
+
+def sparse_blob(column):
+    """Return a zTensor file of a sparse tensor as ztensor 0.1.4 laid it out."""
+    return make_entry(struct.pack("<3Q2Q2f", 0, 1, 2, column, 0, 1, 2), layout="sparsecsr",
+                      shape=[2, 2])
+
+
+def files_between_copies():
+    """Yield (title, file) of what two copies could make something else of."""
     custom = {"role": "bias", "x": [b"\1", {"y": NAN}]}
-    rows = [
-        ("metadata", dumps(ONE_TENSOR, format="safetensors", metadata={"license": "MIT"})),
-        ("custom", dumps({"w": tensor([1.0], custom=custom)}, format="ztensor")),
-        ("custom 2", dumps({"w": tensor([1.0], custom=custom)}, format="ztensor", version=2)),
-        ("sparse", dumps({"s": tensor(shape=(2, 2), components=csr, custom=custom)},
-                         format="ztensor", checksum="crc32c")),
-        ("sparse blob", make_entry(struct.pack("<3Q2Q2f", 0, 1, 2, 1, 0, 1, 2),
-                                   layout="sparsecsr", shape=[2, 2])),
-        ("of each kind", ztensor2_of_all_kinds()),
-        ("parts", composite(b"1234", attributes={"k": 1})),
-        ("bad sparse", make_entry(struct.pack("<3Q2Q2f", 0, 1, 2, 7, 0, 1, 2),
-                                  layout="sparsecsr", shape=[2, 2])),
-        ("quantized", make_burnpack(*QUANTIZED)),
-        ("record", odd_record()),
-        ("order of data", dumps([("b", F32), ("a", F32)], format="burnpack")),
-        ("a simple value", burnpack_file(
-            {"tensors": {}, "scalars": {"x": {"Any": tensorfmt.Simple([99])}}}, b"")),
-        ("unknown type", record_of([1, NAN])),
-        ("rot", replaced(saved(F32, checksum="crc32c"), (b"\xc0?", b"\xc1?"))),
-    ]
-    return rows + [(row[1], row[2]) for row in FILES[::3]]
+    item = tensor([1.0], custom=custom)
+    sparse = tensor(shape=(2, 2), components=SMALL_CSR, custom=custom)
+    simple = {"x": {"Any": tensorfmt.Simple([99])}}
+    yield "metadata", saved(F32, "safetensors", metadata={"license": "MIT"})
+    yield "custom", saved(item)
+    yield "custom 2", saved(item, version=2)
+    yield "sparse", saved(sparse, checksum="crc32c")
+    yield "sparse blob", sparse_blob(1)
+    yield "bad sparse", sparse_blob(7)
+    yield "of each kind", ztensor2_of_all_kinds()
+    yield "parts", composite(b"1234", attributes={"k": 1})
+    yield "quantized", make_burnpack(*QUANTIZED)
+    yield "record", odd_record()
+    yield "order of data", dumps([("b", F32), ("a", F32)], format="burnpack")
+    yield "a simple value", burnpack_file({"tensors": {}, "scalars": simple}, b"")
+    yield "unknown type", record_of([1, NAN])
+    yield "rot", rotten(saved(F32, checksum="crc32c"), "w")
+    for row in FILES[::3]:
+        yield row.title, row.data
+
+
+class Old:
+    """What a Tensor of another version may be: it has not the same facts."""
+    dtype, shape, zero_copy, attrs = "float32", (1,), True, {"k": 1}
+
+    def tobytes(self):
+        return bytes(4)
 
 
 @about()
@@ -11440,44 +11454,47 @@ class OtherCopyTest(FolderCase):
     def setUp(self):
         super().setUp()
         self.other = module_of(text_of("tensorfmt.py"))
+        self.pairs = (tensorfmt, self.other), (self.other, tensorfmt)
         patch = mock.patch.dict(sys.modules, {"made": self.other})  # so that pickles find it
         patch.start()
         self.addCleanup(patch.stop)
 
     def test_it_is_taken_as_its_own(self):
-        for kind, data in odd_files():
-            for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+        for title, data in files_between_copies():
+            for module, foreign in self.pairs:
                 whole = module.load(data)
-                with self.subTest(kind=kind, module=module.__name__):
+                with self.subTest(file=title, module=module.__name__):
                     self.assertSame(answers(module, foreign.load(data), whole),
                                     answers(module, module.load(data), whole))
 
     def test_from_paths_streams_and_pickles(self):
-        made = {"w": tensor([1.0, 2.0], custom={"k": 1})}
-        data = dumps(made, format="ztensor", checksum="crc32c")
+        data = saved(tensor([1.0, 2.0], custom={"k": 1}), checksum="crc32c")
         write_file(self.path, data)
         load_other = self.other.load
         with load_other(self.path) as mapped, load_other(self.path, mmap=False) as unmapped:
-            items = pickle.loads(pickle.dumps(mapped["w"])), copy(mapped["w"]), mapped["w"]
-            files = [mapped, unmapped, deepcopy(mapped), pickle.loads(pickle.dumps(mapped)),
-                     load_other(io.BytesIO(data))] + [{"w": item} for item in items]
+            item = mapped["w"]
+            files = [mapped, unmapped, load_other(io.BytesIO(data)), deepcopy(mapped),
+                     pickle.loads(pickle.dumps(mapped)), {"w": item}, {"w": copy(item)},
+                     {"w": pickle.loads(pickle.dumps(item))}]
             for file in files:
                 self.assertEqual(dumps(file, format="ztensor"), data)
-            kept = tensor(mapped["w"])
+            kept = tensor(item)
             self.assertEqual(pickle.loads(pickle.dumps(kept)), kept)
         error_of(ValueError, dumps, mapped, format="ztensor")  # closed
         error_of(ValueError, kept.tolist)
-        with load(self.path) as file:  # a cast is made when it is written
-            for module, item in (tensorfmt, self.other.Cast(load_other(data)["w"], "float32")), (
-                    self.other, tensorfmt.Cast(file["w"], "float32")):
-                made = module.load(module.dumps({"w": item}, format="ztensor"))["w"]
-                self.assertEqual((made.dtype, made.tolist(), made.custom),
-                                 ("float32", [1.0, 2.0], {"k": 1}))
+
+    def test_a_cast_is_made_when_it_is_written(self):
+        data = saved(tensor([1.0, 2.0], custom={"k": 1}))
+        for module, foreign in self.pairs:
+            item = foreign.Cast(foreign.load(data)["w"], "float32")
+            made = module.load(module.dumps({"w": item}, format="ztensor"))["w"]
+            self.assertEqual((made.dtype, made.tolist()), ("float32", [1.0, 2.0]))
+            self.assertEqual(made.custom, {"k": 1})
 
     def test_files_on_one_stream_take_turns(self):
         data = dumps({"a": tensor([97] * 9, "int8"), "b": tensor([98] * 9, "int8")},
                      format="ztensor")
-        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+        for module, foreign in self.pairs:
             stream = Meeting(data)
             one, two = module.load(stream), foreign.load(stream)
             stream.call = two["b"].tolist
@@ -11487,81 +11504,83 @@ class OtherCopyTest(FolderCase):
 
     @about("safetensors")
     def test_models_in_shards(self):
-        places = dict(zip("abcd", ("1", "1", "2", "2")))
-        for shard in "12":
-            names = [name for name in places if places[name] == shard]
-            write_file(os.path.join(self.folder, shard), dumps(
-                {name: tensor([ord(name)], "int16") for name in names}, format="safetensors",
-                metadata={"license": "MIT"}))
+        for shard, names in ("1", "ab"), ("2", "cd"):
+            tensors = {name: tensor([ord(name)], "int16") for name in names}
+            write_file(os.path.join(self.folder, shard),
+                       dumps(tensors, format="safetensors", metadata={"license": "MIT"}))
         path = os.path.join(self.folder, "m" + INDEX)
+        places = {"a": "1", "b": "1", "c": "2", "d": "2"}
         write_file(path, json.dumps({"weight_map": places}).encode())
-        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+        for module, foreign in self.pairs:
             with foreign.load(path) as file, module.load(path) as own:
                 self.assertEqual(file["a"].tolist(), [97])  # one shard is open
                 self.assertEqual(answers(module, file, own), answers(module, own, own))
                 made = module.load(module.dumps(file, format="safetensors"))
-                self.assertEqual((made.metadata, [item.tolist() for item in made.values()]),
-                                 ({"license": "MIT"}, [[97], [98], [99], [100]]))
+                self.assertEqual(made.metadata, {"license": "MIT"})
+                self.assertEqual([item.tolist() for item in made.values()],
+                                 [[97], [98], [99], [100]])
         os.remove(os.path.join(self.folder, "2"))
-        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
+        for module, foreign in self.pairs:
             with foreign.load(path) as file:
                 error_of(module.Unsupported, module.dumps, file, format="safetensors")
 
     @about("ztensor")
     def test_errors_are_those_of_the_copy_that_is_asked(self):
-        odd = dict(odd_files())
-        rows = [("FormatError", odd["bad sparse"]),
-                ("FormatError", make_entry(bytes(10), layout="sparse", sparse_format=5)),
-                ("Unsupported", make_entry(bytes(12), layout="sparse", sparse_format="new"))]
-        for module, foreign in (tensorfmt, self.other), (self.other, tensorfmt):
-            for name, data in rows:
+        bad = rotten(saved(F32, checksum="crc32c"), "w")
+        for module, foreign in self.pairs:
+            for name, data in (
+                    ("FormatError", sparse_blob(7)),
+                    ("FormatError", make_entry(bytes(10), sparse_format=5)),
+                    ("Unsupported", make_entry(bytes(12), sparse_format="new"))):
                 item = foreign.load(data)["s"]
                 made = module.tensor(item)
                 error = error_of(getattr(module, name), made.tobytes)
                 self.assertEqual(str(error), str(error_of(getattr(foreign, name), item.tobytes)))
                 self.assertEqual(repr(made), repr(item))
-            error_of(module.FormatError, module.dumps, foreign.load(odd["rot"]), format="ztensor")
+            error_of(module.FormatError, module.dumps, foreign.load(bad), format="ztensor")
 
     @about("burnpack", "ztensor")
-    def test_copies_that_vendor_made(self):
-        """Those that only load give to the whole; none takes what is of a part that it lacks."""
-        csr = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
-        sparse = {"s": tensor(shape=(2, 2), components=csr, custom={"role": "bias"})}
-        data = dumps(sparse, format="ztensor")
-        zt2, quantized = composite(b"1234"), make_burnpack(*QUANTIZED)
-        for format, parts, file in (("ztensor", ["load", "sparse"], data),
-                                    ("ztensor", ["load", "ztensor2"], zt2),
-                                    ("burnpack", ["load", "quantized"], quantized)):
-            copied = make_copy([format], parts)[1]
-            with self.subTest(parts=parts):
-                loaded, whole = copied.load(file), load(file)
+    def test_what_copies_that_only_load_give_to_the_whole(self):
+        for format, part, data in self.files_of_parts():
+            copied = make_copy([format], ["load", part])[1]
+            with self.subTest(part=part):
+                loaded, whole = copied.load(data), load(data)
                 self.assertSame(answers(tensorfmt, loaded, whole),
-                                answers(tensorfmt, whole, load(file)))
+                                answers(tensorfmt, whole, load(data)))
                 for name in whole:
                     self.assertTrue(whole[name] == loaded[name])
+
+    def files_of_parts(self):
+        sparse = tensor(shape=(2, 2), components=SMALL_CSR, custom={"role": "bias"})
+        return [
+            ("ztensor", "sparse", dumps({"s": sparse}, format="ztensor")),
+            ("ztensor", "ztensor2", composite(b"1234")),
+            ("burnpack", "quantized", make_burnpack(*QUANTIZED)),
+        ]
+
+    @about("burnpack", "ztensor")
+    def test_a_copy_takes_nothing_of_a_part_that_it_lacks(self):
         small = make_copy(["ztensor"], ["load", "save"])[1]
-        for file, lacks in ((load(data), "sparse"), (load(quantized), "burnpack"),
-                            (load(zt2), "ztensor2")):
+        for format, part, data in self.files_of_parts():
+            file, lacks = load(data), part
+            if format == "burnpack":
+                lacks = format
             error = error_of(small.Unsupported, small.dumps, file, format="ztensor")
             self.assertEqual(error.what, REFUSES + lacks)
-            error_of(ValueError if lacks == "ztensor2" else small.Unsupported,
-                     small.dumps, dict(file), format="ztensor")
-        whole = load(dumps({"w": tensor([1.0], custom={"k": 1})}, format="ztensor"))
+            wanted = ValueError if part == "ztensor2" else small.Unsupported
+            error_of(wanted, small.dumps, dict(file), format="ztensor")
+        whole = load(saved(tensor([1.0], custom={"k": 1})))
         for file in whole, dict(whole):
             self.assertEqual(small.load(small.dumps(file, format="ztensor"))["w"].custom, {"k": 1})
         one = small.tensor([1.0])
-        self.assertEqual((one == tensor([1.0]), tensor([1.0]) == one, one == tensor([2.0])),
-                         (True, True, False))
+        self.assertTrue(one == tensor([1.0]) and tensor([1.0]) == one)
+        self.assertFalse(one == tensor([2.0]))
 
     def test_of_another_version(self):
-        """A Tensor that has not the same facts is refused: its attributes would be lost."""
-        class Old:
-            dtype, shape, zero_copy, attrs = "float32", (1,), True, {"k": 1}
-
-            def tobytes(self):
-                return bytes(4)
-        for call, args in (tensor, (Old(),)), (tensorfmt.save, (io.BytesIO(), {"w": Old()})):
-            options = {} if call is tensor else {"format": "ztensor"}
+        """It is refused: its attributes would be lost."""
+        for call, args, options in (
+                (tensor, (Old(),), {}),
+                (tensorfmt.save, (io.BytesIO(), {"w": Old()}), {"format": "ztensor"})):
             error = error_of(TypeError, call, *args, **options)
             self.assertIn("another version of tensorfmt", str(error))
         self.assertFalse(tensor([0.0], "float32") == Old())
