@@ -13679,57 +13679,98 @@ def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = ()) 
         print("  ".join(cells).rstrip())
 
 
-class Progress:
-    """Tells a terminal once a second how much is done, how fast, and how long the rest takes."""
+def clock_text(seconds: float) -> str:
+    """Return a time as minutes and seconds."""
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes}:{seconds:02}"
 
-    def __init__(self) -> None:
-        self.verb = ""
-        self.began = 0.0
-        self.done_before = 0
-        self.shown = self.now()
-        self.width = 0
+
+class Progress:
+    """Tells a terminal each second how much is done, how fast, and how long the rest takes.
+
+    Where nobody calls it, while an index is read say, a thread tells the time. Its line stays the
+    last one: what is printed meanwhile stands above it.
+    """
+
+    def __init__(self, output: "Output") -> None:
+        from _thread import allocate_lock
+        self.output = output
+        self.lock = RLock()
+        self.end: Any = allocate_lock()
+        self.end.acquire()
+        self.is_over = False
+        self.began = self.now()
+        self.called = self.told = self.pass_began = self.began
+        self.verb = self.head = "reading"
+        self.done = self.done_before = 0
+        self.line = ""  # what is shown
+        self.is_line_start = True  # of what is printed besides
 
     @staticmethod
     def now() -> float:
         from time import time
         return time()
 
+    def start(self) -> None:
+        """Begin to tell the time."""
+        from _thread import start_new_thread
+        start_new_thread(self.tick, ())
+
+    def tick(self) -> None:
+        """Tell the time where nothing else is told."""
+        while not self.end.acquire(timeout=1):
+            now = self.now()
+            if now - self.called >= 1:
+                self.show(f"{self.head}, {clock_text(now - self.began)}")
+
     def __call__(self, verb: str, done: int, total: int) -> None:
-        now = self.now()
-        if verb != self.verb:
+        now = self.called = self.now()
+        if verb != self.verb or done < self.done:
             self.verb = verb
-            self.began = now
+            self.pass_began = now
             self.done_before = done
-        if now - self.shown < 1 or not sys.stderr.isatty():
+        self.done = done
+        if now - self.told < 1:
             return
-        self.shown = now
-        total = max(total, done)
-        text = f"{verb}: {done / 1e6:.0f} of {total / 1e6:.0f} MB, {done / max(total, 1):.0%}"
-        rate = (done - self.done_before) / max(now - self.began, 1e-3)
+        self.told = now
+        digits = 0 if total >= 10**7 else 1
+        self.head = (f"{verb}: {done / 1e6:.{digits}f} of {total / 1e6:.{digits}f} MB, "
+                     f"{done / max(total, 1):.0%}")
+        text = self.head
+        rate = (done - self.done_before) / max(now - self.pass_began, 1e-3)
         if rate > 0:
-            minutes, seconds = divmod(round((total - done) / rate), 60)
-            text += f", {rate / 1e6:.1f} MB/s, {minutes}:{seconds:02} left"
+            text += f", {rate / 1e6:.1f} MB/s, {clock_text((total - done) / rate)} left"
         self.show(text)
 
     def show(self, text: str) -> None:
         """Show a text in the place of the one before."""
-        sys.stderr.write("\r" + text.ljust(self.width))
-        self.width = len(text)
-        sys.stderr.flush()
+        with self.lock:
+            if self.is_line_start and not self.is_over:
+                self.output.put("\r" + text.ljust(len(self.line)))
+                self.output.flush()
+                self.line = text
 
     def clear(self) -> None:
-        if self.width:
-            sys.stderr.write("\r" + " " * self.width + "\r")
-            self.width = 0
+        """Make room for what is printed."""
+        with self.lock:
+            if self.line:
+                self.output.put("\r" + " " * len(self.line) + "\r")
+                self.output.flush()
+                self.line = ""
+                self.told = 0.0
 
+    def print_above(self, output: "Output", text: str) -> "Optional[int]":
+        """Write a text to an output on the same terminal."""
+        with self.lock:
+            self.clear()
+            self.called = self.now()
+            self.is_line_start = text.endswith("\n")
+            return output.put(text)
 
-def with_progress(call: "Callable[..., Any]", *args: Any, **options: Any) -> Any:
-    """Return what call(watch=...) returns, while a terminal is told how far it is."""
-    progress = Progress()
-    try:
-        return call(*args, watch=progress, **options)
-    finally:
-        progress.clear()
+    def stop(self) -> None:
+        self.is_over = True
+        self.end.release()
+        self.clear()
 
 
 def print_list(texts: "Iterable[str]") -> None:
@@ -13952,13 +13993,13 @@ def show_get(args: "Namespace") -> None:
                 item = take_part(item, key, args.file)
             items.append((title, item))
         if args.stats:
-            with_progress(show_stats, items, is_one, args.json)
+            show_stats(items, is_one, args.json, args.watch)
         elif not args.names:
             raise TypeError("get needs the NAME of a tensor (`ls` lists them), or --stats")
         elif args.raw:
             if not is_one:
                 raise TypeError("--raw takes one NAME (`ls` lists them), and no pattern")
-            with_progress(write_raw, items[0][1])
+            write_raw(items[0][1], args.watch)
         elif args.json:
             print_values(items, is_one)
         else:
@@ -14008,7 +14049,7 @@ def print_values(items: Items, is_one: bool) -> None:
         print_list(texts)
 
 
-def write_raw(item: Tensor, watch: Progress) -> None:
+def write_raw(item: Tensor, watch: Watch) -> None:
     """Write the bytes of the values to standard output, of unknown ones what is stored."""
     blocks = item.iter_bytes()
     if item.unreadable and not item.is_decodable():
@@ -14081,38 +14122,44 @@ def parse_key(text: str) -> Any:
     return slice(*ends)
 
 
-def show_stats(items: Items, is_one: bool, as_json: bool, watch: Progress) -> None:
-    """Print statistics of tensors; raise the first error of one after all others."""
+def show_stats(items: Items, is_one: bool, as_json: bool, watch: Watch) -> None:
+    """Print statistics of tensors as they come; raise the first error of one after all others."""
+    damage: "List[FormatError]" = []
+    rows = iter_stats(items, damage, watch)
+    if not as_json:
+        print_stats(rows)
+    elif is_one:
+        print(to_json(next(rows)))
+    else:
+        print_list(map(to_json, rows))
+    if damage:
+        raise damage[0]
+
+
+def iter_stats(items: Items, damage: "List[FormatError]", watch: Watch) -> "Iterator[Facts]":
+    """Yield what is known of each tensor; add to `damage` the errors of those that are bad."""
     meter = Meter(watch, "reading", sum([item.nbytes for _, item in items]))
-    rows: "List[Facts]" = []
-    damage: "Optional[FormatError]" = None
     for name, item in items:
         row: Facts = {"name": name, "dtype": dtype_words(item), "shape": item.shape}
         try:
             row.update(stats_of(item, meter))
         except FormatError as error:
             row["error"] = error.what
-            if damage is None and not isinstance(error, Unsupported):
-                damage = error
-        rows.append(row)
-    watch.clear()
-    if as_json:
-        print(to_json(rows[0] if is_one else rows))
-    else:
-        print_stats(rows)
-    if damage is not None:
-        raise damage
+            if not isinstance(error, Unsupported):
+                damage.append(error)
+        yield row
 
 
-def print_stats(rows: "List[Facts]") -> None:
+def print_stats(rows: "Iterable[Facts]") -> None:
+    line = "{:>12}  {:>12}  {:>12}  {:>6}  {:>8}  {}"
     keys = ["min", "max", "mean", "nan", "infinite"]
-    table: "List[List[Any]]" = [keys + ["name"]]
+    print(line.format(*keys, "name"))
     for row in rows:
         name = safe_str(row["name"])
         if "error" in row:
             name += f" ({safe_str(row['error'], 80)})"
-        table.append([row.get(key) for key in keys] + [name])
-    print_table(table)
+        cells = [cell_text(row.get(key)) for key in keys]
+        print(line.format(*cells, name), flush=True)
 
 
 def stats_of(item: Tensor, meter: Meter) -> Facts:
@@ -14238,7 +14285,7 @@ def digits_of(found: Explained, field: Field) -> str:
 
 
 def show_verify(args: "Namespace", path: str) -> Facts:
-    report = with_progress(verify, open_input(path), deep=args.deep, **args.options)
+    report = verify(open_input(path), deep=args.deep, watch=args.watch, **args.options)
     if not args.json and not args.quiet:
         if path != args.files[0]:
             print()
@@ -14258,10 +14305,10 @@ def show_convert(args: "Namespace") -> None:
     target, report = open_output(args.target)
     with load(open_input(args.source), **args.options) as file:
         try:
-            summary = with_progress(
-                convert, file, target, format=args.format, cast=cast, only=args.only,
+            summary = convert(
+                file, target, format=args.format, cast=cast, only=args.only,
                 exclude=args.exclude, rename=Map(args.rename), dense=args.dense, drop=args.drop,
-                metadata=args.metadata, meta=Map(args.meta), **dict(args.set))
+                metadata=args.metadata, meta=Map(args.meta), watch=args.watch, **dict(args.set))
         except ValueError as error:
             raise ValueError(f"{describe(error)}\nnothing written")
     sys.stdout.flush()  # what it still holds is not yet written
@@ -14275,10 +14322,10 @@ def show_convert(args: "Namespace") -> None:
 
 def show_diff(args: "Namespace") -> bool:
     try:
-        found = with_progress(
-            diff, open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol,
-            only=args.only, exclude=args.exclude, rename=Map(args.rename),
-            any_dtype=args.any_dtype, **args.options)
+        found = diff(
+            open_input(args.a), open_input(args.b), rtol=args.rtol, atol=args.atol, only=args.only,
+            exclude=args.exclude, rename=Map(args.rename), any_dtype=args.any_dtype,
+            watch=args.watch, **args.options)
     except (OSError, ValueError) as error:  # exit code 2: neither the same nor different
         raise TypeError(describe(error))
     if args.json:
@@ -14609,6 +14656,7 @@ class Output:
 
     def __init__(self, stream: Any, is_needed: bool) -> None:
         self.stream: Any = stream
+        self.progress: "Optional[Progress]" = None  # on the same terminal
         self.is_needed = is_needed
         self.buffer: Any = None
         if stream is None or getattr(stream, "closed", False):
@@ -14624,7 +14672,13 @@ class Output:
     def isatty(self) -> bool:
         return self.stream is not None and self.stream.isatty()
 
-    def write(self, data: "Union[str, bytes]") -> "Optional[int]":
+    def write(self, data: Any) -> "Optional[int]":
+        if self.progress is None:
+            return self.put(data)
+        return self.progress.print_above(self, data)
+
+    def put(self, data: "Union[str, bytes]") -> "Optional[int]":
+        """Write at once, wherever the line of the progress is."""
         if self.stream is None:
             return len(data)
         try:
@@ -14747,6 +14801,7 @@ def call_command(args: "Namespace") -> int:
     global MAX_COPIES
     usual = MAX_COPIES
     MAX_COPIES = getattr(args, "max_copies", None) or usual
+    args.watch = start_progress()
     try:
         if hasattr(args, "files"):
             code = each_file(args)
@@ -14756,6 +14811,28 @@ def call_command(args: "Namespace") -> int:
         return code
     finally:
         MAX_COPIES = usual
+        stop_progress(args.watch)
+
+
+def start_progress() -> "Optional[Progress]":
+    """Return what tells a terminal how far a command is; None where nobody looks."""
+    out: Any = sys.stdout
+    err: Any = sys.stderr
+    if not err.isatty():
+        return None
+    progress = err.progress = Progress(err)
+    if out.isatty():
+        out.progress = progress
+    progress.start()
+    return progress
+
+
+def stop_progress(progress: "Optional[Progress]") -> None:
+    outputs: "List[Any]" = [sys.stdout, sys.stderr]
+    if progress is not None:
+        for output in outputs:
+            output.progress = None
+        progress.stop()
 
 
 def run_command(argv: "Optional[List[str]]") -> int:

@@ -5,6 +5,7 @@
     [2] terminals          colours, progress
     [3] pages              of explain --html
 """
+import builtins
 import io
 import json
 import os
@@ -497,19 +498,72 @@ class TerminalTest(Commands):
                 with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err), Changed(
                         sys, "stdout", out):
                     self.assertEqual(tensorfmt.main(line.split()), 0)
-                self.assertEqual(" of 0 MB, " in err.getvalue(), kind is Terminal, line)
+                self.assertEqual(" of 0.0 MB, " in err.getvalue(), kind is Terminal, line)
                 self.assertEqual(err.getvalue()[-1:], "\r" if kind is Terminal else "", line)
         for line in "get p.zt w --raw", "convert p.zt - --format zt":
             with Changed(sys, "stdout", Terminal()), Changed(sys, "stderr", io.StringIO()):
                 self.assertEqual(tensorfmt.main(line.split()), 2)
-        err, clock = Terminal(), iter((0, 0.5, 2.5, 3.0, 3.5))
-        with Changed(time, "time", clock.__next__), Changed(sys, "stderr", err):
-            progress = tensorfmt.Progress()
-            for done in 16, 32, 33:
-                progress("writing", done * 10 ** 6, 160 * 10 ** 6)
-            progress.clear()
+
+    def progress(self, *times):
+        """Return a Progress for which it is so late each time that it looks, and its terminal."""
+        err, clock = Terminal(), mock.Mock(side_effect=times)
+        changed = Changed(tensorfmt.Progress, "now", clock)
+        changed.start()
+        self.addCleanup(changed.stop)
+        return tensorfmt.Progress(tensorfmt.Output(err, False)), err
+
+    def test_a_meter_tells_of_each_pass(self):
+        progress, err = self.progress(0, 0.5, 2.5, 3.0, 10, 12)
+        for done in 16, 32, 33:
+            progress("writing", done * 10 ** 6, 160 * 10 ** 6)
         text = "writing: 32 of 160 MB, 20%, 8.0 MB/s, 0:16 left"
-        self.assertEqual(err.getvalue(), "\r" + text + "\r" + " " * len(text) + "\r")
+        self.assertEqual(err.getvalue(), "\r" + text)
+        for done in 1, 2:  # another pass, though its verb is the same
+            progress("writing", done * 10 ** 5, 10 ** 6)
+        self.assertIn("\rwriting: 0.2 of 1.0 MB, 20%, 0.1 MB/s, 0:16 left", err.getvalue())
+        progress.stop()
+        self.assertEqual(err.getvalue().split("\r")[-2:], [" " * 48, ""])
+        progress.show("too late")
+        self.assertEqual(err.getvalue()[-1:], "\r")
+
+    def test_it_tells_the_time_where_nobody_calls(self):
+        progress, err = self.progress(0, 0.9, 61, 62, 62.5, 63.5)
+        progress.end = mock.Mock(acquire=mock.Mock(side_effect=[False, False, True] * 2))
+        progress.tick()
+        self.assertEqual(err.getvalue(), "\rreading, 1:01")
+        progress("writing", 10 ** 6, 10 ** 6)
+        progress.tick()  # that is 0.5 and 1.5 seconds later
+        self.assertEqual(err.getvalue().split("\r")[-1], "writing: 1.0 of 1.0 MB, 100%, 1:04")
+
+    def test_what_is_printed_stands_above_the_meter(self):
+        progress, err = self.progress(*range(9))
+        out = tensorfmt.Output(err, True)
+        out.progress = progress
+        progress("reading", 1, 2)
+        print("a row", file=out)
+        progress("reading", 2, 2)
+        first, blanks, row, second = err.getvalue().split("\r")[1:]
+        self.assertEqual((blanks.strip(), len(blanks), row), ("", len(first), "a row\n"))
+        self.assertIn("reading: 0.0 of 0.0 MB, 50%", first)
+        self.assertIn("reading: 0.0 of 0.0 MB, 100%", second)
+        print("half a row", end="", file=out)
+        progress.show("not in it")
+        self.assertEqual(err.getvalue()[-10:], "half a row")
+
+    def test_statistics_come_row_by_row(self):
+        write_file("p.zt", dumps({"a": [1.5], "b": [-2.0, 4.0]}, format="ztensor"))
+        order = []
+        stats_of, usual = tensorfmt.stats_of, builtins.print
+        with Changed(tensorfmt, "stats_of", lambda item, meter: order.append(item.name)
+                     or stats_of(item, meter)), Changed(
+                builtins, "print", lambda text, **more: order.append(text.split()[-1])
+                or usual(text, **more)):
+            out = self.prints("get", "p.zt", "--stats")
+        self.assertEqual(order, ["name", "a", "a", "b", "b"])
+        self.assertEqual([line.split() for line in out.splitlines()[1:]], [
+            ["1.5", "1.5", "1.5", "0", "0", "a"], ["-2", "4", "1", "0", "0", "b"]])
+        order = [row["max"] for row in json.loads(self.prints("get", "p.zt", "--stats", "--json"))]
+        self.assertEqual(order, [1.5, 4.0])
 
 
 # -- [3] pages ----------------------------------------------------------------------------------
