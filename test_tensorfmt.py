@@ -10224,6 +10224,16 @@ class ReadmeTest(FolderCase):
             self.assertTrue("import" in part or part.strip("\n") in tiny, part)
             self.assertTrue(part.count("\n") < 36, part)
 
+    def test_exercises(self):
+        """Each file of the table has its answer."""
+        script(self, "corpus.py")["write_corpus"](sys.modules[__name__], ".")
+        page = ".docs/exercises.md"
+        self.run_page(page)
+        text = text_of(path_of(self, *page.split("/")))
+        answers = re.findall(r"tensorfmt\.py ls (\S+)", text)
+        self.assertEqual(re.findall(r"(?m)^\| \d+ `(.*?)` \|", text), answers)
+        self.assertEqual(len(answers), 12)
+
     def test_a_format_is_added(self):
         """What stands in `.docs/add-a-format.md`, at two places of the module, is a format."""
         if "npy" in names_of(EVERY):
