@@ -2957,7 +2957,7 @@ class Tensor:
                 "strides": self._strides, "offset": -self.byte_extent()[0]}
 
     def __array__(self, dtype: Any = None, copy: "Optional[bool]" = None) -> Any:
-        """Return a numpy array; bfloat16 and float8 by ml_dtypes if loaded, or as "V"."""
+        """Return a numpy array; bfloat16 and float8 by ml_dtypes, or as bytes ("V2")."""
         return to_numpy(self, dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -3076,6 +3076,10 @@ class File(TensorMap):
             names.append("...")
         text = f"{path}: {plural(len(self), 'tensor')} {', '.join(names)}"
         return f"<File {self.format}{text.rstrip()}>"
+
+    def _ipython_key_completions_(self) -> "List[str]":
+        """Return what a notebook offers for file["<TAB>."""
+        return list(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a table of the tensors."""
@@ -6831,14 +6835,15 @@ def dtype_of_bits(code: str, wanted: "Optional[str]") -> str:
 def to_numpy(item: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
     """Return a tensor as a numpy array, for __array__()."""
     import numpy
-    ml_dtypes = sys.modules.get("ml_dtypes")
     # numpy alone has no such dtype.
     has_no_code = item.itemsize is not None and item.dtype not in STRUCT_CODE
+    scalar_type: Any = None
     is_other = False
     is_swapped = False
     if has_no_code:
+        scalar_type = type_of_ml_dtypes(str(item.dtype))
         is_swapped = item.itemsize != 1 and item.byteorder != NATIVE
-        is_same = ml_dtypes is not None and numpy.dtype(dtype).name == item.dtype
+        is_same = scalar_type is not None and numpy.dtype(dtype) == scalar_type
         is_other = dtype is not None and not is_same
     if copy is False and (is_other or is_swapped or item.encoding != "raw"):
         wanted = dtype or item.dtype
@@ -6847,22 +6852,33 @@ def to_numpy(item: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
     if item.encoding != "raw":
         source = item.contiguous()
     array: Any = source
-    if is_other and ml_dtypes is None:
+    if is_other and scalar_type is None:
         array = source.astype("float32")
     elif has_no_code:
-        array = bits_in_numpy(source, ml_dtypes)
+        array = bits_in_numpy(source, scalar_type)
     if copy:
         return numpy.array(array, dtype)
     return numpy.asarray(array, dtype)
 
 
-def bits_in_numpy(item: Tensor, ml_dtypes: Any) -> Any:
-    """Return a tensor as a numpy array of a dtype of ml_dtypes, or without it of bits."""
+def type_of_ml_dtypes(dtype: str) -> Any:
+    """Return the type of elements that numpy lacks, or None where it is not installed."""
+    if not is_installed("ml_dtypes"):
+        return None
+    try:
+        module = __import__("ml_dtypes")
+    except ImportError:  # it was built for another numpy
+        return None
+    return getattr(module, dtype, None)
+
+
+def bits_in_numpy(item: Tensor, scalar_type: Any) -> Any:
+    """Return a tensor as a numpy array of a type of elements, or without one of bits."""
     import numpy
     nbytes = item.itemsize or 1
     bits = numpy.asarray(item.copy(dtype=f"uint{8 * nbytes}"), f"u{nbytes}")
     bits.flags.writeable = False
-    return bits.view(getattr(ml_dtypes, str(item.dtype), f"V{nbytes}"))
+    return bits.view(scalar_type or f"V{nbytes}")
 
 
 def to_dlpack(item: Tensor, options: Facts) -> Any:
@@ -8753,16 +8769,8 @@ class ZTensor2(Format):
             yield f"frame {i}: ", frame, "xxh64/32:%08x" % checksum
 
     def notes(self, file: File) -> "Notes":
-        try:
-            from unicodedata import normalize
-        except ImportError:
-            return
         what = "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it"
-        found = []
-        for item in file.values():
-            if normalize("NFC", item.name) != item.name:
-                found.append((item, what))
-        yield found
+        yield [(item, what) for item in file.values() if composed(item.name) != item.name]
 
     def hashed_blocks(self, part: Tensor) -> Blocks:
         if part.encoding == "raw":
@@ -10235,8 +10243,24 @@ def missing_message(file: "File", name: Any) -> str:
     return text
 
 
+def composed(text: str) -> str:
+    """Return a text in NFC: its letters are composed in one way."""
+    try:
+        from unicodedata import normalize
+    except ImportError:
+        return text
+    return normalize("NFC", text)
+
+
 def did_you_mean(name: str, names: Any) -> str:
     """Return the end of a message: the name that is like a wrong one, if any."""
+    letters = composed(name)
+    for other in names:
+        if composed(other) == letters and other != name:
+            codes = [truncate(ascii(text), TEXT_WIDTH) for text in (other, name)]
+            return (f"; did you mean {safe_repr(other)}? Its letters are composed "
+                    f"otherwise: {codes[0]}, not {codes[1]}")
+
     def likeness(other: str) -> float:
         """Return which part of both, 0 to 1, is a common beginning and end."""
         beginning = os.path.commonprefix([name, other])
@@ -12315,7 +12339,8 @@ def match_names(names: "Iterable[str]", patterns: "Union[str, Iterable[str]]",
         if pattern not in names or is_pattern(pattern):
             found = names_like(names, pattern)
         if not found:
-            raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}")
+            near = did_you_mean(pattern, names)
+            raise ValueError(f"{option}: no tensor is called {short_repr(pattern)}{near}")
         matched.update(found)
     return matched
 
@@ -12350,7 +12375,10 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
             continue
         found = rename_pattern(names, str(old), new)
         if not found:
-            raise ValueError(f"rename: no tensor is called {short_repr(old)} (one `*` is any text)")
+            near = " (one `*` is any text)"
+            if "*" not in str(old):
+                near = did_you_mean(str(old), names) or near
+            raise ValueError(f"rename: no tensor is called {short_repr(old)}{near}")
         for name in found:
             renamed.setdefault(name, found[name])
     renamed = {name: renamed.get(name, name) for name in names}
@@ -13038,7 +13066,7 @@ PARTS: "Dict[str, List[str]]" = {
     "sparse": ["[9k] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
     "quantized": ["QUANT_SCHEME", "QuantPlan", "Quantized", "make_quantized"],
     "arrays": ["[9c] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
-               "Tensor.__jax_array__", "Tensor.__buffer__"],
+               "Tensor.__jax_array__", "Tensor.__buffer__", "is_installed"],
     "pickles": ["Buffer.__reduce__", "Buffer.__deepcopy__", "Tensor.__reduce__",
                 "File.__reduce__", "File.__deepcopy__", "File.__copy__",
                 "ShardedFile.__reduce__", "Composite.__reduce__", "open_pickled",

@@ -2122,6 +2122,22 @@ class GoldenTest(FolderCase):
         error = error_of(KeyError, lambda: file["xx"])
         self.assertIn("no tensor 'xx'", str(error))
         self.assertIn("did you mean 'x'?", str(error))
+        self.assertEqual(file._ipython_key_completions_(), ["x", "y"])
+
+    @about()
+    def test_names_whose_letters_are_composed_otherwise(self):
+        one, two = "caf\xe9", "cafe\u0301"
+        words = r"Its letters are composed otherwise: 'cafe\u0301', not 'caf\xe9'"
+        write_file(self.path, dumps({two: F32, "cafe": F32}, format="ztensor"))
+        file = load(self.path)
+        error = str(error_of(KeyError, lambda: file[one]))
+        self.assertIn(words.replace("\\", "\\\\"), error)  # str() of a KeyError is its repr
+        for options in {"only": one}, {"exclude": one}, {"rename": {one: "x"}}:
+            self.refuses([words], converted, file, "ztensor", **options)
+            self.refuses([words], tensorfmt.diff, file, file, **options)
+        for line in ("get FILE %s", "explain FILE --tensor %s", "ls FILE --only %s"):
+            line = (line % one).replace("FILE", self.path)
+            self.assertIn(words, run(*line.split(" "))[2])
 
     @about()
     def test_repr_of_a_file(self):

@@ -8,6 +8,7 @@ What is not installed is skipped by name, or fails if TENSORFMT_PEERS is in the 
     [3] at home            torch, jax and others that its users have
     [4] generations        real libraries of each generation write and read models
 """
+import builtins
 import os
 import sys
 
@@ -156,6 +157,23 @@ class PeerTest(PeerCase):
                 else:
                     with self.assertRaisesRegex(TypeError, dtype + ".*tensor.x, DTYPE. says which"):
                         dumps({"w": array}, format="burnpack")
+
+    def test_ml_dtypes_is_imported_where_it_is_installed(self):
+        numpy, ml_dtypes = self.peer("numpy"), self.peer("ml_dtypes")
+        others = dict(sys.modules)
+        del others["ml_dtypes"]
+        item = tensor([1.0], "bfloat16")
+        with Changed(sys, "modules", others):  # as if nobody had imported it
+            self.assertEqual(numpy.asarray(item).dtype, ml_dtypes.bfloat16)
+            with Changed(builtins, "__import__", side_effect=ImportError):
+                self.assertIsNone(tensorfmt.type_of_ml_dtypes("bfloat16"))
+        old = Changed(ml_dtypes, "bfloat16", None)
+        with old:  # a version that lacks it
+            array = numpy.asarray(item)
+            self.assertEqual(array.dtype, "V2")
+            with self.assertRaisesRegex(ValueError, "setting an array element with a sequence"):
+                array.astype("float32")
+            self.assertEqual(numpy.asarray(item, "float32").tolist(), [1.0])
 
     def test_what_ml_dtypes_has(self):
         """Casts of numbers around each tie (Float8Test has more); all codes, in and out."""
