@@ -4934,7 +4934,26 @@ class LimitTest(TestCase):
         self.assertSame(reloaded(item, "burnpack").attrs, item.custom)
 
 
-# Which options an encoding has, and what the tensors say: what comes of both.
+# Each option of save, and the names of what is saved with it.
+WRITTEN_WITH = read_table("""
+    format           names     options
+    mag              a b c     {"version": 1}
+    mag              a b c     {"version": 300, "timestamp": "2026-01-01T00:00:00+00:00"}
+    ztensor          a b c     {"encoding": "raw", "checksum": "crc32c", "data_endianness": "big"}
+    ztensor          a b c     {"encoding": "zstd", "level": 3, "version": 0.1}
+    ztensor          a b c     {"version": 2}
+    primitiv         a b c     {"kind": "model"}
+    primitiv         value     {"kind": "parameter"}
+    primitiv         tensor    {"kind": "tensor"}
+    primitiv         ""        {"kind": "shape", "dims": [2], "batch": 3}
+    primitiv         ""        {"kind": "optimizer"}
+    burnpack         a b c     {"scalars": {"n": {"Int": 1}}}
+    tensorbuffers    a b c     {"sort": True, "operations": True}
+    tensorbuffers    a b c     {"sort": False, "operations": False}
+    tensorbuffers    a b c     {"operations": [{"id": 1}]}
+    safetensors      a b c     {"sort": True, "empty_metadata": True}
+    safetensors      a b c     {"sort": False}
+""")
 ORDERS = "data_endianness='big' has no effect on encoding='zstd'"
 LEVELS = "level is of zstd"
 
@@ -4955,6 +4974,29 @@ class SaveTest(TestCase):
             self.assertSame(again.metadata, metadata, "those of the file, if none are given")
             without = load(dumps(file, format=name, metadata={}))
             self.assertSame(without.metadata, {})
+
+    def test_no_option_leaves_bytes_that_no_field_names(self):
+        for row in WRITTEN_WITH:
+            is_here = ZSTD or row.options.get("encoding") != "zstd"
+            if row.format in FORMATS and is_here:
+                tensors = {name: tensor([1.5] * i, "float32")
+                           for i, name in enumerate(row.names.split(), 1)}
+                with self.subTest(format=row.format, **row.options):
+                    data = dumps(tensors, format=row.format, **row.options)
+                    self.assertTrue(tensorfmt.verify(data))
+                    unused = [field for field in tensorfmt.explain(data) if field.kind == "unused"]
+                    self.assertEqual(unused, [])
+
+    def test_every_option_is_among_them(self):
+        for row in WRITES:
+            known = set(tensorfmt.find_format(row.name).OPTIONS)
+            for name, _ in row.later:
+                known.update(tensorfmt.find_format(name).OPTIONS)
+            tried = set()
+            for written in WRITTEN_WITH:
+                if written.format == row.name:
+                    tried.update(written.options)
+            self.assertEqual(tried, known)
 
     @about("mag")
     def test_mag_saves_true_as_1(self):
