@@ -4398,7 +4398,7 @@ class ZTensor(Format):
                               field="nnz")
         else:
             indptr = self.open_component(blob, "indptr", (shape[0] + 1,), end)
-            if not decode:
+            if indptr.encoding != "raw" and not decode:
                 indices = self.open_index(blob, "indices", end)
                 if indices.encoding != "raw":  # at most as many as there are elements
                     indices.shape = (count_elements(shape),)
@@ -8861,11 +8861,7 @@ class ZTensor2(Format):
               digest_of: Any = None) -> Blocks:
         """As Format.write(); `digest_of`(name, item): its digest, if it is known."""
         self.raise_problems(self.problems(items, metadata))
-        return self.iter_objects(items, metadata, digest_of or self.digest_of)
-
-    @staticmethod
-    def digest_of(name: str, item: Tensor) -> str:
-        return hash_blocks("xxh3", item.iter_bytes())
+        return self.iter_objects(items, metadata, digest_of)
 
     def iter_objects(self, items: Items, metadata: Facts, digest_of: Any) -> Blocks:
         """Yield a file: the magic, the blobs by name, the manifest and the footer."""
@@ -8878,7 +8874,10 @@ class ZTensor2(Format):
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             nbytes: Any = item.decoded_nbytes
             start = round_up(at, self.PLACE)
-            digest = digest_of(name, item)
+            if digest_of is None:
+                digest = hash_blocks("xxh3", item.iter_bytes())
+            else:
+                digest = digest_of(name, item)
             twin, place = stored.setdefault((nbytes, digest), (item, start))
             if place != start and has_same_bytes(item, twin):
                 start = place
@@ -8936,48 +8935,40 @@ class SeekTable:
     bytes.
     """
 
-    def __init__(self, source: "Buffer", offset: int, nbytes: int) -> None:
+    def __init__(self, source: Buffer, offset: int, nbytes: int) -> None:
         self.source = source
         self.offset = offset
+        fault = FormatError("zstd: no seek table at the end")
+        if nbytes < 17:
+            raise fault
         end = offset + nbytes
-        tail = bytes(9)
-        if nbytes >= 17:
-            tail = bytes(source.view(end - 9, 9))
-        count, flags, magic = unpack_from("<IB4s", tail)
-        step = 12 if flags & 128 else 8
+        count, flags, magic = unpack_from("<IB4s", source.view(end - 9, 9))
+        code = "<III" if flags == 128 else "<II"
+        step = calcsize(code)
         start = end - 17 - count * step
-        table = b""
-        if start >= offset:
-            table = bytes(source.view(start, 8 + count * step))
+        if start < offset or magic != b"\xb1\xea\x92\x8f" or flags not in (0, 128):
+            raise fault
+        table = source.view(start, 8 + count * step)
+        if bytes(table[:8]) != pack("<II", 0x184D2A5E, count * step + 9):
+            raise fault
         self.rows: "List[Tuple[int, int, Optional[int]]]" = []
         for at in range(8, len(table), step):
-            stored, decoded = unpack_from("<II", table, at)
-            checksum = None
-            if flags & 128:
-                checksum, = unpack_from("<I", table, at + 8)
-            self.rows.append((stored, decoded, checksum))
+            stored, decoded, *checksum = unpack_from(code, table, at)
+            self.rows.append((stored, decoded, checksum[0] if checksum else None))
         sizes = [decoded for _, decoded, _ in self.rows]
         self.nbytes = sum(sizes)  # decoded
         largest = max(sizes, default=0)
-        stored = sum([row[0] for row in self.rows])
-        is_table = False
-        if table:
-            head = pack("<II", 0x184D2A5E, count * step + 9)
-            is_table = table[:8] == head and magic == b"\xb1\xea\x92\x8f" and not flags & 127
         are_even = sizes[:-1] == [largest] * (len(sizes) - 1) and largest <= 16 << 20
-        if not is_table or not are_even or stored != start - offset:
-            raise FormatError("zstd: no seek table at the end")
+        if not are_even or sum([row[0] for row in self.rows]) != start - offset:
+            raise fault
 
-    def iter_frames(self) -> "Iterator[Tuple[int, int, int, Optional[int], Optional[int]]]":
-        """Yield (offset, stored, decoded, checksum, the one that the frame has or None).
-        """
+    def iter_frames(self) -> "Iterator[Tuple[int, int, int, Any, Optional[int]]]":
+        """Yield (offset, stored, decoded, checksum or None, that of the frame or None)."""
         at = self.offset
         for stored, decoded, checksum in self.rows:
             own = None
-            if checksum is not None and stored > 8:
-                flags = self.source.view(at + 4, 1)[0]
-                if flags & 4:
-                    own, = unpack_from("<I", self.source.view(at + stored - 4, 4), 0)
+            if checksum is not None and stored > 8 and self.source.view(at + 4, 1)[0] & 4:
+                own, = unpack_from("<I", self.source.view(at + stored - 4, 4))
             yield at, stored, decoded, checksum, own
             at += stored
 
@@ -9001,6 +8992,9 @@ def seekable_decode(source: "Buffer", offset: int, nbytes: int,
             raise FormatError(f"frame {i} of the seek table: {what}")
         try:
             yield from zstd_decode(source, at, stored, decoded, module)
+            flags = source.view(at + 4, 1)[0]
+            if zstd_frame_end(source, at, flags, at + stored) != at + stored:
+                raise FormatError(f"{stored} stored bytes are more than a frame")
         except FormatError as error:
             raise type(error)(f"frame {i} of the seek table: {error.what}")
 

@@ -6201,8 +6201,8 @@ FRAMES = read_table("""
     sizes      rows                                   fault
     [8, 3]     [(21, 8), (16, 3)]                     None
     [8, 8]     [(21, 8), (21, 8)]                     None
-    [8, 3, 5]  [(21, 8), (34, 8)]                     None
-    [8, 8]     [(42, 16)]                             None
+    [8, 3, 5]  [(21, 8), (34, 8)]                     'frame 1'
+    [8, 8]     [(42, 16)]                             'frame 0'
     [8, 8]     [(21, 10), (21, 6)]                    'frame 0'
     [3, 5, 8]  [(34, 7), (21, 7), (0, 2)]             'frame 0'
     [8, 3]     [(20, 8), (17, 3)]                     'frame 0'
@@ -10639,6 +10639,16 @@ class WorkTest(FolderCase):
             for what, call in self.calls(file, data).items():
                 with self.subTest(kind=kind, call=what):
                     self.asks_first(call)
+
+    @unittest.skipUnless(ZSTD, "no module for zstd")
+    def test_row_pointers_say_how_many_elements_a_csr_has(self):
+        """Without nnz, if they are not encoded: not as many as a dense one has."""
+        frame = zeros_by_zstd(8)
+        place = {"encoding": "zstd", "offset": 64, "size": len(frame)}
+        data = spread(12, frame, shape=[1, MEGA], indptr=[0, 1], indices=place, dtype="uint64",
+                      encoding="zstd", layout="sparse", sparse_format="csr")
+        again = load(dumps(load(data), format="ztensor"))
+        self.assertEqual(again["w11"].components["indices"].tolist(), [0])
 
     def test_what_an_error_names_is_enough(self):
         for kind, data in work_files().items():
