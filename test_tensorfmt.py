@@ -279,7 +279,7 @@ def environment(**more):
 
 def run(*args):
     """Return (exit code, stdout, stderr) of our command; of a process or shell line: python3 ..."""
-    if not args[0].startswith("python3"):
+    if not args or not args[0].startswith("python3"):
         out, err = io.BytesIO(), io.StringIO()
         stream = io.TextIOWrapper(out, encoding="utf-8", newline="\n")
         with redirect_stdout(stream), redirect_stderr(err), Changed(

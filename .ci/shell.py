@@ -19,7 +19,7 @@ import tensorfmt
 from test_tensorfmt import (
     BESIDE, burnpack_of_spans, Changed, check_page, documented, dumps, environment, error_of,
     F32, FILES, folder_for, go_to, HERE, INF, little, load, NAN, NET, parsers_kept, PYTHON3,
-    read_file, run, script, tensor, TestCase, text_of, write_file)
+    read_file, read_table, run, script, tensor, TestCase, text_of, write_file)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -274,8 +274,50 @@ class AloneTest(Commands):
             1, "", "error: bench needs the module absent: pip install absent\n"))
 
 
-class StreamsTest(Commands):
-    """Standard streams that are closed, full, or nobody reads any more."""
+# Every command, and what argparse prints: 0 if all is well, 1 if a file is bad, files differ or a
+# name is unknown, 2 if the arguments are wrong or diff cannot read a file.
+EXIT_CODES = read_table("""
+    code    line
+    0       ls m.zt
+    0       get m.zt w
+    0       get m.zt --stats
+    0       explain m.zt
+    0       explain m.zt --html o.html
+    0       verify m.zt
+    0       verify --quiet m.zt
+    0       convert m.zt o.bpk
+    0       diff m.zt m.zt
+    0       formats
+    0       formats mag
+    0       demo
+    0       demo made
+    0       vendor o.py
+    0       ""
+    0       -h
+    0       ls -h
+    0       --version
+    1       ls absent.zt
+    1       ls bad.zt
+    1       get m.zt x
+    1       explain bad.zt
+    1       verify m.zt bad.zt
+    1       verify bad.zt --json
+    1       convert bad.zt o.bpk
+    1       convert m.zt o.mag --only x
+    1       diff m.zt n.zt
+    1       formats gguf
+    2       get m.zt
+    2       ls
+    2       ls m.zt --colour
+    2       convert m.zt
+    2       diff m.zt absent.zt
+    2       diff bad.zt m.zt
+    2       list
+""")
+
+
+class ThreeFiles(Commands):
+    """Has a file, one with other values and one that is cut short."""
 
     def setUp(self):
         super().setUp()
@@ -283,15 +325,27 @@ class StreamsTest(Commands):
         tensorfmt.save("n.zt", {"w": tensor([2.5], "float32")})
         write_file("bad.zt", read_file("m.zt")[:-1])
 
-    LINES = (  # every command, and what argparse prints
-        (0, "ls m.zt"), (1, "ls absent.zt"), (0, "get m.zt w"), (0, "get m.zt --stats"),
-        (1, "get m.zt x"), (2, "get m.zt"), (0, "explain m.zt"), (1, "explain bad.zt"),
-        (0, "explain m.zt --html o.html"), (0, "verify m.zt"), (0, "verify --quiet m.zt"),
-        (1, "verify m.zt bad.zt"), (1, "verify bad.zt --json"), (0, "convert m.zt o.bpk"),
-        (1, "convert m.zt o.mag --only x"), (0, "diff m.zt m.zt"), (1, "diff m.zt n.zt"),
-        (2, "diff m.zt absent.zt"), (0, "formats"), (0, "formats mag"), (0, "demo"),
-        (0, "demo made"), (0, "vendor o.py"), (0, ""), (0, "-h"), (0, "ls -h"), (0, "--version"),
-        (2, "list"))
+
+class ExitCodeTest(ThreeFiles):
+    def test_of_every_command(self):
+        """Those of signals are in SignalTest."""
+        for code, line in EXIT_CODES:
+            with self.subTest(command=line):
+                found, out, err = run(*line.split())
+                self.assertEqual(found, code, out + err)
+                self.assertNotIn("error: ", out)
+                if code == 2:
+                    self.assertIn("error: ", err)
+
+    def test_of_a_process(self):
+        for code, line in (0, "ls m.zt"), (1, "ls bad.zt"), (2, "diff bad.zt m.zt"):
+            found, out, err = run("python3", "-m", "tensorfmt", *line.split())
+            self.assertEqual(found, code, out + err)
+
+
+class StreamsTest(ThreeFiles):
+    """Standard streams that are closed, full, or nobody reads any more."""
+
     BYTES = ("get m.zt w --raw", "explain m.zt --html -", "convert m.zt - --format mag")
 
     def code_of(self, line, out, err):
@@ -308,7 +362,7 @@ class StreamsTest(Commands):
         """None, as in pythonw, or closed: the exit code tells of the work, as it always does."""
         closed = io.StringIO()
         closed.close()
-        for code, line in self.LINES + tuple([(1, line) for line in self.BYTES]):
+        for code, line in EXIT_CODES + [(1, line) for line in self.BYTES]:
             for out, err in ((None, None), (None, io.StringIO()), (io.StringIO(), None),
                              (closed, closed)):
                 with self.subTest(command=line, out=out, err=err):
