@@ -155,7 +155,7 @@ if TYPE_CHECKING:
 else:  # annotations name them
     Any = Trail = Shape = Facts = Items = Blocks = TensorMap = Source = Target = object
     Spans = Watch = object
-BOARD = sys.implementation.name == "micropython"
+BOARD = sys.implementation.name in ("micropython", "circuitpython")
 if BOARD:  # its dict has no order, and there are no threads
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
@@ -384,7 +384,9 @@ def without_gc(function: Any) -> Any:
     A board collects often instead: what stays lies side by side then, not all over its memory.
     """
     def compact(*args: Any, **options: Any) -> Any:
-        gc: Any = __import__("gc")  # which has no threshold() elsewhere
+        gc: Any = __import__("gc")
+        if not hasattr(gc, "threshold"):  # CircuitPython lacks it
+            return function(*args, **options)
         before = gc.threshold()
         gc.threshold(1 << 14)  # bytes
         try:
@@ -2747,8 +2749,13 @@ class Tensor:
 
     def tobytes(self) -> bytes:
         """Return the elements as row-major little-endian bytes; unknown ones decoded."""
-        if BOARD:
-            return b"".join([bytes(block) for block in self.iter_bytes()])
+        if BOARD:  # the heap may have room for them once, as a bytearray
+            made: Any = bytearray(self.decoded_nbytes or 0)
+            at = 0
+            for block in self.iter_bytes():
+                made[at:at + len(block)] = block
+                at += len(block)
+            return made
         from io import BytesIO
         out = BytesIO()  # copies each block while it is in the cache; join() does not
         out.writelines(self.iter_bytes())
@@ -2758,7 +2765,10 @@ class Tensor:
 
     @property
     def flat(self) -> Blocks:
-        """Iterate over the elements, row-major, as Python numbers, in constant memory."""
+        """Iterate over the elements, row-major, as Python numbers, in constant memory.
+
+        Of a column-major tensor of a stream all its bytes are read.
+        """
         self.check_readable()
         return (value for part in iter_parts(self.iter_bytes(), PART)
                 for value in unpack_values(self.dtype, part))
@@ -4910,7 +4920,9 @@ class Primitiv(Format):
                 shape += (batch,)
             strides = None
             if len(shape) > 1 and data:
-                strides = row_major(shape[::-1], 4)[::-1]
+                # Boards slice no tuple backwards.
+                strides = row_major(tuple(reversed(shape)), 4)
+                strides = tuple(reversed(strides))
             plans[key] = shape, strides, (("batch", batch),)
         shape, strides, attrs = plans[key]
         return Tensor(name, "float32", shape, reading.source, data.start, len(data),

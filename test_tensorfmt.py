@@ -9889,6 +9889,8 @@ class CopyTest(TestCase):
             self.assertEqual("Multiples of the polynomial" in text, "CRC32C_FOLDS" in text)
             self.assertEqual([name for name in unused if name not in vars(copy.File)
                               and name not in vars(copy.Tensor)], [])
+        if parts == ["load"]:  # what runs on boards: they have no such slices
+            self.assertNotIn("[::-1]", text)
         for section in re.split("(?m)^# -- .*", text)[1:]:
             self.assertTrue(re.search(r"(?m)^[^#\s]", section), "an empty section")
         if not PYPY and len(parts) < 3:
