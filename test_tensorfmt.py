@@ -177,7 +177,7 @@ def error_of(wanted, call, *args, **options):
         if type(error) is wanted:
             return error.with_traceback(None)  # whose frames would keep what was opened
         raise
-    raise AssertionError("no %s, but %r" % (wanted.__name__, got))
+    raise AssertionError("no %s, but %.200r" % (wanted.__name__, got))
 
 
 def saved(value, format="ztensor", **options):
@@ -10355,9 +10355,28 @@ def check_page(test, text):
     test.assertEqual([part for part in parts[::2] if "<" in part], [])
     parser.handle_starttag = start
     parser.feed(text[:first] + "".join(sorted(set(parts[1::2]))))
-    test.assertEqual((found.difference(PAGE_TAGS), odd), (set(), []))
+    test.assertEqual(found.difference(PAGE_TAGS), set())
+    test.assertEqual(odd, [])
     test.assertTrue({"nav", "section", "td"}.issubset(found))
     test.assertEqual(text.count('id="fields"'), 1)
+
+
+MISSPELT = read_table("""
+    word        meant
+    dytpe       dtype
+    dtpye       dtype
+    type        dtype
+    Dtype       dtype
+    shpae       shape
+    shapes      shape
+    component   components
+    compnoents  components
+    cutsom      custom
+    customs     custom
+    trainable   None
+    attrs       None
+    ''          None
+""")
 
 
 @about()
@@ -10365,151 +10384,159 @@ class TrustTest(FolderCase):
     """What a file must not do to who looks at it: text, memory, work, interrupts."""
 
     def evil_files(self, evil):
-        for key in ("name", "dtype", "encoding", "layout", "checksum", "data_endianness", evil):
+        for key in "name", "dtype", "encoding", "layout", "checksum", "data_endianness", evil:
             yield ztensor_file(**{key: evil})
-        yield ztensor2_of_objects({evil: {"layout": evil, "shape": [1], "parts": {
-            evil: part2("f32", 1, 4, type=evil, encoding=evil, decoded_length=4)}}}, (bytes(4),))
+        part = part2("f32", 1, 4, type=evil, encoding=evil, decoded_length=4)
+        entry = {"layout": evil, "shape": [1], "parts": {evil: part}}
+        yield ztensor2_of_objects({evil: entry}, (bytes(4),))
         yield safetensors_file({"w": {"dtype": evil}})
         yield dumps({evil: F32}, format="safetensors", metadata={evil: evil})
 
     def test_texts_of_a_file_are_escaped_where_they_are_shown(self):
         """In all ways of check_mutant(); none is a line of its own, or a tag."""
         fuzz, parsers = script(self, "fuzz.py"), parsers_kept()
-        for i, (evil, data) in enumerate([
-                (text, data) for text in EVIL for data in self.evil_files(text)]):
-            write_file(self.path, data)
-            with self.subTest(evil=evil[:40], begins=data[:40]), parsers:
-                fuzz["check_mutant"](data, fuzz["COMMANDS"][i % 3::3])
-                for word in ("ls", "verify", "explain"):
-                    self.assertNotIn("\nFORGED", "".join(run(word, self.path)[1:]))
-                html = run("explain", "--html", "-", self.path)[1]
-                try:
-                    html += load(data)._repr_html_()
-                except FormatError:
-                    pass
-                for mark in ("<script>f", "<img", "&lt;b&gt;"):
-                    self.assertNotIn(mark, html)
+        number = 0
+        for evil in EVIL:
+            for data in self.evil_files(evil):
+                number += 1
+                write_file(self.path, data)
+                with self.subTest(evil=evil[:40], begins=data[:40]), parsers:
+                    fuzz["check_mutant"](data, fuzz["COMMANDS"][number % 3::3])
+                    self.check_shown(data)
+
+    def check_shown(self, data):
+        for word in "ls", "verify", "explain":
+            self.assertNotIn("\nFORGED", "".join(run(word, self.path)[1:]))
+        html = run("explain", "--html", "-", self.path)[1]
+        try:
+            html += load(data)._repr_html_()
+        except FormatError:
+            pass
+        for mark in "<script>f", "<img", "&lt;b&gt;":
+            self.assertNotIn(mark, html)
 
     def test_messages_are_bounded(self):
         check_text = script(self, "fuzz.py")["check_text"]
-        many = dict([("%d" % i + "n" * 3000, tensor([1.0])) for i in range(3000)])
-        attrs = dict([("%d" % i + "k" * 300, 1) for i in range(3000)])
+        many = {"%d" % i + "n" * 3000: [1.0] for i in range(3000)}
+        attrs = {"%d" % i + "k" * 300: 1 for i in range(3000)}
         file = load(dumps({"w": tensor([1.0], custom=attrs)}, format="ztensor"))
         for text in (self.refuses(["3000 things", " more"], dumps, many, format="mag"),
-                     self.refuses(["drop=True"], tensorfmt.convert, file, io.BytesIO(),
-                                  format="burnpack"),
+                     self.refuses(["drop=True"], converted, file, "burnpack"),
                      str(FormatError("x" * 5000, 0, "f" * 400, "t" * 5000, "p" * 5000))):
             check_text(text, True)
 
     def test_shapes_that_python_cannot_hold(self):
         fuzz = script(self, "fuzz.py")
-        self.assertEqual(len(tensor([], "int8", (sys.maxsize, 0))), sys.maxsize)
-        for shape in ((1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600):
-            item = tensorfmt.new_tensor("int8", shape, b"" if 0 in shape else b"\7")
+        for shape in (1 << 63, 0), (0, 1 << 63), (1 << 63, 0, 5), (1,) * 600, (0,) * 600:
+            data = b"" if 0 in shape else b"\7"
+            item = tensorfmt.new_tensor("int8", shape, data)
             self.assertTrue(repr(item).startswith("<Tensor '' int8 ["))
             self.assertLess(len(repr(item)), 200)
             fuzz["check_mutant"](dumps({"w": item}, format="ztensor"), fuzz["COMMANDS"])
 
     def test_a_length_that_python_cannot_count(self):
-        def star(item):
-            return [*item]
-        for most, sizes in ((sys.maxsize, (1 << 63, 1 << 64)), ((1 << 31) - 1, (1 << 31, 1 << 32))):
+        for most in sys.maxsize, (1 << 31) - 1:
             with Changed(sys, "maxsize", most):
                 self.assertEqual(len(tensor([], "int8", (most, 0))), most)
-                for n in sizes:
-                    item = tensorfmt.new_tensor("int8", (n, 0, 2), b"")
-                    for call in len, iter, list, reversed, star, zip, sum, sorted:
-                        error = error_of(Unsupported, call, item)
-                        self.assertIn("dimension 0 of %d is more than len()" % n, error.what)
-                    if sys.version_info >= (3, 8):  # before, `in` made a TypeError of any error
-                        error_of(Unsupported, lambda item: 1 in item, item)
-                    self.assertEqual((item.size, item.nbytes, list(item.flat)), (0, 0, []))
-                    parts = item[2:], item[::n], item[n - 1], item[-n]
-                    self.assertEqual([part.shape for part in parts],
-                                     [(n - 2, 0, 2), (1, 0, 2), (0, 2), (0, 2)])
-                    self.assertEqual(item[...].tobytes() + item[::-3].tobytes(), b"")
-                    self.assertEqual(len(item[5]), 0)
+                for count in most + 1, 2 * most + 2:
+                    self.check_length(tensorfmt.new_tensor("int8", (count, 0, 2), b""), count)
+
+    def check_length(self, item, count):
+        """Assert that a tensor of more rows than len() can say has all but their number."""
+        def star(item):
+            return [*item]
+        words = "dimension 0 of %d is more than len()" % count
+        for call in len, iter, list, reversed, star, zip, sum, sorted:
+            self.raises(Unsupported, words, call, item)
+        if PYTHON >= (3, 8):  # before, `in` made a TypeError of any error
+            error_of(Unsupported, lambda: 1 in item)
+        self.assertEqual((item.size, item.nbytes, list(item.flat)), (0, 0, []))
+        self.assertEqual(item[2:].shape, (count - 2, 0, 2))
+        self.assertEqual(item[::count].shape, (1, 0, 2))
+        for i in count - 1, -count:
+            self.assertEqual(item[i].shape, (0, 2))
+        self.assertEqual(item[...].tobytes() + item[::-3].tobytes(), b"")
+        self.assertEqual(len(item[5]), 0)
 
     def test_streams_that_lie(self):
-        good = dumps({"w": tensor([1.0, 2.0])}, format="ztensor")
-
         class More(io.BytesIO):
             def read(self, nbytes=-1):
                 return memoryview(bytes(8 * nbytes)).cast("Q")  # len() is what was asked for
-        self.assertIn("asked for", str(error_of(FormatError, load, More(good))))
 
         class NoTell:
             read = seek = None
+        self.raises(FormatError, "asked for", load, More(golden("custom_fields.zt")))
         for wrong in NoTell(), object():
-            self.assertIn("a seekable stream of bytes", str(error_of(TypeError, load, wrong)))
+            self.raises(TypeError, "a seekable stream of bytes", load, wrong)
 
     def test_what_a_tensor_is_to_keep_goes_into_custom(self):
         given = {"data": 1, "components": "x", "attrs": [2], "dtype_": None, "custom": {}}
         item = tensor([1.0], custom=given)
-        self.assertSame(dict(item.custom), given)
-        self.assertSame(dict(load(dumps({"w": item}, format="ztensor"))["w"].custom), given)
+        again = load(dumps({"w": item}, format="ztensor"))["w"]
+        for made in item, again:
+            self.assertSame(dict(made.custom), given)
         odd = tensor(item, custom={5: 6})  # which no format can hold
-        self.assertEqual((odd.custom[5], odd.custom["data"], 5 in item.custom), (6, 1, False))
+        self.assertEqual((odd.custom[5], odd.custom["data"]), (6, 1))
+        self.assertNotIn(5, item.custom)
         self.refuses(["attribute 5"], dumps, {"w": odd}, format="ztensor")
         for wrong in [1], "text", 5:
-            error = error_of(TypeError, tensor, [1.0], custom=wrong)
-            self.assertIn("custom is a mapping, not", str(error))
+            self.raises(TypeError, "custom is a mapping, not", tensor, [1.0], custom=wrong)
 
     def test_a_misspelt_argument_is_not_kept_in_silence(self):
         coo = {"values": [], "coords": [[]]}
-        for misspelt, meant in (
-                ("dytpe", "dtype"), ("dtpye", "dtype"), ("type", "dtype"), ("Dtype", "dtype"),
-                ("shpae", "shape"), ("shapes", "shape"), ("component", "components"),
-                ("compnoents", "components"), ("cutsom", "custom"), ("customs", "custom"),
-                ("trainable", None), ("attrs", None), ("", None)):
-            words = ["no argument %r" % misspelt, "goes into custom={...}"]
-            if meant:
-                words.append("did you mean '%s'?" % meant)
-            for call in (
-                    lambda more: tensor([1.0], **more),
-                    lambda more: tensor(shape=(1,), components=coo, **more),
-                    lambda more: tensor(b"", "qfloat", (1,), **more)):
-                error = error_of(TypeError, call, {misspelt: "float32"})
-                for word in words:
-                    self.assertIn(word, str(error))
-                self.assertEqual("did you mean" in str(error), meant is not None, str(error))
+        ways = {"data": [1.0]}, {"shape": (1,), "components": coo}, {"data": b"", "shape": (1,)}
+        for row in MISSPELT:
+            for given in ways:
+                options = dict(given, **{row.word: "qfloat"})
+                error = self.raises(TypeError, "no argument %r" % row.word, tensor, **options)
+                self.assertIn("goes into custom={...}", str(error))
+                if row.meant:
+                    self.assertIn("did you mean '%s'?" % row.meant, str(error))
+                else:
+                    self.assertNotIn("did you mean", str(error))
 
     def test_one_budget_whatever_the_mapping(self):
         file = load(burnpack_of_spans([(0, 4096)] * 400, bytes(4096)))
-        users = dict([("u%d" % i, file["t0"]) for i in range(400)])  # the user's own wish
+        users = {"u%d" % i: file["t0"] for i in range(400)}  # the user's own wish
         self.assertEqual(len(load(dumps(users, format="ztensor"))), 400)
-        cast = dict([(name, tensorfmt.Cast(item, "int16")) for name, item in file.items()])
+        cast = {name: tensorfmt.Cast(item, "int16") for name, item in file.items()}
         with Changed(tensorfmt, "MAX_COPIES", 1):
-            for tensors in (file, dict(file), file.items(), cast):
+            for tensors in file, dict(file), file.items(), cast:
                 self.refuses(["decoded and written", "MAX_COPIES = 1 "], dumps, tensors,
                              format="ztensor")
             self.refuses(["MAX_COPIES = 1 "], converted, file, "mag", cast="int32")
+
+    def test_the_budget_is_exact(self):
         entry = {"dtype": QUANTIZED[4].code, "shape": [16], "data_offsets": [0, 8]}
-        data = burnpack_file({"tensors": dict([("q%d" % i, entry) for i in range(9)])}, bytes(8))
-        for less in 0, 1:  # all but one, as float32
-            most = ratio(8 * 4 * 16 - less, len(data) + (1 << 20))
-            with Changed(tensorfmt, "MAX_COPIES", most):
-                if less:
-                    self.refuses(["MAX_COPIES"], converted, data, "mag", cast="float32")
-                else:
-                    converted(data, "mag", cast="float32")
-        zeros = dict([("m%d" % i, tensor(bytes(100000))) for i in range(200)])
-        data = dumps(zeros, format="ztensor", version=2)  # one blob: what save() wrote, it takes
-        self.assertEqual(tensorfmt.diff(data, converted(data, "mag", cast="int32")[0],
-                                        any_dtype=True).differences, [])
+        data = burnpack_file({"tensors": {"q%d" % i: entry for i in range(9)}}, bytes(8))
+        enough = 8 * 4 * 16  # all but one, as float32
+        whole = len(data) + (1 << 20)
+        with Changed(tensorfmt, "MAX_COPIES", ratio(enough, whole)):
+            converted(data, "mag", cast="float32")
+        with Changed(tensorfmt, "MAX_COPIES", ratio(enough - 1, whole)):
+            self.refuses(["MAX_COPIES"], converted, data, "mag", cast="float32")
+
+    def test_what_save_wrote_once_is_taken_as_often_as_it_is_named(self):
+        zeros = {"m%d" % i: tensor(bytes(100000)) for i in range(200)}
+        data = dumps(zeros, format="ztensor", version=2)
+        there, _ = converted(data, "mag", cast="int32")
+        self.assertEqual(diff(data, there, any_dtype=True).differences, [])
 
     @unittest.skipUnless(os.name == "posix", "modes are of POSIX")
     def test_files_are_made_with_the_mode_of_the_target(self):
+        def mode_of(name):
+            return os.stat(os.path.join(self.folder, name)).st_mode & 0o7777
+
         def blocks():  # while the temporary file is written
-            seen.extend([os.stat(os.path.join(self.folder, name)).st_mode & 0o7777
-                         for name in os.listdir(self.folder) if name.endswith(".tmp")])
+            seen.extend([mode_of(name) for name in os.listdir(self.folder) if ".tmp" in name])
             yield b"new"
         write_file(self.path, b"old")
-        for mode, wanted in ((0o600, 0o600), (0o666, 0o666), (0o6755, 0o755), (0o1644, 0o644)):
+        for mode, wanted in (0o600, 0o600), (0o666, 0o666), (0o6755, 0o755), (0o1644, 0o644):
             seen = []
             os.chmod(self.path, mode)
             tensorfmt.write_out(self.path, blocks())
-            self.assertEqual((seen, os.stat(self.path).st_mode & 0o7777), ([wanted], wanted))
+            self.assertEqual(seen, [wanted])
+            self.assertEqual(mode_of(self.path), wanted)
 
     @unittest.skipIf(PYPY or PYTHON < (3, 8) or not os.path.exists("/proc/self/fd"),
                      "needs opcode traces, unraisablehook and /proc")
@@ -10526,14 +10553,16 @@ class TrustTest(FolderCase):
             with load(self.path) as file:
                 file["w"].tolist()
             load(self.path)  # dropped without close()
+
+        def is_inside(frame):
+            return frame.f_globals is tensorfmt.__dict__
         self.addCleanup(gc.enable)
         printed, number, reached = [], 1, True
         events = ("line",) if PYTHON == (3, 12) else ("opcode",)  # both: a SystemError before 3.10
         with Changed(sys, "unraisablehook", lambda args: printed.append(args.exc_type)):
             while reached:
                 caught, reached = raise_at(number, KeyboardInterrupt("^C"), both, sys.settrace,
-                                           events, lambda frame: (
-                                               frame.f_globals is tensorfmt.__dict__))
+                                           events, is_inside)
                 self.assertEqual((caught is not None, gc.isenabled()), (reached, True), number)
                 number += 1 if number < 200 else 67
         gc.collect()
@@ -10568,39 +10597,38 @@ def zeros_by_zstd(nbytes):
 def seekable_zeros(count, nbytes):
     """Return a file of zTensor 2 of tensors in frames, which share nothing."""
     frame = zeros_by_zstd(nbytes)
-    table = uint32s(0x184D2A5E, 17, len(frame), nbytes, 1) + b"\0" + uint32s(0x8F92EAB1)
-    objects = {}
-    for i in range(count):
-        part = part2("u8", i + 1, len(frame + table), encoding=tensorfmt.SEEKABLE,
-                     decoded_length=nbytes)
-        objects["w%02d" % i] = {"shape": [nbytes], "layout": "dense", "parts": {"data": part}}
-    return ztensor2_of_objects(objects, (frame + table,) * count)
+    blob = frame + seek_table([(len(frame), nbytes)])
+    facts = {"encoding": tensorfmt.SEEKABLE, "decoded_length": nbytes}
+    objects = {"w%02d" % i: dense2("u8", i + 1, len(blob), nbytes, **facts) for i in range(count)}
+    return ztensor2_of_objects(objects, (blob,) * count)
 
 
 MEGA = 1 << 20
+PACKED = {"dtype": "uint8", "encoding": "zstd"}
+OF_CSR = {"layout": "sparse", "sparse_format": "csr"}
+OF_COO = {"layout": "sparse", "sparse_format": "coo"}
+NOT_WHAT_THEY_SAY = "csr without nnz", "one blob"  # of work_files()
 
 
 @lru_cache(None)
 def work_files():
     """Return {kind: file} of 12 tensors, each of a MiB when it is decoded or dense, or more."""
-    coo = {"layout": "sparse", "sparse_format": "coo", "dtype": "float32", "shape": [MEGA // 4]}
+    zeros_of_mega = {"w%d" % i: tensor(bytes(MEGA)) for i in range(12)}
     files = {
-        "coo": spread(12, bytes(4), nnz=1, coords=[5], **coo),
+        "coo": spread(12, bytes(4), nnz=1, coords=[5], dtype="float32", shape=[MEGA // 4],
+                      **OF_COO),
         "shared": burnpack_of_spans([(0, MEGA)] * 12, bytes(MEGA)),
-        "equal": dumps({"w%d" % i: tensor(bytes(MEGA)) for i in range(12)}, format="ztensor",
-                       version="2")}
+        "equal": dumps(zeros_of_mega, format="ztensor", version="2")}
     if ZSTD:
         zeros = zeros_by_zstd(MEGA)
-        wide = {"dtype": "uint8", "encoding": "zstd"}
-        csr = {"layout": "sparse", "sparse_format": "csr"}
-        files.update({
-            "zstd": spread(12, zeros, shape=[MEGA], **wide),
-            "seekable": seekable_zeros(12, MEGA),
-            "csr of many rows": spread(12, zeros, "indptr", shape=[MEGA // 8 - 1, 0], nnz=0,
-                                       indices=[], dtype="uint8", **csr),
-            "csr without nnz": spread(12, zeros, shape=[1, MEGA], indptr=[0, MEGA], indices={
-                "encoding": "zstd", "offset": 64, "size": len(zeros)}, **wide, **csr),
-            "one blob": spread(12, zeros, shape=[MEGA, 1], layout="sparsecsr", **wide)})
+        indices = {"encoding": "zstd", "offset": 64, "size": len(zeros)}
+        files["zstd"] = spread(12, zeros, shape=[MEGA], **PACKED)
+        files["seekable"] = seekable_zeros(12, MEGA)
+        files["csr of many rows"] = spread(12, zeros, "indptr", shape=[MEGA // 8 - 1, 0], nnz=0,
+                                           indices=[], dtype="uint8", **OF_CSR)
+        files["csr without nnz"] = spread(12, zeros, shape=[1, MEGA], indptr=[0, MEGA],
+                                          indices=indices, **PACKED, **OF_CSR)
+        files["one blob"] = spread(12, zeros, shape=[MEGA, 1], layout="sparsecsr", **PACKED)
     return files
 
 
@@ -10615,32 +10643,36 @@ class WorkTest(FolderCase):
             for name in decoders:
                 with Changed(tensorfmt, name, side_effect=AssertionError(name + " was called")):
                     text = self.refuses(["MAX_COPIES = 1 "], call, *args, **options)
-        found = re.search(r"MAX_COPIES = (\d+) \(--max-copies (\d+)\) allows it", text)
-        self.assertEqual(found.group(1), found.group(2))
+        found = re.search(r"MAX_COPIES = (\d+) \(--max-copies \1\) allows it", text)
         return int(found.group(1))
 
-    def calls(self, file, data):
-        """Return {what it is: call} of all that decodes or writes many tensors of a file."""
-        def convert(**options):
-            return lambda: tensorfmt.convert(file, io.BytesIO(), dense=True, **options)
+    @staticmethod
+    def convert(data, format, **options):
+        tensorfmt.convert(data, io.BytesIO(), format=format, dense=True, **options)
 
-        def save(tensors, name="burnpack"):
-            return lambda: dumps(tensors, format=name)
+    def calls(self, file, data):
+        """Return {what it is: call and its arguments} of all that decodes or writes a file."""
         casts = {name: tensorfmt.Cast(item, "float64") for name, item in file.items()}
+        renamed = [("x" + name, item) for name, item in file.items()]
         return {
-            "convert": convert(format="burnpack"), "cast": convert(format="mag", cast="int32"),
-            "save": save(file), "a dict": save(dict(file)), "a list": save(list(file.items())),
-            "casts": save(casts), "other names": save([("x" + name, item)
-                                                       for name, item in file.items()]),
-            "diff": lambda: tensorfmt.diff(file, file),
-            "sources": lambda: tensorfmt.diff(data, data)}
+            "convert": (self.convert, file),
+            "diff": (diff, file, file),
+            "sources": (diff, data, data),
+            "save": (dumps, file),
+            "a dict": (dumps, dict(file)),
+            "a list": (dumps, list(file.items())),
+            "casts": (dumps, casts),
+            "other names": (dumps, renamed),
+        }
 
     def test_it_is_asked_before_anything_is_decoded(self):
         for kind, data in work_files().items():
             file = load(data)
-            for what, call in self.calls(file, data).items():
+            for what, (call, *args) in self.calls(file, data).items():
                 with self.subTest(kind=kind, call=what):
-                    self.asks_first(call)
+                    options = {} if call is diff else {"format": "burnpack"}
+                    self.asks_first(call, *args, **options)
+            self.asks_first(self.convert, file, format="mag", cast="int32")
 
     @unittest.skipUnless(ZSTD, "no module for zstd")
     def test_row_pointers_say_how_many_elements_a_csr_has(self):
@@ -10654,18 +10686,18 @@ class WorkTest(FolderCase):
 
     def test_what_an_error_names_is_enough(self):
         for kind, data in work_files().items():
-            file = load(data)
-            if kind in ("csr without nnz", "one blob"):  # they are not what they say
+            if kind in NOT_WHAT_THEY_SAY:
                 continue
-            for what in "convert", "save", "diff":
-                call = self.calls(file, data)[what]
-                most = self.asks_first(call)
-                with self.subTest(kind=kind, call=what):
+            file = load(data)
+            for call, *args in (self.convert, file), (dumps, file), (diff, file, file):
+                options = {} if call is diff else {"format": "burnpack"}
+                most = self.asks_first(call, *args, **options)
+                with self.subTest(kind=kind, call=call):
                     with Changed(tensorfmt, "MAX_COPIES", most - 1):
-                        self.refuses(["MAX_COPIES"], call)
+                        self.refuses(["MAX_COPIES"], call, *args, **options)
                     with Changed(tensorfmt, "MAX_COPIES", most):
                         try:
-                            call()
+                            call(*args, **options)
                         except ValueError as error:  # of another reason
                             self.assertIn("sparse; .todense()", str(error))
 
@@ -10675,22 +10707,20 @@ class WorkTest(FolderCase):
                 continue
             with self.subTest(kind=kind):
                 with Changed(tensorfmt, "MAX_COPIES", 1):
-                    report = tensorfmt.verify(data)
+                    report = verify(data)
                     self.assertGreater(report.not_checked["contents"], 5)
                     error_of(Unsupported, load, data, verify=True)
                 remedy = re.search(r": take MAX_COPIES = (\d+) \(--max-copies \1\)", str(report))
                 self.assertTrue(str(report).endswith("take a larger MAX_COPIES (--max-copies)"))
                 with Changed(tensorfmt, "MAX_COPIES", int(remedy.group(1))):
-                    self.assertEqual(tensorfmt.verify(data).not_checked["contents"], 0)
+                    self.assertEqual(verify(data).not_checked["contents"], 0)
 
     @unittest.skipUnless(ZSTD, "no zstd here")
     def test_two_tensors_and_parts_of_one(self):
         """`==` and t[0] are asked, too; one of up to MAX_DENSE is free."""
-        wide = {"dtype": "uint8", "encoding": "zstd"}
-        rows = {"zstd": spread(2, zeros_by_zstd(4 * MEGA), shape=[4 * MEGA], **wide),
-                "csr": work_files()["csr of many rows"]}
-        for kind, data in rows.items():
-            a, b = [list(load(data).values())[0] for _ in range(2)]
+        packed = spread(2, zeros_by_zstd(4 * MEGA), shape=[4 * MEGA], **PACKED)
+        for kind, data in ("zstd", packed), ("csr", work_files()["csr of many rows"]):
+            a, b = load(data)["w0"], load(data)["w0"]
             with self.subTest(kind=kind):
                 if kind == "csr":  # indices are no values
                     self.asks_first(eq, a, b)
@@ -10703,84 +10733,88 @@ class WorkTest(FolderCase):
 
     @unittest.skipUnless(ZSTD and not PYPY, "no zstd, or no tracemalloc")
     def test_one_tensor_of_a_file_is_kept(self):
-        data = spread(20, zeros_by_zstd(MEGA), dtype="uint8", shape=[16, MEGA // 16],
-                      encoding="zstd")
+        data = spread(20, zeros_by_zstd(MEGA), shape=[16, MEGA // 16], **PACKED)
         items = list(load(data).values())
-        peak = peak_of(lambda: [item[0] for item in items])
-        self.assertLess(peak, 6 * MEGA)
-        self.assertLess(peak_of(lambda: [item[0] for item in items[0]]), 4 * MEGA)
 
         def look(which):
             return [(items[i][0][0], items[i][:, 5].size) for i in which]
+        self.assertLess(peak_of(look, range(20)), 6 * MEGA)
+        self.assertLess(peak_of(lambda: [row[0] for row in items[0]]), 4 * MEGA)
         for which, count in ([1, 2, 1, 2], 4), ([2, 2], 0), ([0, 0, 0], 1), ([3], 1):
             with self.subTest(tensors=which):
                 self.assertEqual(calls_of(tensorfmt, "zstd_decode", look, which), count)
                 self.assertEqual(look(which), [(0, 16)] * len(which))
-        both = tensor([[1, 2], [3, 4]]), tensor([[5, 6], [7, 8]])
-        file = load(dumps({"a": both[0], "b": both[1]}, format="ztensor", encoding="zstd"))
-        for name, i, wanted in [("a", 0, [1, 2]), ("b", 0, [5, 6]), ("a", 1, [3, 4])] * 2:
-            self.assertEqual(file[name][i].tolist(), wanted)
-        again = load(dumps({"a": both[0]}, format="ztensor", encoding="zstd"))["a"]
-        part = again[1]
-        again.source.close()
+
+    @unittest.skipUnless(ZSTD, "no zstd here")
+    def test_what_is_kept_is_of_the_tensor_that_is_asked(self):
+        tensors = {"a": tensor([[1, 2], [3, 4]]), "b": tensor([[5, 6], [7, 8]])}
+        file = load(dumps(tensors, format="ztensor", encoding="zstd"))
+        for _ in range(2):
+            for name, i in ("a", 0), ("b", 0), ("a", 1):
+                self.assertEqual(file[name][i].tolist(), tensors[name][i].tolist())
+        part = file["a"][1]
+        file["a"].source.close()
         self.assertEqual(part.tolist(), [3, 4])  # of its own bytes
-        self.assertIn("closed", str(error_of(ValueError, lambda: again[1])))
+        self.refuses(["closed"], lambda: file["a"][1])
 
     @unittest.skipUnless(ZSTD and not PYPY, "no zstd, or no tracemalloc")
     def test_equal_tensors_are_compared_in_constant_memory(self):
-        wide = {"dtype": "uint8", "shape": [1 << 24]}
-        packed = spread(1, zeros_by_zstd(1 << 24), encoding="zstd", **wide)
-        coo = spread(1, bytes(1), layout="sparse", sparse_format="coo", nnz=1, coords=[9], **wide)
-        raw = load(dumps({"w0": tensor(bytes(1 << 24))}, format="burnpack"))["w0"]
+        nbytes = 1 << 24
+        packed = spread(1, zeros_by_zstd(nbytes), shape=[nbytes], **PACKED)
+        coo = spread(1, bytes(1), nnz=1, coords=[9], dtype="uint8", shape=[nbytes], **OF_COO)
+        raw = load(dumps({"w0": tensor(bytes(nbytes))}, format="burnpack"))["w0"]
         for kind, data in ("zstd", packed), ("coo", coo):
-            a, b = [load(data)["w0"] for _ in range(2)]
-            for others in (a, b), (a, raw), (raw, a):
+            a, b = load(data)["w0"], load(data)["w0"]
+            for pair in (a, b), (a, raw), (raw, a):
                 with self.subTest(kind=kind):
-                    self.assertTrue(others[0] == others[1])
-                    self.assertLess(peak_of(eq, *others), 8 * MEGA)
+                    self.assertTrue(eq(*pair))
+                    self.assertLess(peak_of(eq, *pair), 8 * MEGA)
 
     @unittest.skipUnless(ZSTD, "no zstd here")
     def test_repr_decodes_nothing_of_a_sparse_tensor(self):
-        """Nor of unknown elements, nor is anything where there are more values than elements."""
-        files = work_files()
-        many = {"encoding": "zstd", "offset": 64, "size": len(zeros_by_zstd(MEGA))}
-        entry = {"layout": "sparse", "dtype": "uint8", "encoding": "zstd", "shape": [10, 10]}
+        """Nor of unknown elements."""
+        files = [spread(1, zeros_by_zstd(MEGA), dtype="new", shape=[5], encoding="zstd")]
+        files += self.bombs()
+        for kind, data in work_files().items():
+            if kind == "one blob" or kind.startswith("csr"):
+                files.append(data)
+        for data in files:
+            self.assertEqual(calls_of(tensorfmt, "zstd_decode", repr, load(data)["w0"]), 0)
+
+    @staticmethod
+    def bombs():
+        """Return files of sparse tensors of 100 elements that say they have a MiB of values."""
         blob = zeros_by_zstd(MEGA)
-        bombs = [spread(1, blob, None, nnz=MEGA, sparse_format="coo", coords=many, **entry),
-                 spread(1, blob, None, nnz=MEGA, sparse_format="csr", indptr=[0] * 10 + [MEGA],
-                        indices=many, **entry)]
-        unknown = spread(1, blob, dtype="new", shape=[5], encoding="zstd")
-        rows = [files[kind] for kind in files if kind[:3] == "csr" or kind == "one blob"] + bombs
-        rows.append(unknown)
-        for data in rows:
-            item = list(load(data).values())[0]
-            self.assertEqual(calls_of(tensorfmt, "zstd_decode", repr, item), 0)
-        for data in bombs:
+        indices = {"encoding": "zstd", "offset": 64, "size": len(blob)}
+        facts = dict(PACKED, shape=[10, 10], nnz=MEGA)
+        return [spread(1, blob, coords=indices, **facts, **OF_COO),
+                spread(1, blob, indptr=[0] * 10 + [MEGA], indices=indices, **facts, **OF_CSR)]
+
+    @unittest.skipUnless(ZSTD, "no zstd here")
+    def test_more_values_than_elements_are_not_decoded(self):
+        words = "values, but 100 elements"
+        for data in self.bombs():
             item = load(data)["w0"]
             with Changed(tensorfmt, "zstd_decode", side_effect=AssertionError):
-                for call, argument in ((getattr, "components"), (getitem, 0), (bytes, None)):
-                    arguments = [item] + [argument] * (argument is not None)
-                    self.assertIn("values, but 100 elements",
-                                  error_of(FormatError, call, *arguments).what)
-                self.refuses(["values, but 100 elements"], dumps, {"w": item}, format="ztensor")
-            self.assertFalse(tensorfmt.verify(data))
+                self.raises(FormatError, words, getattr, item, "components")
+                self.raises(FormatError, words, getitem, item, 0)
+                self.raises(FormatError, words, bytes, item)
+                self.refuses([words], dumps, {"w": item}, format="ztensor")
+            self.assertFalse(verify(data))
 
     def test_what_save_wrote_is_taken_with_max_copies(self):
-        few = Changed(tensorfmt, "MAX_COPIES", 8)
-        few.start()
-        self.addCleanup(few.stop)
         items = {"m%02d" % i: tensor(bytes(MEGA)) for i in range(20)}
-        write_file(self.path, dumps(items, format="ztensor", version="2"))
-        target = self.path + ".safetensors"
-        for words in (("convert", self.path, target), ("diff", self.path, self.path),
-                      ("get", self.path, "*"), ("get", self.path, "--stats")):
-            with self.subTest(words=words), parsers_kept():
+        path = self.path
+        write_file(path, dumps(items, format="ztensor", version="2"))
+        for words in (("convert", path, path + ".safetensors"), ("diff", path, path),
+                      ("get", path, "*"), ("get", path, "--stats")):
+            with self.subTest(words=words), parsers_kept(), Changed(tensorfmt, "MAX_COPIES", 8):
                 code, _, error = run(*words)
                 self.assertNotEqual(code, 0)
                 most = re.search(r"\(--max-copies (\d+)\) allows it", error).group(1)
-                self.assertEqual(run(*(words + ("--max-copies", most)))[::2], (0, ""))
+                self.assertEqual(run(*words, "--max-copies", most)[::2], (0, ""))
                 self.assertEqual(tensorfmt.MAX_COPIES, 8)
-        self.assertEqual(run("verify", self.path)[0], 0)
+                self.assertEqual(run("verify", path)[0], 0)
 
 
 # -- [15c] get -----------------------------------------------------------------------------------
@@ -10795,27 +10829,31 @@ class GetTest(FolderCase):
         with Changed(tensorfmt, "MAX_COPIES", most), parsers_kept():
             return run("get", self.path, *words)
 
+    def assertAsks(self, data, *words, most=1):
+        """Assert that nothing is printed but what allows it."""
+        code, out, error = self.shows(data, *words, most=most)
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("--max-copies", error)
+
     @unittest.skipUnless(ZSTD, "no zstd here")
     def test_a_part_is_decoded_after_the_limit_is_asked(self):
-        data = spread(1, zeros_by_zstd(8 * MEGA), dtype="uint8", shape=[8 * MEGA], encoding="zstd")
+        data = spread(1, zeros_by_zstd(8 * MEGA), shape=[8 * MEGA], **PACKED)
         self.assertEqual(self.shows(data, "w0[0:3]")[:2], (0, "[0, 0, 0]\n"))
         unread = Changed(tensorfmt, "zstd_decode", side_effect=AssertionError)
         with Changed(tensorfmt, "MAX_DENSE", MEGA), unread:
-            for words in ("w0[0:3]",), ("w0[5]", "--json"), ("w0[1:]", "--raw"), ("w?",):
-                code, out, error = self.shows(data, *words, most=1)
-                self.assertEqual((code, out, "--max-copies" in error), (1, "", True), error)
+            for words in ["w0[0:3]"], ["w0[5]", "--json"], ["w0[1:]", "--raw"], ["w?"]:
+                self.assertAsks(data, *words)
 
     def test_json_is_printed_tensor_by_tensor(self):
         items = {"w%d" % i: tensor([[i, 2], [3, 4]], "int8") for i in range(3)}
         data = dumps(items, format="burnpack")
-        for pattern, count in ("w*", 3), ("w[12]", 2), ("w[0]*", 1):
+        for pattern, names in ("w*", list(items)), ("w[12]", ["w1", "w2"]), ("w[0]*", ["w0"]):
             rows = json.loads(self.shows(data, pattern, "--json")[1])
-            self.assertEqual(len(rows), count)
+            self.assertEqual([row["name"] for row in rows], names)
             for row in rows:
-                self.assertEqual(row["values"], [[int(row["name"][1:]), 2], [3, 4]])
-        self.assertEqual(json.loads(self.shows(data, "w1", "--json")[1])["name"], "w1")
-        code, out, error = self.shows(golden("v021_tiny.bpk") + b"", "*", "--json")
-        self.assertEqual(code, 0, error)
+                self.assertEqual(row["values"], items[row["name"]].tolist())
+        row = json.loads(self.shows(data, "w1", "--json")[1])
+        self.assertEqual(row["name"], "w1")
 
     @unittest.skipIf(PYPY, "PyPy has no tracemalloc")
     def test_memory_of_json_is_that_of_one_tensor(self):
@@ -10832,22 +10870,19 @@ class GetTest(FolderCase):
     def test_text_is_work_too(self):
         """Of values that many share, of lists without any, of previews."""
         none = {"dtype": "U8", "shape": [1 << 17, 0], "data_offsets": [0, 0]}
-        shared = dict(none, shape=[6, 6, 6, 6], data_offsets=[0, 1296])
-        rows = ((none, ("*", "--json")), (shared, ("*", "--json")), (shared, ("*",)))
-        for entry, words in rows:
-            top = {"tensors": {"t%d" % i: entry for i in range(1000)}}
-            code, out, error = self.shows(burnpack_file(top, bytes(1296)), *words, most=3)
+        shared = {"dtype": "U8", "shape": [6, 6, 6, 6], "data_offsets": [0, 1296]}
+        for entry, words in (none, ["*", "--json"]), (shared, ["*", "--json"]), (shared, ["*"]):
+            tensors = {"t%d" % i: entry for i in range(1000)}
             with self.subTest(shape=entry["shape"], words=words):
-                self.assertEqual((code, out, "--max-copies" in error), (1, "", True))
+                self.assertAsks(burnpack_file({"tensors": tensors}, bytes(1296)), *words, most=3)
 
+    @unittest.skipUnless(ZSTD, "no zstd here")
     def test_what_is_damaged_ends_the_list(self):
-        if not ZSTD:
-            self.skipTest("no zstd here")
-        data = bytearray(dumps({"a": tensor([1] * 50), "b": tensor([2] * 50)}, format="ztensor",
-                               encoding="zstd"))
-        data[load(bytes(data))["b"].offset] ^= 1
-        code, out, error = self.shows(bytes(data), "?", "--json")
-        self.assertEqual((code, [row["name"] for row in json.loads(out)]), (1, ["a"]), error)
+        tensors = {"a": tensor([1] * 50), "b": tensor([2] * 50)}
+        data = rotten(dumps(tensors, format="ztensor", encoding="zstd"), "b")
+        code, out, error = self.shows(data, "?", "--json")
+        self.assertEqual([row["name"] for row in json.loads(out)], ["a"])
+        self.assertEqual(code, 1, error)
 
 
 # -- [16] small work -----------------------------------------------------------------------------
