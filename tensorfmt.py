@@ -11260,9 +11260,13 @@ class Report(Result):
     """
 
     def __init__(self, path: Any, fmt: "Optional[Format]") -> None:
-        self.path, self.format, self.title, self.version = path, None, "", None
+        self.path = path
+        self.format: "Optional[str]" = None
+        self.title = ""
+        self.version: Any = None
         if fmt is not None:
-            self.format, self.title = fmt.FAMILY, fmt.TITLE
+            self.format = fmt.FAMILY
+            self.title = fmt.TITLE
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
         self.errors: "List[FormatError]" = []
         self.limits: "List[FormatError]" = []
@@ -11275,8 +11279,8 @@ class Report(Result):
     def facts(self) -> Facts:
         keys = "status", "check", "tensor", "text", "offset"
         rows = [dict(zip(keys, row)) for row in self.rows]
-        return {"file": self.path, "format": self.format, "version": self.version,
-                "valid": bool(self), "not_checked": self.not_checked, "rows": rows}
+        return dict(file=self.path, format=self.format, version=self.version,
+                    valid=bool(self), not_checked=self.not_checked, rows=rows)
 
     def add(self, status: str, check: str, text: str, tensor: Any = None,
             offset: Any = None) -> None:
@@ -11290,8 +11294,6 @@ class Report(Result):
     def leave_out(self, check: str, why: str, items: "List[Tensor]",
                   remedy: str = "") -> None:
         """Add what is not checked of these tensors; `remedy`: what would look at it."""
-        if not items:
-            return
         text = "not checked"
         if len(items) > 1:
             text += f", as {plural(len(items) - 1, 'other tensor')}"
@@ -11304,21 +11306,23 @@ class Report(Result):
 
     def raise_first(self) -> None:
         """Raise the first error, or that a limit left something out."""
-        for error in self.errors + self.limits:
-            raise error
+        found = self.errors + self.limits
+        if found:
+            raise found[0]
 
     def last_line(self) -> str:
         """Return the verdict: what is wrong, or what is not checked."""
         text = f"valid {self.title}"
         if self.errors:
-            text = f"INVALID {self.title}".rstrip() + f": {plural(len(self.errors), 'problem')}"
+            text = f"INVALID {self.title}".rstrip()
+            text += f": {plural(len(self.errors), 'problem')}"
             offsets = [error.offset for error in self.errors if error.offset is not None]
             if offsets:
                 text += f", the first at 0x{min(offsets):x}"
-        if self.not_checked["contents"]:
-            text += f", {plural(self.not_checked['contents'], 'tensor')} not checked"
-        if self.not_checked["checksums"]:
-            text += f", {plural(self.not_checked['checksums'], 'checksum')} not checked"
+        for noun, check in ("tensor", "contents"), ("checksum", "checksums"):
+            count = self.not_checked[check]
+            if count:
+                text += f", {plural(count, noun)} not checked"
         if self.remedies:
             text += ": take " + " and ".join(self.remedies)
         return text
@@ -11380,8 +11384,10 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
     reading = Recorder(source, errors)
     fields, file, last = read_fields(fmt, reading)
     complete(reading, errors)
-    gaps = [field for field in fields if field.kind == "unused" or (
-        field.kind == "padding" and field.value is not None)]
+    gaps = []
+    for field in fields:
+        if field.kind == "unused" or field.kind == "padding" and field.value is not None:
+            gaps.append(field)
     if file is not None and fmt.NAME == "shards":
         file = ShardedFile(source, file.attrs, False)
     add_structure(report, errors, last, reading.tensors if file is None else file)
@@ -11416,25 +11422,29 @@ def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
     """Add the errors of each check, or what is right; after the last error: not reached.
     """
     count = plural(len(tensors), "tensor")
-    texts = [("magic", report.title), ("checksum", ""),
-             ("index", f"{count}, names unique, required fields present"),
-             ("sizes", "stored bytes = dtype x shape"),
-             ("bounds", f"{count} inside the file")]
+    texts = {
+        "magic": report.title,
+        "checksum": "",
+        "index": f"{count}, names unique, required fields present",
+        "sizes": "stored bytes = dtype x shape",
+        "bounds": f"{count} inside the file"}
     if getattr(tensors, "shards", None) is not None:
-        texts = texts[2:3]
+        texts = {"index": texts["index"]}
     if last is not None:
         errors = errors + [last]
     reached = True
-    for check, text in texts:
+    for check, text in texts.items():
         found = [error for error in errors if error.check == check]
         for error in found:
             error.path = report.path
             report.fail(error)
-        if not found and text and reached:
-            report.add("ok", check, text)
-        elif not found and text:
-            report.add("-", check, "not reached")
-        reached = reached and last not in found
+        if text and not found:
+            if reached:
+                report.add("ok", check, text)
+            else:
+                report.add("-", check, "not reached")
+        if last in found:
+            reached = False
 
 
 MAX_BEGINNINGS = 64  # places where a file may begin again that verify() looks at
@@ -11448,7 +11458,9 @@ class Rest(Buffer):
     has_offsets = True
 
     def __init__(self, source: "Buffer", start: int) -> None:
-        self.path, self.file_id, self.mapping = source.path, None, source.mapping
+        self.path = source.path
+        self.file_id = None
+        self.mapping = source.mapping
         self.source = source
         self.start = start
         self.nbytes = source.nbytes - start
@@ -11473,8 +11485,9 @@ def check_beginning(report: Report, source: "Buffer", watch: Watch) -> None:
             continue
         tries += 1
         if is_whole(Rest(source, at)):
-            what = (f"the beginning of the file stands again at 0x{at:x}, and from there on it is "
-                    "whole: did its download begin again? What lies before is too much")
+            what = (f"the beginning of the file stands again at 0x{at:x}, and from there "
+                    "on it is whole: did its download begin again? What lies before is too "
+                    "much")
             report.fail(FormatError(what, at, None, None, report.path, "beginning"))
             return
 
@@ -11590,8 +11603,8 @@ def check_blob_name(report: Report, source: "Buffer", watch: Watch) -> None:
         if name == found:
             report.add("ok", "name", "it is the SHA-256 of the file")
         elif word:
-            what = (f"the name is taken for the SHA-256 of the file, for it lies in a folder "
-                    f"{word!r}; the bytes give {found}")
+            what = "the name is taken for the SHA-256 of the file, for it lies in a "
+            what += f"folder {word!r}; the bytes give {found}"
             report.fail(FormatError(what, None, None, None, report.path, "name"))
         else:
             report.add("note", "name",
@@ -11620,7 +11633,7 @@ def add_notes(report: Report, check: str, rows: Any) -> None:
             report.add("note", check, what)
         else:
             report.add("note", check, what, item.name, item.offset)
-    if len(rows) > 5:
+    if rows[5:]:
         report.add("note", check, f"{len(rows) - 5} more")
 
 
@@ -11630,17 +11643,21 @@ def note_places(report: Report, file: File) -> None:
     if file.attrs.get("layout") == "packed":
         align = 1
     stored = [item for item in file.values() if item.stored_nbytes]
-    unaligned = [(item, f"its data are not at a multiple of {align}")
-                 for item in stored if item.start % align]
+    what = f"its data are not at a multiple of {align}"
+    unaligned = [(item, what) for item in stored if item.start % align]
     overlaps = []
-    owner: Any = None  # the tensor that reaches furthest
-    end = 0  # of it
+    # The tensor that reaches furthest, and its end.
+    owner: Any = None
+    end = 0
     for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
         stop = item.start + item.stored_nbytes
-        if item.start < end and (item.start, stop) != (owner.start, end):  # same: tied weights
-            overlaps.append((item, f"its bytes overlap those of {safe_repr(owner.name)} in part"))
+        # The same bytes are those of tied weights.
+        if item.start < end and (item.start, stop) != (owner.start, end):
+            what = f"its bytes overlap those of {safe_repr(owner.name)} in part"
+            overlaps.append((item, what))
         if stop > end:
-            owner, end = item, stop
+            owner = item
+            end = stop
     add_notes(report, "alignment", unaligned)
     add_notes(report, "bounds", overlaps)
     if align > 1 and len(file) and not unaligned:
@@ -11685,14 +11702,12 @@ def check_neighbours(report: Report, file: ShardedFile) -> None:
     for name in unlisted:
         fail_shard(report, unlisted_message(name), None)
     known = list(file.names) + unlisted
-    others = [name for name in sorted(os.listdir(os.path.dirname(file.source.file_id[0])))
-              if name.endswith(file.fmt.SUFFIXES) and name[0] != "." and name not
-              in known]
-    for name in others[:5]:
-        report.add("note", "shards",
-                   f"{safe_repr(name)} lies beside it, but weight_map lacks it")
-    if others[5:]:
-        report.add("note", "shards", f"{len(others) - 5} more")
+    notes = []
+    for name in sorted(os.listdir(os.path.dirname(file.source.file_id[0]))):
+        if name.endswith(file.fmt.SUFFIXES) and name[0] != "." and name not in known:
+            what = f"{safe_repr(name)} lies beside it, but weight_map lacks it"
+            notes.append((None, what))
+    add_notes(report, "shards", notes)
 
 
 def check_shard(report: Report, file: ShardedFile, shard: str, left: Any, deep: bool,
@@ -11748,7 +11763,9 @@ class Check:
 
     def __init__(self, part: Tensor, work: int, digest: "Optional[str]" = None,
                  label: str = "") -> None:
-        self.part, self.digest, self.label = part, digest, label
+        self.part = part
+        self.digest = digest
+        self.label = label
         self.work = work  # bytes to be read and decoded
         self.nbytes: int = part.decoded_nbytes or part.stored_nbytes  # to be hashed
         self.items: "List[Tensor]" = []
@@ -11776,12 +11793,12 @@ def list_checks(file: File) -> "List[Check]":
                 if digest.partition(":")[0] in file.fmt.DIGESTS:
                     hashed.add(place_of(part))
             checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
-        reads_bytes = file.fmt.has_odd_bytes(item)
-        key, work = place_of(item) + (item.unreadable, item.size), 0
+        key = place_of(item) + (item.unreadable, item.size)
+        work = 0
         if item.is_sparse:  # what its indices may be is said by its shape
             key = (item.name,)
             work = work_besides(item)
-        elif reads_bytes:
+        elif file.fmt.has_odd_bytes(item):
             work = work_of_part(item)
         elif item.encoding != "raw" and is_checkable(item):
             if place_of(item) in hashed:
@@ -11804,21 +11821,45 @@ class DataCheck:
     """
 
     def __init__(self, report: Report, file: File, deep: bool, watch: Watch) -> None:
-        self.report, self.fmt = report, file.fmt
+        self.report = report
+        self.fmt = file.fmt
         self.checks = list_checks(file)
-        self.planned = choose_checks(report, self.checks, deep, file.source)
+        self.left: Any = Map()  # (kind, why not, remedy) -> tensors
+        self.planned = self.choose(deep, file.source)
         sizes = [check.nbytes for check in self.planned if check.kind == "checksums"]
         self.meter = Meter(watch, "checking", sum(sizes))
         self.digests: "Dict[str, str]" = {}
         self.decoded: Any = set()  # places in the file
         self.agreed = 0
-        self.left: Any = Map()  # (kind, why not) -> tensors
         for item in file.values():
             if item.unreadable:
                 self.leave_out("contents", item.unreadable, [item])
 
-    def leave_out(self, kind: str, why: str, items: "List[Tensor]") -> None:
-        self.left.setdefault((kind, why), []).extend(items)
+    def choose(self, deep: bool, source: Buffer) -> "List[Check]":
+        """Return the checks that the limits allow; leave out the others."""
+        works = [check.work for check in self.checks if check.part.encoding != "sparse"]
+        free = max([work for work in works if work <= MAX_DENSE], default=0)
+        work_left = most_work(source, free)
+        slow_left = MAX_SLOW_HASH
+        more = more_copies(source, sum([check.work for check in self.checks]) - free)
+        heavy = f"over MAX_COPIES = {MAX_COPIES} times the file and 1 MiB: take {more}"
+        slow = f"over MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes in all: take {DEEP}"
+        planned = []
+        for check in self.checks:
+            if check.work > work_left:
+                self.leave_out(check.kind, heavy, check.items, MORE_COPIES)
+            elif check.is_slow() and not deep and check.nbytes > slow_left:
+                self.leave_out(check.kind, slow, check.items, DEEP)
+            else:
+                planned.append(check)
+                work_left -= check.work
+                if check.is_slow():
+                    slow_left -= check.nbytes
+        return planned
+
+    def leave_out(self, kind: str, why: str, items: "List[Tensor]",
+                  remedy: str = "") -> None:
+        self.left.setdefault((kind, why, remedy), []).extend(items)
 
     def fail(self, check: Check, what: str, offset: "Optional[int]", kind: str) -> None:
         for item in check.items:
@@ -11838,15 +11879,16 @@ class DataCheck:
                 self.leave_out(check.kind, error.what, check.items)
             except FormatError as error:
                 self.fail(check, error.what, error.offset, "contents")
-        for (kind, why), items in self.left.items():
-            self.report.leave_out(kind, why, items)
+        for (kind, why, remedy), items in self.left.items():
+            self.report.leave_out(kind, why, items, remedy)
         count = sum([len(check.items) for check in self.checks
                      if check.kind == "checksums"])
-        status, text = "-", "no tensor has one"
+        status = "-"
+        text = "no tensor has one"
         if count:
             text = f"{self.agreed} of {count} agree"
-        if self.agreed:
-            status = "ok"
+            if self.agreed:
+                status = "ok"
         self.report.add(status, "checksums", text)
         if self.decoded:
             text = f"{plural(len(self.decoded), 'zstd blob')} decoded in full"
@@ -11871,34 +11913,6 @@ class DataCheck:
             self.decoded.add(place_of(part))
 
 
-def choose_checks(report: Report, checks: "List[Check]", deep: bool,
-                  source: Any) -> "List[Check]":
-    """Return the checks that the limits allow; add to the report which are left out."""
-    works = [check.work for check in checks if check.part.encoding != "sparse"]
-    free = max([work for work in works if work <= MAX_DENSE], default=0)
-    work_left, slow_left = most_work(source, free), MAX_SLOW_HASH
-    planned, heavy, slow = [], [], []
-    for check in checks:
-        if check.work > work_left:
-            heavy.append(check)
-        elif check.is_slow() and not deep and check.nbytes > slow_left:
-            slow.append(check)
-        else:
-            planned.append(check)
-            work_left -= check.work
-            if check.is_slow():
-                slow_left -= check.nbytes
-    more = more_copies(source, sum([check.work for check in checks]) - free)
-    for found, limit, way, remedy in (
-            (heavy, f"MAX_COPIES = {MAX_COPIES} times the file and 1 MiB", more, MORE_COPIES),
-            (slow, f"MAX_SLOW_HASH = {MAX_SLOW_HASH} bytes in all", DEEP, DEEP)):
-        for kind in "checksums", "contents":
-            items = [item for check in found if check.kind == kind for item
-                     in check.items]
-            report.leave_out(kind, f"over {limit}: take {way}", items, remedy)
-    return planned
-
-
 def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
     """Raise what is wrong with the values; note in `decoded` what was decoded."""
     parts = [item]
@@ -11911,9 +11925,10 @@ def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
             decoded.add(place_of(part))
     wrong = fmt.odd_byte(item)
     if wrong:
-        error = item.error(f"byte {wrong[0]} of the data: {wrong[1]}", check="contents")
+        at, why = wrong
+        error = item.error(f"byte {at} of the data: {why}", check="contents")
         if item.encoding == "raw":
-            error.offset += wrong[0]
+            error.offset += at
         raise error
 
 
@@ -11934,35 +11949,39 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
                 what = "not looked at: it would have to be decoded again"
                 report.add("-", "canonical", what, item.name)
                 return
-    known: Any = {}
-    if digests:
-        known["digest_of"] = lambda name, item: digests.get(name)
-    if file.fmt.HASHES_DECODED:  # what has no XXH3 that agrees is not in the canonical form
-        digests = {name: text for name, text in digests.items()
-                   if text.startswith("xxh3:")}
-        known["digest_of"] = lambda name, item: digests.get(name, "")
-    at, source = 0, file.source
+    def digest_of(name: str, item: Tensor) -> "Optional[str]":
+        text = digests.get(name, "")
+        # What has no XXH3 that agrees is not in the canonical form of zTensor 2.
+        if file.fmt.HASHES_DECODED and not text.startswith("xxh3:"):
+            return ""
+        return text or None
+
+    known: Facts = {}
+    if file.fmt.DIGESTS:
+        known["digest_of"] = digest_of
+    at = 0
+    source = file.source
     meter = Meter(watch, "comparing", source.nbytes)
     try:
         fmt, items, metadata, attrs = prepare(file.fmt, file, None, None, {})
         blocks = without_gc(fmt.write)(items, metadata, attrs, {}, **known)
         for block in meter.over(iter_parts(blocks, BLOCK)):
-            stored, block = source.view(at, len(block)), memoryview(block)
-            if stored != block:
+            stored = source.view(at, len(block))
+            if stored != memoryview(block):
                 at += len(os.path.commonprefix([bytes(stored), bytes(block)]))
-                report.add("note", "canonical", "saved again, it differs from here on",
-                           None, at)
+                what = "saved again, it differs from here on"
+                report.add("note", "canonical", what, None, at)
                 return
             at += len(block)
+    except Unsupported as error:
+        report.add("-", "canonical", f"it cannot be saved again: {error.what}")
+        return
     except FormatError as error:
-        if isinstance(error, Unsupported):
-            report.add("-", "canonical", "it cannot be saved again: " + error.what)
-        else:
-            report.fail(error)
+        report.fail(error)
         return
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: recursion
-        what = "it cannot be saved again: " + str(error).split("\n")[0]
-        report.add("-", "canonical", what)
+        what = str(error).split("\n")[0]
+        report.add("-", "canonical", f"it cannot be saved again: {what}")
         return
     if at < source.nbytes:
         report.add("note", "canonical", "saved again, it ends here", None, at)
