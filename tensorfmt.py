@@ -6086,6 +6086,8 @@ def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Opti
                              + ", ".join(fmt.FILE_ATTRS))
     check_work(items, dense=not fmt.SPARSE)
     if cast is not None:
+        # What is made of a sparse tensor has no checksum any more.
+        check_stored([(name, item) for name, item in items if item.is_sparse])
         items = cast_items(fmt, items, cast)
     return fmt, items, metadata, attrs
 
@@ -12220,6 +12222,7 @@ class Conversion:
         if item.dtype == "qfloat":
             values = Cast(item, "float32")
         elif item.is_sparse:
+            check_stored([(name, item)])  # what is made of it has no checksum any more
             values = item.components["values"]
         self.casts.append((name, values, str(item.dtype), new))
         return changed

@@ -4245,6 +4245,7 @@ class SparseTest(TestCase):
         for data in indices, values:
             self.assertFalse(tensorfmt.verify(data))
             error_of(FormatError, dumps, load(data), format="ztensor")
+            error_of(FormatError, dumps, load(data), format="ztensor", cast=cast)
             for kind, options in (
                     ("ztensor", {"cast": cast}),
                     ("burnpack", {"cast": cast, "dense": True}),
