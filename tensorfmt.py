@@ -5764,6 +5764,9 @@ def find_format(name: Any) -> Format:
         if name == fmt.NAME or name in fmt.SUFFIXES or name in suffixes:
             return fmt
     names = [fmt.NAME for fmt in FORMATS]
+    for lacking, *_ in ABSENT:
+        if name == lacking:
+            raise Unsupported(f"this copy was made without {name}")
     raise ValueError(f"no format {short_repr(name)}; there are {', '.join(names)}")
 
 
@@ -5866,7 +5869,7 @@ def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
 
 def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *, components: Any = None,
            custom: "Optional[Mapping[Any, Any]]" = None, **unknown: "NoReturn") -> Tensor:
-    """Return a Tensor in memory of lists, numbers, buffers or arrays.
+    """Return a Tensor in memory of lists, ranges, numbers, buffers or arrays.
 
     Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
     1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
@@ -5912,19 +5915,22 @@ def tensor_of(data: Any, dtype: Any = None) -> Tensor:
     item = own_tensor(data)
     if item is not None:
         made = item.copy()
-    elif isinstance(data, (list, tuple, bool, int, float)):
+    elif isinstance(data, LISTS + (bool, int, float)):
         made = tensor_of_lists(data, dtype)
     else:
         made = tensor_of_buffer(data, dtype)
     return made if dtype in (None, made.dtype) else made.astype(dtype)
 
 
+LISTS = (list, tuple, range)
+
+
 def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
     """Return nested lists, or one number, as a Tensor."""
     shape, level = [], [data]
-    while level and isinstance(level[0], (list, tuple)):
+    while level and isinstance(level[0], LISTS):
         size = len(level[0])
-        if [row for row in level if not isinstance(row, (list, tuple)) or len(row) != size]:
+        if [row for row in level if not isinstance(row, LISTS) or len(row) != size]:
             raise ValueError(f"the lists are ragged at depth {len(shape)}")
         shape.append(size)
         level = [item for row in level for item in row]
@@ -5936,10 +5942,13 @@ def tensor_of_lists(data: Any, dtype: Any) -> Tensor:
         types = set(map(type, level))
     for one in types - {int, float, bool}:
         raise ValueError(f"{one.__name__} among the numbers")
+    if isinstance(data, range):  # which holds integers, also if it is empty
+        types = {int}
     if dtype is None:
         dtype = "bool" if types == {bool} else "float64"
         if int in types and float not in types:
-            dtype = "uint64" if max(level) > INT_RANGE["int64"][1] else "int64"
+            highest = max(level, default=0)
+            dtype = "uint64" if highest > INT_RANGE["int64"][1] else "int64"
     return new_tensor(dtype, tuple(shape), pack_values(dtype, level))
 
 
@@ -6228,6 +6237,11 @@ def target_format(format: "Optional[str]", target: Any, tensors: Any) -> Format:
     raise ValueError(f"which format? give {option('format=')} or a suffix: {names}")
 
 
+def refuse_boards() -> None:
+    if BOARD:
+        raise Unsupported("a board only reads: save files on a computer")
+
+
 def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
          metadata: Any = None, attrs: Any = None, cast: Any = None, watch: Watch = None,
          **options: Any) -> None:
@@ -6249,6 +6263,7 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     >>> load(stream)["w"].tolist()
     [1.0]
     """
+    refuse_boards()
     fmt = target_format(format, target, tensors)
     fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options, cast)
     write_out(target, encode_file(fmt, items, metadata, attrs, options, watch), items)
@@ -6261,6 +6276,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
     >>> len(dumps({}, format="mag")), dumps({}, format="ztensor").hex()
     (24, '5a54454e30303031800100000000000000')
     """
+    refuse_boards()
     fmt = find_format(format)
     fmt, items, metadata, attrs = prepare(fmt, tensors, metadata, attrs, options, cast)
     return b"".join(encode_file(fmt, items, metadata, attrs, options))
@@ -13120,6 +13136,7 @@ CALLS = {
 # A part, words that offer it, and what a copy without it says instead.
 OFFERS = (
     ("tools", "`verify`: raise the first error that verify() finds.", "\n   "),
+    ("tools", "`watch`: as in convert().", "`watch`(verb, done, total) is called."),
     ("tools", ".todense() or convert(dense=True)", ".todense()"),
     ("casts", "`dtype` converts, `shape` reshapes.", "\n    `shape` reshapes."),
     ("casts", 'tensor(x).astype("{dtype}") the values',

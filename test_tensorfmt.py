@@ -3603,6 +3603,17 @@ class MakeTest(TestCase):
             self.refuses([row.dtype], tensor, [row.value], row.dtype)
         self.refuses(["int64"], tensor, [NAN], "int64")
 
+    def test_ranges_are_lists_of_integers(self):
+        for value, dtype, wanted in (
+                (range(5), "int64", [0, 1, 2, 3, 4]), (range(4, 0, -2), "int64", [4, 2]),
+                (range(0), "int64", []), ([range(2), [7, 8]], "int64", [[0, 1], [7, 8]]),
+                (range((1 << 63) - 1, 1 << 63), "int64", [(1 << 63) - 1]),
+                (range(1 << 63, (1 << 63) + 1), "uint64", [1 << 63])):
+            item = tensor(value)
+            self.assertEqual((item.dtype, item.tolist()), (dtype, wanted))
+        self.assertEqual(tensor(range(2), "float32").tolist(), [0.0, 1.0])
+        self.refuses(["ragged"], tensor, [range(2), range(3)])
+
     def test_arrays(self):
         for dtype, code in CODES.items():
             if code == "e":  # array lacks it
@@ -4796,6 +4807,21 @@ class RefusalTest(TestCase):
         error_of(TypeError, dumps, {}, format="mag", metadata=5)
         error_of(TypeError, dumps, {}, format="mag", attrs=5)
         error_of(TypeError, tensorfmt.save, 5, {}, format="mag")
+
+    def test_a_board_only_reads(self):
+        path = os.path.join(folder_for(self), "x.mag")
+        with Changed(tensorfmt, "BOARD", True):
+            for call in dumps, lambda tensors, **to: tensorfmt.save(path, tensors, **to):
+                error = error_of(tensorfmt.Unsupported, call, {"w": F32}, format="mag")
+                self.assertEqual(error.what, "a board only reads: save files on a computer")
+        self.assertFalse(os.path.exists(path))
+
+    def test_bytes_of_a_tensor_on_a_board(self):
+        file = load(golden("seed_basic.mag"))
+        for item in list(file.values()) + [tensor([[1, 2], [3, 4]])[:, ::-1], tensor([])]:
+            wanted = item.tobytes()
+            with Changed(tensorfmt, "BOARD", True):
+                self.assertEqual(item.tobytes(), wanted)
 
     @about()
     def test_lists_of_numbers_have_one_shape(self):
@@ -9960,7 +9986,8 @@ class CopyTest(TestCase):
                 ("tools", lambda: made.load(data, verify=True), ()),
                 ("zstd", made.left_out("zstd"), (1,)),
                 ("shards", made.load, (folder_for(self),)),
-                ("mag", made.load, (golden("seed_basic.mag"),))):
+                ("mag", made.load, (golden("seed_basic.mag"),)),
+                ("mag", lambda: made.load(data, format="mag"), ())):
             with self.subTest(lacks=lacks):
                 self.assertEqual(error_of(made.Unsupported, call, *args).what, REFUSES + lacks)
         self.assertFalse(isinstance(5, made.left_out("zstd")))
