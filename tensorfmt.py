@@ -141,17 +141,17 @@ if TYPE_CHECKING:
 
     from io import FileIO
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
-    Trail = Tuple[Any, ...]  # of a field: keys and indices, the outermost first
+    Trail = Tuple[Any, ...]  # keys and indices that lead to a field
     Source = Union[str, os.PathLike[str], ReadableBuffer, SupportsRead[Any]]
     Target = Union[str, os.PathLike[str], SupportsWrite[Any]]
     Shape = Tuple[int, ...]  # dimensions, or strides in bytes
     Facts = Dict[str, Any]
-    Notes = Iterator[Sequence[Tuple[Optional["Tensor"], str]]]  # of each kind: whose, what
-    Items = List[Tuple[str, "Tensor"]]  # names and tensors, in the order of the file
-    Blocks = Iterator[Any]  # bytes-like objects in order
+    Notes = Iterator[Sequence[Tuple[Optional["Tensor"], str]]]
+    Items = List[Tuple[str, "Tensor"]]
+    Blocks = Iterator[Any]  # bytes-like objects
     TensorMap = Mapping[str, "Tensor"]
     Spans = Iterator[Tuple[int, int, Trail, Any, int, str]]  # of a region
-    Watch = Optional[Callable[[str, int, int], Any]]  # watch(verb, done, total), in bytes
+    Watch = Optional[Callable[[str, int, int], Any]]  # (verb, done, total)
 else:  # annotations name them
     Any = Trail = Shape = Facts = Items = Blocks = TensorMap = Source = Target = object
     Spans = Watch = object
@@ -174,10 +174,10 @@ MISSING: Any = object()  # a key or a field that is absent
 # Limits of all formats. An error names its limit; set it before load() to change it.
 BLOCK = 1 << (9 if BOARD else 20)  # bytes decoded or swapped at a time
 PART = 1 << (8 if BOARD else 15)  # bytes cast at a time; not to be changed
-WINDOW = 1 << (9 if BOARD else 12)  # bytes of index that small reads of a stream take at once
+WINDOW = 1 << (9 if BOARD else 12)  # bytes that small reads of a stream take at once
 MAX_DEPTH = 128  # arrays, maps and tags around an item of an index
 MAX_ITEMS = 1 << 23  # arrays and maps of an index
-MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can be chosen to make a dict slow
+MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can make a dict slow
 MAX_INDEX = 256 << 20  # bytes of an index that is read whole
 MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
 KEPT = 1 << 26  # decoded bytes that are kept, of one tensor of a file
@@ -674,10 +674,10 @@ def full_dtype(dtype: Any) -> str:
 
 # -- [4] sources -------------------------------------------------------------------------
 #
-# A source never changes. It has .nbytes, .path (or None), close(), view(offset, nbytes) for
-# tensors, which copies nothing if .mapping, and read(offset, nbytes) for the index, in bytes; both
-# give less at its end. .has_offsets: they are those of a file. .file_id (absolute path, mapped,
-# state) names the file that was opened; its state (time of change, inode) changes with its bytes.
+# A source never changes. view(offset, nbytes) is for tensors, and copies nothing if
+# .mapping; read(offset, nbytes) is for the index, in bytes. Both give less at the end.
+# .has_offsets: they are those of a file. .file_id (absolute path, mapped, state) names the
+# file that was opened; its state (time of change, inode) changes with its bytes.
 
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
@@ -689,7 +689,7 @@ class Buffer:
     """Bytes in memory, or a mapped file. Views cost nothing and stay valid after close()."""
 
     mapping = True
-    kept: Any = (None, "", None)  # what keep() keeps: (mark of a tensor, what it is, the value)
+    kept: Any = (None, "", None)  # by keep(): (mark of a tensor, what it is, the value)
 
     def __init__(self, data: Any, has_offsets: bool = False, path: "Optional[str]" = None,
                  file_id: Any = None) -> None:
@@ -887,19 +887,14 @@ def open_source(source: Any, mmap: bool = True) -> Buffer:
     try:
         return Buffer(source, has_offsets=True)
     except TypeError:
-        lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
-    if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
-        # A zipfile.Path is read at once: to seek in a deflated member takes long.
-        with source.open("rb") as stream:
-            return Buffer(stream.read(), True, getattr(source, "name", None))
-    if lacks or hasattr(source, "encoding"):
-        raise TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
-                        f'"rb")), not {type(source).__name__}')
-    # A file says its path as .name, which may be a number; a stream of fsspec as .path.
-    path = getattr(source, "name", getattr(source, "path", None))
-    if not isinstance(path, str):
-        path = None
-    return open_stream(source, path)
+        pass
+    return open_stream(source)
+
+
+def no_source(source: Any) -> TypeError:
+    """Return the error for what is no source."""
+    return TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
+                     f'"rb")), not {type(source).__name__}')
 
 
 def check_start(here: int, nbytes: int) -> None:
@@ -949,10 +944,9 @@ def is_json(file: Any) -> bool:
 def map_file(file: Any) -> Any:
     """Return the mapped file, or None where it cannot be mapped (it is empty, say).
 
-    An index of shards is not, since it is often written again in place.
-
-    Copy on write, since torch writes into any array; where the system does not promise so much
-    memory, without its promise or for reading only.
+    An index of shards is not: it is often written again in place. Copy on write, since
+    torch writes into any array; where the system does not promise so much memory, without
+    its promise or for reading only.
     """
     private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
     ways: Any = [{"access": 3}, {"flags": private}, {"access": 1}]
@@ -1015,7 +1009,7 @@ class Codec:
         try:
             return self.parse_item(at, depth)
         except IndexError:
-            # array() and map() of CBOR look for one more item where the data end.
+            # read_array() and read_map() look for one more item where the data end.
             raise self.error("the data end inside an item", self.end)
         except RuntimeError:
             # A RecursionError; boards have no other name for it.
@@ -1152,91 +1146,12 @@ class Cbor(Codec):
             data, end = self.string(at, major, n, stop)
             return self.texts.get(data) or self.text(data, at), end
         if major == 4:
-            return self.array(at, n, stop, depth)
+            return read_array(self, at, n, stop, depth)
         if major == 5:
-            return self.map(at, n, stop, depth)
+            return read_map(self, at, n, stop, depth)
         if major == 6:
             return self.tagged(at, n, stop, depth)
         return self.simple(at, n, stop)
-
-    # array() and map() read the commonest heads themselves, 1.34 to 1.46 times as fast as
-    # by parse_item(): 00 to 17 are small numbers, 18 to 1b numbers of 1 to 8 bytes, 60 to
-    # 77 short texts, 80 to 97 short arrays, a0 to b7 short maps. What begins in the last 24
-    # bytes may be cut: parse_item() reads it. A count of -1, of an indefinite length, goes
-    # down until a break comes.
-
-    def array(self, start: int, count: int, at: int,
-              depth: int) -> "Tuple[List[Any], int]":
-        """Return (items, end) of an array; most items are small numbers."""
-        self.enter(start, depth, at, count)
-        data = self.data
-        strict = self.strict
-        near_end = self.end - 24
-        items = []
-        while count:
-            start = at
-            head = data[at]
-            if head < 24:
-                value: Any = head
-                at += 1
-            elif head < 28 and at < near_end:
-                at += 1 + (1 << head - 24)
-                value = int.from_bytes(data[start + 1:at], "big")
-                if strict and value < CBOR_LEAST[head]:
-                    raise self.not_strict(start)
-            elif head == 0xFF and count < 0:
-                return items, at + 1
-            else:
-                value, at = self.parse_item(at, depth + 1)
-            items.append(value)
-            count -= 1
-        return items, at
-
-    def map(self, start: int, count: int, at: int, depth: int) -> "Tuple[Facts, int]":
-        """Return (pairs, end) of a map; most keys and many values are short texts."""
-        self.enter(start, depth, at, 2 * count)
-        data = self.data
-        texts = self.texts
-        strict = self.strict
-        near_end = self.end - 24
-        last_key = b""
-        pairs = Map()
-        while count:
-            # The key: a short text, or any other.
-            start = at
-            head = data[at]
-            if 0x60 < head < 0x78 and at < near_end:
-                at += head - 0x5F
-                raw = data[start + 1:at]
-                key: Any = texts.get(raw) or self.text(raw, start)
-            elif head == 0xFF and count < 0:
-                return pairs, at + 1
-            else:
-                key, at = self.parse_item(at, depth + 1)
-            if type(key) is not str or key in pairs:
-                self.check_key(pairs, key, start)
-            if strict:
-                raw = data[start:at]
-                if raw <= last_key:
-                    raise self.not_strict(start)
-                last_key = raw
-            # The value: a small number, a short text, a short array or map, or any other.
-            head = data[at]
-            if head < 24:
-                pairs[key] = head
-                at += 1
-            elif 0x60 < head < 0x78 and at < near_end:
-                raw = data[at + 1:at + head - 0x5F]
-                pairs[key] = texts.get(raw) or self.text(raw, at)
-                at += head - 0x5F
-            elif 0x80 <= head < 0x98:
-                pairs[key], at = self.array(at, head - 0x80, at + 1, depth + 1)
-            elif 0xA0 <= head < 0xB8:
-                pairs[key], at = self.map(at, head - 0xA0, at + 1, depth + 1)
-            else:
-                pairs[key], at = self.parse_item(at, depth + 1)
-            count -= 1
-        return pairs, at
 
     def tagged(self, start: int, tag: int, at: int, depth: int) -> "Tuple[Any, int]":
         """Return (value, end) of the item after a tag; a bignum is an integer."""
@@ -1297,6 +1212,87 @@ class Cbor(Codec):
         if self.strict and self.data[start:end] != cbor_float(number):
             raise self.not_strict(start)
         return number
+
+
+# read_array() and read_map() read the commonest heads themselves, 1.34 to 1.46 times as
+# fast as by parse_item(): 00 to 17 are small numbers, 18 to 1b numbers of 1 to 8 bytes,
+# 60 to 77 short texts, 80 to 97 short arrays, a0 to b7 short maps. What begins in the last 24
+# bytes may be cut: parse_item() reads it. A count of -1, of an indefinite length, goes
+# down until a break comes.
+def read_array(codec: Cbor, start: int, count: int, at: int,
+               depth: int) -> "Tuple[List[Any], int]":
+    """Return (items, end) of an array; most items are small numbers."""
+    codec.enter(start, depth, at, count)
+    data = codec.data
+    strict = codec.strict
+    near_end = codec.end - 24
+    items = []
+    while count:
+        start = at
+        head = data[at]
+        if head < 24:
+            value: Any = head
+            at += 1
+        elif head < 28 and at < near_end:
+            at += 1 + (1 << head - 24)
+            value = int.from_bytes(data[start + 1:at], "big")
+            if strict and value < CBOR_LEAST[head]:
+                raise codec.not_strict(start)
+        elif head == 0xFF and count < 0:
+            return items, at + 1
+        else:
+            value, at = codec.parse_item(at, depth + 1)
+        items.append(value)
+        count -= 1
+    return items, at
+
+
+def read_map(codec: Cbor, start: int, count: int, at: int,
+             depth: int) -> "Tuple[Facts, int]":
+    """Return (pairs, end) of a map; most keys and many values are short texts."""
+    codec.enter(start, depth, at, 2 * count)
+    data = codec.data
+    texts = codec.texts
+    strict = codec.strict
+    near_end = codec.end - 24
+    last_key = b""
+    pairs = Map()
+    while count:
+        # The key: a short text, or any other.
+        start = at
+        head = data[at]
+        if 0x60 < head < 0x78 and at < near_end:
+            at += head - 0x5F
+            raw = data[start + 1:at]
+            key: Any = texts.get(raw) or codec.text(raw, start)
+        elif head == 0xFF and count < 0:
+            return pairs, at + 1
+        else:
+            key, at = codec.parse_item(at, depth + 1)
+        if type(key) is not str or key in pairs:
+            codec.check_key(pairs, key, start)
+        if strict:
+            raw = data[start:at]
+            if raw <= last_key:
+                raise codec.not_strict(start)
+            last_key = raw
+        # The value: a small number, a short text, a short array or map, or any other.
+        head = data[at]
+        if head < 24:
+            pairs[key] = head
+            at += 1
+        elif 0x60 < head < 0x78 and at < near_end:
+            raw = data[at + 1:at + head - 0x5F]
+            pairs[key] = texts.get(raw) or codec.text(raw, at)
+            at += head - 0x5F
+        elif 0x80 <= head < 0x98:
+            pairs[key], at = read_array(codec, at, head - 0x80, at + 1, depth + 1)
+        elif 0xA0 <= head < 0xB8:
+            pairs[key], at = read_map(codec, at, head - 0xA0, at + 1, depth + 1)
+        else:
+            pairs[key], at = codec.parse_item(at, depth + 1)
+        count -= 1
+    return pairs, at
 
 
 def cbor_loads(data: "ReadableBuffer") -> Any:
@@ -1666,49 +1662,6 @@ class MessagePack(Codec):
             raise self.error(f"a timestamp of {nanoseconds} nanoseconds", self.start)
         return seconds, nanoseconds
 
-    def read_rows(self, at: int, rows: Any) -> "Tuple[List[Any], int]":
-        """Return (values, end) of rows (name, type, doc[, doc of items, most items]).
-
-        Types are uint32, float, str (its bytes), bin (their range), map (its length), and
-        "[uint32" and "[str" for arrays. The usual forms of most are read right here: a
-        model opens 2.4 times as fast as by take_row(), which reads every form of all.
-        """
-        self.at = at
-        values = []
-        window = self.window
-        base = self.window_at
-        place = at - base
-        # What begins later may be cut by the window: these forms have up to 32 bytes.
-        near_end = len(window) - 40
-        # ce: a uint32; c4 to c6: bin whose length has 1, 2 or 4 bytes; 90 to 9f: an array.
-        for row in rows:
-            kind = row[1]
-            head = NO_HEAD
-            if 0 <= place < near_end:
-                head = window[place]
-            value: Any = None
-            if head == 0xCE and kind == "uint32":
-                value, = unpack_from(">I", window, place + 1)
-                place += 5
-            elif 0xC4 <= head <= 0xC6 and kind == "bin":
-                start = place + 1 + (1 << head - 0xC4)
-                nbytes = int.from_bytes(window[place + 1:start], "big")
-                place = start + nbytes
-                value = range(base + start, base + place)
-            elif 0x90 <= head < 0xA0 and kind == "[uint32":
-                value, place = short_uint32s(window, place, near_end)
-            elif 0x90 <= head < 0xA0 and kind == "[str":
-                value, place = short_texts(window, place, near_end)
-            if value is None:
-                self.at = base + place
-                value = self.take_row(row)
-                window = self.window
-                base = self.window_at
-                place = self.at - base
-                near_end = len(window) - 40
-            values.append(value)
-        return values, base + place
-
     def take_row(self, row: Any) -> Any:
         """Return the next value, by a row of read_rows()."""
         kind = row[1]
@@ -1735,6 +1688,50 @@ class MessagePack(Codec):
             self.at += value
             return range(start, self.at)
         return value
+
+
+def read_rows(codec: MessagePack, at: int, rows: Any) -> "Tuple[List[Any], int]":
+    """Return (values, end) of rows (name, type, doc[, doc of items, most items]).
+
+    Types are uint32, float, str (its bytes), bin (their range), map (its length), and
+    "[uint32" and "[str" for arrays. The usual forms of most are read right here: a
+    model opens 2.4 times as fast as by take_row(), which reads every form of all.
+    """
+    codec.at = at
+    values = []
+    window = codec.window
+    base = codec.window_at
+    place = at - base
+    # What begins later may be cut by the window: these forms have up to 32 bytes.
+    near_end = len(window) - 40
+    # ce: a uint32; c4 to c6: bin whose length has 1, 2 or 4 bytes; 90 to 9f: an array.
+    for row in rows:
+        kind = row[1]
+        head = NO_HEAD
+        if 0 <= place < near_end:
+            head = window[place]
+        value: Any = None
+        if head == 0xCE and kind == "uint32":
+            value, = unpack_from(">I", window, place + 1)
+            place += 5
+        elif 0xC4 <= head <= 0xC6 and kind == "bin":
+            start = place + 1 + (1 << head - 0xC4)
+            nbytes = int.from_bytes(window[place + 1:start], "big")
+            place = start + nbytes
+            value = range(base + start, base + place)
+        elif 0x90 <= head < 0xA0 and kind == "[uint32":
+            value, place = short_uint32s(window, place, near_end)
+        elif 0x90 <= head < 0xA0 and kind == "[str":
+            value, place = short_texts(window, place, near_end)
+        if value is None:
+            codec.at = base + place
+            value = codec.take_row(row)
+            window = codec.window
+            base = codec.window_at
+            place = codec.at - base
+            near_end = len(window) - 40
+        values.append(value)
+    return values, base + place
 
 
 def short_uint32s(window: bytes, place: int, near_end: int) -> "Tuple[Any, int]":
@@ -2522,19 +2519,19 @@ class Tensor:
 
     # All but the last are the arguments of Tensor(), in order.
     __slots__ = {
-        "name": "its name in the file",
-        "dtype": "type of the elements, or None",
+        "name": "in its file",
+        "dtype": "of its elements, or None",
         "shape": "dimensions, the outermost first",
-        "source": "where the bytes come from",
-        "start": "place of element 0, or of the encoded bytes",
-        "stored_nbytes": "bytes in the source",
+        "source": "where its bytes come from",
+        "start": "of element 0, or of the encoded bytes",
+        "stored_nbytes": "in the source",
         "_strides": "in bytes; None: row-major",
         "byteorder": "< or >",
         "encoding": "raw, zstd ...",
-        "unreadable": "why values cannot be read, or None",
-        "_attrs": "a dict, or the pairs of one",
+        "unreadable": "why values cannot be read",
+        "_attrs": "a dict, or pairs",
         "_custom": "a dict, or None",
-        "format": "that of its file",
+        "format": "of its file",
         "_mark": "see keep()"}
     is_sparse = False
     components: Any = None  # Tensors by role, of a sparse one
@@ -2943,7 +2940,7 @@ class Tensor:
     def __hash__(self) -> int:
         return hash((self.dtype, self.shape))
 
-    # What other libraries ask for: pickle, numpy, torch, jax, and buffers of CPython 3.12.
+    # What other libraries ask for.
 
     def __reduce__(self) -> Any:
         """By reference with its file; in memory, with a copy of its own bytes only."""
@@ -3269,9 +3266,9 @@ class Schema:
 
 # -- [6c] Reading ------------------------------------------------------------------------
 #
-# What a format's read() asks for is a region of the file: a record, a run of values, a tree of maps
-# and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field, the outermost
-# first: ("tensors", 3, "shape") leads to tensors[3].shape.
+# What a format's read() asks for is a region of the file: a record, a run of values, a tree
+# of maps and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field:
+# ("tensors", 3, "shape") leads to tensors[3].shape.
 
 
 class RecordType:
@@ -3317,8 +3314,8 @@ class RecordType:
 class Reading:
     """One parse of a file: a format's read() gets bytes from it, and gives tensors to it.
 
-    `partial`: tensors that do not lie whole in the file may be left out. A trail that comes last
-    is spread: *trail; before others it is a tuple.
+    `partial`: tensors that do not lie whole in the file may be left out. A trail that comes
+    last is spread: *trail.
     """
 
     regions: "List[Any]" = []  # what was read (Recorder)
@@ -3414,7 +3411,7 @@ class Reading:
         self.note(at, "values", trail, self.source, rows)
         if self.reader is None:
             self.reader = MessagePack(self.source)
-        return self.reader.read_rows(at, rows)
+        return read_rows(self.reader, at, rows)
 
     def spend_name(self, name: str, *trail: Any) -> None:
         """Raise if names, which repeat those around them, are much longer than the file."""
@@ -4321,7 +4318,7 @@ class ZTensor(Format):
         if layout == "dense":
             return item
         if unreadable:
-            return self.with_parts(item, end)
+            return with_parts(self, item, end)
         return self.open_sparse(item, end)
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
@@ -4338,20 +4335,6 @@ class ZTensor(Format):
             if key not in keys:
                 custom[key] = value
         return attrs, custom
-
-    def with_parts(self, item: Tensor, end: int) -> Tensor:
-        """Return a tensor that is not known here with the parts that its fields place."""
-        fields = Map(item.attrs.items())
-        fields.update(item.custom)
-        places = self.find_parts(item, fields, end)
-        if not places:
-            return item
-        whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
-                          item.stored_nbytes, None, item.byteorder, item.encoding,
-                          item.unreadable, item.attrs, item._custom, self.NAME)
-        whole.parts = Map([("", item)])
-        whole.parts.update(places)
-        return whole
 
     def find_parts(self, item: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
         """Return what maps in these fields, of any depth, place before `end`, by role."""
@@ -4718,6 +4701,21 @@ class ZTensor(Format):
             facts["checksum"] = known
 
 
+def with_parts(fmt: ZTensor, item: Tensor, end: int) -> Tensor:
+    """Return a tensor that is not known here with the parts that its fields place."""
+    fields = Map(item.attrs.items())
+    fields.update(item.custom)
+    places = fmt.find_parts(item, fields, end)
+    if not places:
+        return item
+    whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
+                      item.stored_nbytes, None, item.byteorder, item.encoding,
+                      item.unreadable, item.attrs, item._custom, fmt.NAME)
+    whole.parts = Map([("", item)])
+    whole.parts.update(places)
+    return whole
+
+
 def iter_maps(value: Any) -> "Iterator[Facts]":
     """Yield the maps in a value, of any depth."""
     waiting = [value]
@@ -4822,7 +4820,7 @@ class Primitiv(Format):
 
     def detect(self, head: bytes) -> bool:
         try:
-            (major, minor, number), _ = MessagePack(Buffer(head)).read_rows(0,
+            (major, minor, number), _ = read_rows(MessagePack(Buffer(head)), 0,
                                                                             self.HEADER)
         except FormatError:
             return False
@@ -5741,7 +5739,10 @@ class Absent(Format):
     INDEX_FIRST = True  # partial=True is not what is wrong
 
     def __init__(self, name: str, family: str, at: int, magic: bytes) -> None:
-        self.NAME, self.FAMILY, self.at, self.magic = name, family, at, magic
+        self.NAME = name
+        self.FAMILY = family
+        self.at = at
+        self.magic = magic
         if at == 0:
             self.MAGICS = (magic,)
 
@@ -7020,9 +7021,20 @@ def turn_of(stream: Any) -> Turn:
         return turn
 
 
-def open_stream(stream: Any, path: "Optional[str]") -> Buffer:
-    """Return the source for a stream."""
-    return Stream(stream, path)
+def open_stream(source: Any) -> Buffer:
+    """Return the source for a stream, or for a zipfile.Path."""
+    lacks = [word for word in ("read", "seek", "tell") if not hasattr(source, word)]
+    if "read" in lacks and hasattr(source, "open") and not hasattr(source, "__enter__"):
+        # It is read at once: to seek in a deflated member takes long.
+        with source.open("rb") as stream:
+            return Buffer(stream.read(), True, getattr(source, "name", None))
+    if lacks or hasattr(source, "encoding"):
+        raise no_source(source)
+    # A file says its path as .name, which may be a number; a stream of fsspec as .path.
+    path = getattr(source, "name", getattr(source, "path", None))
+    if not isinstance(path, str):
+        path = None
+    return Stream(source, path)
 
 
 # -- [9e] pickles ------------------------------------------------------------------------
@@ -13102,9 +13114,9 @@ WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 # What `--with` takes -> the sections and names that are of it, or of several, alone.
 PARTS: "Dict[str, List[str]]" = {
     "load": [],
-    "fast": ["gather", "fold_crc32c"],
+    "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows"],
     "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
-             "cbor_float"],
+             "cbor_float", "with_parts"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
     "sparse": ["[9k] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
@@ -13121,7 +13133,7 @@ PARTS: "Dict[str, List[str]]" = {
               "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
               "[13e] diff", "[14a] page", "main", "iter_checksums", "option",
               "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
-              "QUANT_SCHEME", "ZTensor.COMPONENT"],
+              "QUANT_SCHEME", "ZTensor.COMPONENT", "with_parts"],
     "mag300": ["[10a] mag300"],
     "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
@@ -13465,6 +13477,11 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
+    text = re.sub(r"(?m)^# == .*\n+|^(# -- .*?) -+$", r"\1", text)
+    # Types that are named once, in the lists for annotations.
+    for name in re.findall(r"(?m)^    (\w+) = [A-Z]\w+\[", text):
+        if len(re.findall(rf"\b{name}\b", text)) <= 2:
+            text = re.sub(rf"(?m)^    {name} = \w+\[.*\n", "", text)
     return text.rstrip("\n") + "\n"
 
 
@@ -13563,16 +13580,18 @@ def plain_turn_of(stream: Any) -> "Turn":
     return Turn(stream)
 
 
-def plain_open_stream(stream: Any, path: "Optional[str]") -> "Buffer":
+def plain_open_stream(source: Any) -> "Buffer":
     """Return all bytes of a stream: Files would have to take turns."""
+    if not hasattr(source, "seek"):
+        raise no_source(source)
     if BOARD:
-        return Stream(stream, path)
-    here = stream.tell()
-    stream.seek(0)
-    data = stream.read()
-    stream.seek(here)
+        return Stream(source)
+    here = source.tell()
+    source.seek(0)
+    data = source.read()
+    source.seek(here)
     check_start(here, len(data))
-    return Buffer(data, True, path)
+    return Buffer(data, True)
 
 
 def plain_dangling_link(path: str) -> str:
@@ -13584,10 +13603,7 @@ def plain_is_json(file: "File") -> bool:
 
 
 def plain_unknown_file(head: bytes) -> FormatError:
-    what = "the file is empty"
-    if head:
-        first = " ".join(["%02x" % byte for byte in head[:8]])
-        what = f"not a tensor file known here; it begins with {first}"
+    what = f"not a tensor file known here; it begins with {safe_repr(head[:8])}"
     return FormatError(what, 0, "magic", check="magic")
 
 
@@ -13637,6 +13653,49 @@ def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
             row, index = divmod(row, count)
             at += index * stride
         yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
+
+
+def plain_read_array(codec: "Cbor", start: int, count: int, at: int,
+                     depth: int) -> "Tuple[List[Any], int]":
+    codec.enter(start, depth, at, count)
+    items = []
+    while count:
+        if count < 0 and codec.data[at] == 0xFF:
+            return items, at + 1
+        value, at = codec.parse_item(at, depth + 1)
+        items.append(value)
+        count -= 1
+    return items, at
+
+
+def plain_read_map(codec: "Cbor", start: int, count: int, at: int,
+                   depth: int) -> "Tuple[Facts, int]":
+    codec.enter(start, depth, at, 2 * count)
+    pairs = Map()
+    last_key = b""
+    while count:
+        if count < 0 and codec.data[at] == 0xFF:
+            return pairs, at + 1
+        start = at
+        key, at = codec.parse_item(at, depth + 1)
+        if type(key) is not str or key in pairs:
+            codec.check_key(pairs, key, start)
+        if codec.strict and codec.data[start:at] <= last_key:
+            raise codec.not_strict(start)
+        last_key = codec.data[start:at]
+        pairs[key], at = codec.parse_item(at, depth + 1)
+        count -= 1
+    return pairs, at
+
+
+def plain_read_rows(codec: "MessagePack", at: int, rows: Any) -> "Tuple[List[Any], int]":
+    codec.at = at
+    values = [codec.take_row(row) for row in rows]
+    return values, codec.at
+
+
+def plain_with_parts(fmt: "ZTensor", item: "Tensor", end: int) -> "Tensor":
+    return item
 
 
 def plain_fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
@@ -14507,7 +14566,6 @@ def split_words(texts: "List[str]") -> "List[str]":
 
 
 # What is wrong with a value of an option is a ValueError: Parser.error() says what is wanted.
-
 def parse_pair(text: str) -> "Tuple[str, Optional[str]]":
     """Return (A, B) of A=B; B is None where there is none."""
     key, value = text.split("=", 1)
