@@ -9657,16 +9657,19 @@ class Shards(Format):
     released tools write other numbers there.
     """
 
-    NAME, FAMILY, TITLE = "shards", "safetensors", "safetensors index"
+    NAME = "shards"
+    FAMILY = "safetensors"
+    TITLE = "safetensors index"
     SUFFIXES = (".safetensors.index.json",)
     INDEX_FIRST = True
     READ_ONLY = "save one .safetensors file of any size; huggingface_hub splits models of torch"
     MARK = RecordType(("mark", "3s", "of UTF-8, by an editor"))
+    PLAIN_NAME = typed(str, "a plain file name", is_plain_name)
+    WEIGHT_MAP = Schema(additional=(PLAIN_NAME, "the file of it"), key_type=TEXT)
     INDEX = Schema(
         ("metadata", MAP, None, "of the writer"),
-        ("weight_map", Schema(additional=(
-            typed(str, "a plain file name", is_plain_name), "the file of it"), key_type=TEXT),
-         True, "files by name of the tensor"), doc="an index")
+        ("weight_map", WEIGHT_MAP, True, "files by name of the tensor"),
+        doc="an index")
 
     def detect(self, head: bytes) -> bool:
         if head.startswith(UTF8_MARK):
@@ -9682,10 +9685,12 @@ class Shards(Format):
             _, start = reading.record(0, self.MARK)
         index = read_json(reading, start, reading.end - start, self.INDEX)
         places = index["weight_map"]
-        reading.note_names((("weight_map", name), name) for name in places)
-        return Map([("shards", sorted(set(places.values()))),
-                    ("index", index.get("metadata") or Map()),
-                    ("weight_map", places)]), Map()
+        reading.note_names([(("weight_map", name), name) for name in places])
+        attrs = Map()
+        attrs["shards"] = sorted(set(places.values()))
+        attrs["index"] = index.get("metadata") or Map()
+        attrs["weight_map"] = places
+        return attrs, Map()
 
     def make_file(self, reading: Reading, attrs: Facts, metadata: Facts) -> File:
         return ShardedFile(reading.source, attrs, reading.partial)
@@ -9734,8 +9739,12 @@ class ShardedFile(File):
     all at once, and takes each tensor from where it is whole.
     """
     def __init__(self, source: "Buffer", attrs: Facts, partial: bool) -> None:
-        self.fmt, self.source, self.path = find_format("safetensors"), source, source.path
-        self.format, self.attrs, self.partial = self.fmt.FAMILY, attrs, partial
+        self.fmt = find_format("safetensors")
+        self.format = self.fmt.FAMILY
+        self.source = source
+        self.path = source.path
+        self.attrs = attrs
+        self.partial = partial
         self.others = {}
         self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
         self.shards: Any = Map()  # that are open, by name
@@ -9749,22 +9758,21 @@ class ShardedFile(File):
     def shard(self, shard: str) -> Any:
         """Return a shard as a File; raise if it is missing, or not that of the index."""
         if shard not in self.shards:
-            file = self.open_shard(shard)
-            for name, what in () if self.partial else self.misplaced(shard, file):
-                file.close()
-                raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name,
-                                  self.path)
+            source = self.open_source(shard)
+            try:
+                file = self.read_shard(source)
+                if not self.partial:
+                    self.check_placed(shard, file)
+            except BaseException:
+                source.close()
+                raise
             self.shards.setdefault(shard, file)  # another thread may have been first
         return self.shards[shard]
 
-    def open_shard(self, shard: str) -> Any:
-        """Return a shard as a File, whatever tensors it has."""
-        source = self.open_source(shard)
-        try:
-            return self.read_shard(source)
-        except BaseException:
-            source.close()
-            raise
+    def check_placed(self, shard: str, file: File) -> None:
+        """Raise unless a shard has the tensors that the index places there."""
+        for name, what in self.misplaced(shard, file):
+            raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name, self.path)
 
     def open_source(self, shard: str) -> Buffer:
         """Return the source of a shard; Unsupported where it is missing."""
@@ -9774,8 +9782,9 @@ class ShardedFile(File):
         path = os.path.join(os.path.dirname(str(self.path)), shard)
         where = self.place_of(shard)
         if not os.path.isfile(where):
-            what = (f"the shard is {dangling_link(where) or 'missing'}: download it again; "
-                    f"{anywhere()}; each other shard can be loaded by its own path")
+            what = dangling_link(where) or "missing"
+            what = f"the shard is {what}: download it again; {anywhere()}"
+            what += "; each other shard can be loaded by its own path"
             raise Unsupported(what, path=path)
         source = open_path(where, self.source.file_id[1])
         if shard in self.states:
@@ -9805,9 +9814,12 @@ class ShardedFile(File):
                 yield name, f"weight_map places it in {safe_repr(shard)}, which lacks it"
         for name in file:
             place = self._tensors.get(name)
-            if place != shard:
-                said = "lacks it" if place is None else f"places it in {safe_repr(place)}"
-                yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
+            if place == shard:
+                continue
+            said = "lacks it"
+            if place is not None:
+                said = f"places it in {safe_repr(place)}"
+            yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def unlisted(self) -> "List[str]":
         """Return the files beside the index that are named as its shards, but not in it.
@@ -9819,21 +9831,25 @@ class ShardedFile(File):
         found = []
         for name in sorted(os.listdir(folder)):
             kind = split_shard_name(name)
-            is_one = kind is not None and kind in kinds and name not in self.names
-            if is_one and os.path.isfile(os.path.join(folder, name)):
+            if kind is None or kind not in kinds or name in self.names:
+                continue
+            if os.path.isfile(os.path.join(folder, name)):
                 found.append(name)
         return found
 
     def check_listed(self) -> None:
         """Raise where the index does not name all shards of the model."""
-        names = [] if self.partial else self.unlisted()
+        if self.partial:
+            return
+        names = self.unlisted()
         if names:
             what = f"{unlisted_message(names[0])}; {anywhere()}"
             raise FormatError(what, None, "weight_map", None, self.path)
 
     def take_whole(self) -> None:
         """Take each tensor from where it is whole; attrs["missing"] names the others."""
-        places, names = Map(), Map.fromkeys(self._tensors)
+        places = Map()
+        names = Map.fromkeys(self._tensors)
         for shard in self.attrs["shards"] + self.unlisted():
             try:
                 file = self.shard(shard)
@@ -9880,10 +9896,12 @@ class ShardedFile(File):
     def expect(self, states: Facts) -> None:
         """Raise ValueError, now or on opening, where a shard changed since a pickle."""
         self.states = states
-        for shard in states if self.partial else ():
+        if not self.partial:
+            return
+        for shard, state in states.items():
             if shard not in self.shards:
                 raise ValueError(f"{safe_str(self.place_of(shard))} {CHANGED}")
-            check_state(self.shards[shard].source, *states[shard])
+            check_state(self.shards[shard].source, *state)
 
     def close(self) -> None:
         super().close()
@@ -9898,11 +9916,13 @@ class ShardedFile(File):
     @property
     def metadata(self) -> Facts:  # type: ignore[override]
         """That of all shards, which it opens; ValueError where they do not agree."""
-        values = metadata_values(self)
-        for key in [key for key in values if len(values[key]) > 1]:
-            raise ValueError(f"the files do not agree on metadata {short_repr(key)}; "
-                             "convert(drop=True) leaves it out")
-        return Map([(key, same) for key, (same,) in values.items()])
+        same = Map()
+        for key, values in metadata_values(self).items():
+            if len(values) > 1:
+                what = f"the files do not agree on metadata {short_repr(key)}"
+                raise ValueError(f"{what}; convert(drop=True) leaves it out")
+            same[key] = values[0]
+        return same
 
 
 def unlisted_message(shard: str) -> str:
