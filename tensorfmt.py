@@ -3336,8 +3336,8 @@ class Reading:
         self.others: Facts = Map()  # what File.others will be
         self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
 
-    def note(self, at: int, kind: str, *args: Any) -> None:
-        """Note that a region of some kind is read now."""
+    def note(self, at: int, kind: Any, *args: Any) -> None:
+        """Note that a region of some kind is read now: see SPANS, whose functions take args."""
         self.at = at
 
     def note_names(self, pairs: Any) -> None:
@@ -10368,9 +10368,12 @@ BREAK = "break: the end of it"
 
 
 class Region:
-    """What was read at once from `at` on, of some kind; `trail`: that leads to it."""
+    """What was read at once from `at` on; `trail`: that leads to it.
 
-    def __init__(self, at: int, kind: str, trail: Trail, *args: Any) -> None:
+    `kind`: a key of SPANS, or a function as there.
+    """
+
+    def __init__(self, at: int, kind: Any, trail: Trail, *args: Any) -> None:
         self.at = at
         self.kind = kind
         self.trail = trail
@@ -10379,7 +10382,8 @@ class Region:
     def spans(self) -> Spans:
         """Yield its spans; if it is broken, the last has no bytes."""
         try:
-            yield from SPANS[self.kind](self.at, self.trail, *self.args)
+            spans = SPANS.get(self.kind, self.kind)
+            yield from spans(self.at, self.trail, *self.args)
         except FormatError as error:
             at: Any = error.offset
             trail = self.trail if error.trail is None else error.trail
@@ -10848,7 +10852,7 @@ class Recorder(Reading):
         # The trail of an entry -> the name of its tensor.
         self.trails: "Dict[Trail, str]" = {}
 
-    def note(self, at: int, kind: str, *args: Any) -> None:
+    def note(self, at: int, kind: Any, *args: Any) -> None:
         super().note(at, kind)
         self.regions.append(Region(at, kind, *args))
 
@@ -14535,7 +14539,7 @@ def show_demo(args: "Namespace") -> None:
     where = "`demo FOLDER` keeps them"
     if args.folder:
         where = f"the files are in {safe_str(args.folder)}"
-    print("all formats written, read back, explained and verified; " + where)
+    print("all others written, read back, explained and verified; " + where)
 
 
 def show_small_file(fmt: Format, folder: str) -> None:
@@ -14544,7 +14548,11 @@ def show_small_file(fmt: Format, folder: str) -> None:
               "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
     items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
     items = items[:fmt.MAX_TENSORS]
-    if fmt.READ_ONLY or not items:  # it has other names, say
+    if fmt.READ_ONLY:
+        print(f"== {fmt.TITLE} is left out: it is only read\n")
+        return
+    if not items:
+        print(f"== {fmt.TITLE} is left out: it holds other names or types\n")
         return
     name = "demo" + fmt.SUFFIXES[0]
     path = os.path.join(folder, name)

@@ -2070,8 +2070,22 @@ class GoldenTest(FolderCase):
                     self.check(file, wanted)
                     if not lacks_zstd(file):
                         read.add(kind)
-        self.assertEqual(sorted(read), sorted(READ))
+        for name in READ:
+            self.assertIn(name, read, "no golden of this format: add_golden() [2]; "
+                          "`python3 test_tensorfmt.py golden FILE` prints the call")
         os.remove(self.path)
+
+    @about()
+    def test_the_call_of_a_golden_is_printed(self):
+        row = golden_row("seed_basic.mag")
+        write_file(self.path, row.data)
+        with redirect_stdout(io.StringIO()) as out:
+            print_golden(self.path)
+        calls = []
+        exec(out.getvalue(), {"add_golden": lambda *words: calls.append(words)})
+        (kind, _, _, packed, values), = calls
+        self.assertEqual((kind, decompress(b64decode(packed))), ("mag", row.data))
+        self.assertEqual(read_values(values), row.tensors)
 
     def test_saved_to_a_path(self):
         for kind, title, data, _ in WRITTEN:
@@ -10322,39 +10336,59 @@ class ReadmeTest(FolderCase):
         self.assertEqual(re.findall(r"(?m)^\| \d+ `(.*?)` \|", text), answers)
         self.assertEqual(len(answers), 12)
 
+    @tells_ends
     def test_a_format_is_added(self):
         """What stands in `.docs/add-a-format.md`, at two places of the module, is a format."""
-        if "npy" in names_of(EVERY):
-            self.skipTest("npy is a format now: let the page add another one")
-        (_, section), = self.blocks(".docs/add-a-format.md")
-        text = text_of("tensorfmt.py")
-        for place, new in (("# == III ", section + "\n\n"),
-                           ("\n    III  tools", "    [10g] npy                  one array\n")):
-            self.assertEqual(text.count(place), 1)
-            text = text.replace(place, new + place)
+        text = text_with_slab(self)
         made = module_of(text)
-        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
-        data = b"\x93NUMPY\1\0v\0" + header.ljust(117) + b"\n" + struct.pack("<6f", *range(6))
-        item = made.tensor([[0, 1, 2], [3, 4, 5]], "float32")
-        self.assertEqual(made.dumps({"array": item}, format="npy"), data)
-        columns = data.replace(b"False", b"True").replace(b"}", b"} ")
-        for good, wanted in (data, item.tolist()), (columns, [[0, 2, 4], [1, 3, 5]]):
-            self.assertEqual(made.load(good, verify=True)["array"].tolist(), wanted)
-            self.assertEqual({field.kind for field in made.explain(good)}, {"structure", "data"})
-        for old, new, error_class, field in (
-                (data[9:], b"", made.FormatError, "header_size"),
-                (data[50:], b"", made.FormatError, "header"),
-                (data[-1:], b"", made.FormatError, "header"),
-                (b"'shape", b"'sharp", made.FormatError, "header"),
-                (b"\1\0v", b"\2\0v", made.Unsupported, "version")):
-            error = error_of(error_class, made.load, data.replace(old, new))
-            self.assertEqual(error.field, field)
-        for tensors in {"w": item}, {}, {"array": made.tensor([1.0], "bfloat16")}:
-            error_of(ValueError, made.dumps, tensors, format="npy")
-        if PYTHON >= (3, 8):
-            copy = module_of(made.make_copy(
-                text, made.split_source(text), [made.find_format(".npy")], ["load"]))
-            self.assertEqual(copy.load(data)["array"].tolist(), item.tolist())
+        good = made.load(SLAB, verify=True)
+        self.assertEqual([item.tolist() for item in good.values()], [[[1.0], [2.0]], 7])
+        self.assertEqual(made.dumps(good, format="slab"), SLAB)
+        self.assertTrue(made.verify(SLAB))
+        fields = list(made.explain(SLAB))
+        self.assertTiles(fields, len(SLAB))
+        self.assertEqual(set([field.kind for field in fields]), {"structure", "padding", "data"})
+        for name, data, error_name, field in slab_files():
+            with self.subTest(file=name):
+                error = error_of(getattr(made, error_name), made.load, data)
+                self.assertEqual(error.field, field)
+        for tensors in {"a\nb": F32}, {"w": made.tensor([1.0])}:
+            error_of(ValueError, made.dumps, tensors, format="slab")
+        copied = module_of(made.make_copy(
+            text, made.split_source(text), [made.find_format("slab")], ["load"]))
+        self.assertEqual(copied.load(SLAB)["w"].tolist(), [[1.0], [2.0]])
+
+
+SLAB = b"SLAB 1 00000033\nfloat32 2,1 0 8 w\nint32 - 16 4 n\n" + bytes(15) + struct.pack(
+    "<2f8xi", 1, 2, 7)  # of the format that .docs/add-a-format.md makes up
+SLAB_FAULTS = read_table(r"""
+    name              old         new         error        field
+    'of digits'       b'0033'     b'003x'     FormatError  header_size
+    'the header cut'  b'0033'     b'0990'     FormatError  header_size
+    'version'         b'SLAB 1'   b'SLAB 2'   Unsupported  version
+    'UTF-8'           b'8 w'      b'8 \xff'   FormatError  tensors
+    'words'           b'- 16'     b'-_16'     FormatError  tensors[1]
+    'shape'           b' 2,1 '    b' 2,x '    FormatError  tensors[0].shape
+    'size'            b' 2,1 '    b' 2,2 '    FormatError  tensors[0].nbytes
+    'two of a name'   b'4 n'      b'4 w'      FormatError  tensors[1].name
+    'cut'             b'\x07\0\0'  b''         FormatError  tensors[1].offset
+""")
+
+
+def slab_files():
+    """Return rows (name, bytes, error, field) of bad files."""
+    return [(row.name, replaced(SLAB, (row.old, row.new)), row.error, row.field)
+            for row in SLAB_FAULTS]
+
+
+def text_with_slab(test):
+    """Return the text of the module with the format of .docs/add-a-format.md."""
+    page = text_of(path_of(test, ".docs", "add-a-format.md"))
+    section = page.split("```python\n")[1].split("```\n")[0]
+    text = text_of(os.path.join(HERE, "tensorfmt.py"))
+    contents = "    [10h] slab                 a header of text + data\n"
+    return replaced(text, ("# == III ", section + "\n\n# == III "),
+                    ("\n    III  tools", contents + "\n    III  tools"))
 
 
 # -- [15] trust ----------------------------------------------------------------------------------
@@ -12197,11 +12231,28 @@ This file runs tests, and more:
   python3 test_tensorfmt.py bench                  measure speed (.ci/bench.py)
   python3 test_tensorfmt.py fuzz [SECONDS] [SEED]  change good files at random (.ci/fuzz.py)
   python3 test_tensorfmt.py corpus FOLDER          write the good and the bad files (.ci/corpus.py)
+  python3 test_tensorfmt.py golden FILE            print the call of add_golden() for a file
 
 NAME is one of %s.
 
 The rest is help of unittest:
 """
+
+
+def print_golden(path):
+    """Print the call of add_golden() for a file, with the values that we read."""
+    import textwrap
+    from base64 import b64encode
+    from zlib import compress
+    data = read_file(path)
+    file = load(data)
+    lines = []
+    for name, item in file.items():
+        shape = json.dumps(item.shape, separators=(",", ":"))
+        lines.append("    %s  %s  %s  %s" % (name, item.dtype, shape, tohex(item.tobytes())))
+    packed = textwrap.fill(b64encode(compress(data, 9)).decode(), 92)
+    print('add_golden("%s", "%s", "WRITER AND VERSION", """\n%s\n""", """\n%s\n""")' % (
+        file.format, os.path.basename(path), textwrap.indent(packed, "    "), "\n".join(lines)))
 
 
 def find_tool(name, word):
@@ -12225,6 +12276,8 @@ def run_tool(word):
 if __name__ == "__main__":
     if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
         run_tool(sys.argv.pop(1))
+    elif sys.argv[1:2] == ["golden"] and len(sys.argv) == 3:
+        print_golden(sys.argv[2])
     else:
         if not {"-h", "--help"}.isdisjoint(sys.argv):
             print(HELP % ", ".join(names_of(EVERY)))

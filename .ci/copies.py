@@ -84,6 +84,23 @@ def measure(folder, parts, name, launcher):
         return stream.read().count("\n"), os.stat(source).st_size / 1024, nbytes / 1024, heap
 
 
+def write_added(folder):
+    """Make the copy of the format that .docs/add-a-format.md adds, and files to compare."""
+    label = "copy_slab_load"
+    with open(os.path.join(folder, "added.py"), "w") as stream:
+        stream.write(test_tensorfmt.text_with_slab(None))
+    source = os.path.join(folder, "mpy", label + ".py")
+    subprocess.check_call([sys.executable, os.path.join(folder, "added.py"), "vendor", source,
+                           "--formats", "slab", "--with", "load"])
+    sys.path.insert(0, os.path.dirname(source))
+    copy = __import__(label)
+    files = [row[:2] for row in test_tensorfmt.slab_files()]
+    files.append(("good", test_tensorfmt.SLAB))
+    rows = [(title, data.hex(), board.answer_of(copy, data)) for title, data in files]
+    with open(os.path.join(folder, "mpy", label + ".json"), "w") as stream:
+        json.dump(rows, stream)
+
+
 def main(folder, *launcher):
     failed = False
     os.makedirs(os.path.join(folder, "mpy"), exist_ok=True)
@@ -102,6 +119,7 @@ def main(folder, *launcher):
                 failed = True
                 print("FAIL %s: %.1f, %d allowed" % (title, max(found), limit))
         table.append("| %s | %s |" % (title, " | ".join(cells)))
+    write_added(folder)
     print("\n".join(table))
     return failed
 
