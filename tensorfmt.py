@@ -97,12 +97,36 @@ How load("model.bpk") runs, from function to function:
     load -> open_source          a Buffer: the bytes of the file, mapped
          -> detect_format        Burnpack's object in FORMATS, by the leading bytes
          -> read_file -> Burnpack.read(reading)      straight code, in numbered steps
-              reading.record(0, HEADER)              one unpack: magic, version, metadata_size
+              reading.record(0, HEADER)              one unpack: magic, version, size
               reading.cbor(10, size, INDEX)          a dict, checked by the Schema INDEX
               for each entry of the index:
                    Burnpack.open_entry               makes a Tensor: dtype, shape, where it lies
                    reading.add_tensor                checks its name, size and place
          <- File                 a mapping of names to Tensors; no byte of them was read
+
+How save("model.bpk", tensors) runs:
+
+    save -> target_format        Burnpack's object, by the suffix
+         -> prepare              what is to be written: generation, items, metadata, attrs
+              by_name            a Tensor for each name; tensor_of(value) makes those of others
+              choose_generation  which one of a family; refuses options that it does not have
+              check_work         refuses what is much larger, decoded, than its file
+         -> encode_file          an iterator over blocks of bytes; errors come before the first
+              Burnpack.write     raise_problems() tells all that the format cannot hold; then a
+                                 place and an entry for each tensor, the index, iter_file()
+              check_stored       damaged bytes of a source get no new checksum
+         -> write_out -> write_beside                a new file, renamed when it is complete
+
+How the error of a broken file finds its place, which load() looks for only then:
+
+    read_file -> Burnpack.read   raises a FormatError: of a codec, which knows an offset, or of
+                                 the format, which knows the trail of a field
+         -> read_again           the same once more, by a Recorder, which keeps each Region
+              complete           gives the error what it lacks
+                   find_trail    of an offset: trail_at() asks the last region for its field
+                   find_offsets  of a trail: the field's, else that of the innermost around it
+                   Region.spans  all fields of a region: a walk asks the codec for each
+         <- the FormatError      with offset, field and path; explain() shows the field
 
 Part I is the text book: whoever wants to know the five formats may stop reading after it. A part
 knows a later one by its stand-ins only: what a copy without that has in its place, see [14c].

@@ -9734,6 +9734,22 @@ class ModuleTest(TestCase):
                 self.assertEqual([line for line in text.split("\n") if line.startswith("# --")
                                   and not re.match(r"# -- \[\w+\] .* -+$", line)], [])
 
+    def test_how_it_runs_names_functions_that_there_are(self):
+        """What the docstring of the module says of load(), save() and errors."""
+        doc = text_of("tensorfmt.py").split('"""')[1]
+        told = doc[doc.index("How load("):doc.index("Part I is ")]
+        self.assertEqual(told.count("\nHow "), 2)
+        known = set()
+        for piece in tensorfmt.split_source(text_of("tensorfmt.py")):
+            known.update(piece.defines)
+            for member in piece.members:
+                known.update(member.defines)
+                known.update(["%s.%s" % (piece.defines[0], name) for name in member.defines])
+        names = re.findall(r"\b(?:[A-Z]\w+\.)?[a-z]+_\w+|\b[A-Z]\w+\.[a-z]\w+|\b\w+(?=\()", told)
+        names += re.findall(r"-> (\w+)", told) + re.findall(r"(?m)^ {14,20}(\w+) ", told)
+        self.assertTrue(len(names) > 30, names)
+        self.assertEqual(sorted(set(names) - known), ["for"])
+
     def test_help_of_the_tests_says_what_else_the_file_does(self):
         code, out, _ = run("python3", os.path.join(HERE, "test_tensorfmt.py"), "-h")
         self.assertEqual(code, 0)
