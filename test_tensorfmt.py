@@ -118,6 +118,8 @@ little = unittest.skipUnless(sys.byteorder == "little", "no byte order changes i
                              "takes long")
 documented = unittest.skipUnless(getattr(tensorfmt, "__doc__", None), "needs docstrings")
 tells_ends = unittest.skipIf(PYTHON < (3, 8), "ast does not tell where statements end")
+on_posix = unittest.skipIf(os.name == "nt", "Windows has no modes, links, limits of files")
+as_root = unittest.skipUnless(getattr(os, "geteuid", os.getpid)() == 0, "root may do this alone")
 INF = float("inf")
 NAN = float("nan")
 DTYPES = tuple(sorted(tensorfmt.ITEMSIZE))
@@ -194,6 +196,8 @@ try:
     ZSTD = bool(tensorfmt.zstd_module())
 except Unsupported:
     ZSTD = False
+
+with_zstd = unittest.skipUnless(ZSTD, "no module for zstd")
 
 
 def failed(data, **options):
@@ -4308,7 +4312,7 @@ class SparseTest(TestCase):
         cut = load(make_entry(coo[:-1], layout="sparsecoo"))["s"]
         error_of(FormatError, cut.tobytes)
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_decoded_it_has_as_many_bytes_as_a_dense_one(self):
         """So demands the real library."""
         row = tensor(struct.pack("<3Qf", 0, 1, 2, 5.0))
@@ -5127,7 +5131,7 @@ class SaveTest(TestCase):
             self.assertEqual(found[:len(wanted)], wanted, (options, key))
 
     @about("ztensor")
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_no_option_is_ignored(self):
         big, packed = {"data_endianness": "big"}, {"encoding": "zstd"}
         coo = tensor(shape=(3,), components={"values": [1.0], "coords": [[1]]})
@@ -5154,7 +5158,7 @@ class SaveTest(TestCase):
                 dumps(tensors, format="ztensor", **row.options)
 
     @about("ztensor")
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_a_file_may_say_what_no_option_can(self):
         frame = zstd_frame(8)
         data = ztensor_of_index(tensorfmt.cbor_dumps([{
@@ -5165,7 +5169,7 @@ class SaveTest(TestCase):
         self.assertEqual(again.tobytes(), bytes(range(8)))
 
     @about("zstd")
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_zstd_is_written_with_its_level(self):
         item = tensor([(i * 2654435761 >> 7) % (1 + i % 13) for i in range(5000)], "int16")
         usual, three, most = [saved(item, encoding="zstd", **options)
@@ -5176,7 +5180,7 @@ class SaveTest(TestCase):
             saved(item, encoding="zstd", level=level)
 
     @about("zstd")
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_small_decoded_blocks_are_kept(self):
         for most, is_kept in (100, True), (99, False):
             coded = reloaded(tensor(bytes(100)), encoding="zstd")
@@ -5321,7 +5325,7 @@ class AtomicTest(TargetCase):
         in_threads(save_often, 3)
         self.assertIn(read_file(self.path), [dumps(row, format="ztensor") for row in rows])
 
-    @unittest.skipIf(os.name == "nt", "no limits of files")
+    @on_posix
     def test_a_full_disk(self):
         import resource
         self.write_old()
@@ -5412,7 +5416,7 @@ OWNERS = read_table("""
 class AccessTest(TargetCase):
     """Who may read and write the new file, and which old one may not be replaced."""
 
-    @unittest.skipIf(os.name == "nt", "no links")
+    @on_posix
     def test_what_may_not_be_written_is_not_replaced(self):
         """Neither by root, whom the system lets do all, nor through links."""
         paths = [self.path]
@@ -5438,7 +5442,7 @@ class AccessTest(TargetCase):
             self.check_not_replaced(self.path)
         self.assertEqual(read_file(self.path), b"old")
 
-    @unittest.skipUnless(hasattr(os, "geteuid") and os.geteuid() == 0, "for root")
+    @as_root
     @unittest.skipUnless(os.access in getattr(os, "supports_effective_ids", ()), "needs faccessat")
     def test_what_is_of_root_is_not_replaced_by_another(self):
         self.write_old(0o644)
@@ -5480,7 +5484,7 @@ class AccessTest(TargetCase):
             wanted.append((-1, old.st_gid))
         self.assertEqual(calls, wanted)
 
-    @unittest.skipUnless(hasattr(os, "geteuid") and os.geteuid() == 0, "for root")
+    @as_root
     def test_root_may_give_files_away(self):
         self.write_old(0o640)
         os.chown(self.path, 1234, 5678)
@@ -5517,7 +5521,7 @@ class AccessTest(TargetCase):
         with Changed(os, "removexattr", refuse):
             self.assertEqual(save_and_find()[1], "0o600")
 
-    @unittest.skipIf(os.name == "nt", "no modes, no links")
+    @on_posix
     def test_a_new_file_has_the_mode_of_the_umask(self):
         umask = os.umask(0o026)
         try:
@@ -5526,7 +5530,7 @@ class AccessTest(TargetCase):
             os.umask(umask)
         self.assertEqual(self.mode(), "0o640")
 
-    @unittest.skipIf(os.name == "nt", "no modes, no links")
+    @on_posix
     def test_links_stay(self):
         self.save({"v": F32})
         os.symlink("m.zt", self.at("link.zt"))
@@ -6251,7 +6255,7 @@ class ZTensor2Test(TestCase):
                                     "odd": dense2("u8", 1, 1, 1, type="f4_e2m1")}, (b"\xec",))
         self.assertEqual(failed(both), [("contents", "odd")])
 
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_encoded_bytes_of_unknown_dtypes_of_version_0_1(self):
         data, frame = bytes(range(8)), zstd_frame(8)
         entry = {"name": "a", "offset": 64, "size": len(frame), "dtype": "complex64",
@@ -6354,7 +6358,7 @@ class SeekableTest(TestCase):
             rows = [row[:2] for row in verify(data).rows]
             self.assertIn((status if ZSTD else "-", "checksums"), rows)
 
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_seek_tables_agree_with_their_frames(self):
         """Or neither values come, nor does the check of a digest."""
         files = [(zstd_frame(8) + seek_table([(17, 8, ZSTD_SUMS[8])]), [8], None)]
@@ -6382,7 +6386,7 @@ class SeekableTest(TestCase):
         rows = [(17, 8, ZSTD_SUMS[8] ^ (i == wrong)) for i in range(1, count + 1)]
         return in_frames(zstd_frame(8) * count + seek_table(rows), 8 * count)
 
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_checksums_that_a_seek_table_alone_has(self):
         """They are checksums as others, also for the budget of slow ones."""
         self.assertIn("3 of 3 agree", str(verify(self.with_sums())))
@@ -6439,7 +6443,7 @@ class SeekableTest(TestCase):
             blocks = tensorfmt.zstd_decode(tensorfmt.Buffer(frame), 0, len(frame), 2)
             self.raises(FormatError, "damaged (UnicodeDecodeError", list, blocks)
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_the_module_for_zstd_is_sought_once(self):
         """Until it is gone. Another thread's import would be waited for in a forked process."""
         module = tensorfmt.zstd_module()
@@ -8662,7 +8666,7 @@ class BadFileTest(TestCase):
                 self.assertTrue(tensorfmt.verify(data), "verify calls it bad")
 
     @about("ztensor")
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_values_of_damaged_zstd_raise_format_errors(self):
         data = ztensor_file(encoding="zstd", shape=[131072])
         self.check_values_raise(FormatError, data, "zstd")
@@ -9475,7 +9479,7 @@ class NoteTest(TestCase):
                     self.assertNotes(dumps(load(data), format=kind), *wanted)
 
     @about("ztensor")
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_byte_orders_without_an_effect_are_noted(self):
         frame = zstd_frame(8)
         usual = {"name": "w", "offset": 64, "size": len(frame), "dtype": "float32", "shape": [2],
@@ -10801,7 +10805,7 @@ class WorkTest(FolderCase):
                     self.asks_first(call, *args, **options)
             self.asks_first(self.convert, file, format="mag", cast="int32")
 
-    @unittest.skipUnless(ZSTD, "no module for zstd")
+    @with_zstd
     def test_row_pointers_say_how_many_elements_a_csr_has(self):
         """Without nnz, if they are not encoded: not as many as a dense one has."""
         frame = zeros_by_zstd(8)
@@ -10842,7 +10846,7 @@ class WorkTest(FolderCase):
                 with Changed(tensorfmt, "MAX_COPIES", int(remedy.group(1))):
                     self.assertEqual(verify(data).not_checked["contents"], 0)
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_two_tensors_and_parts_of_one(self):
         """`==` and t[0] are asked, too; one of up to MAX_DENSE is free."""
         packed = spread(2, zeros_by_zstd(4 * MEGA), shape=[4 * MEGA], **PACKED)
@@ -10872,7 +10876,7 @@ class WorkTest(FolderCase):
                 self.assertEqual(calls_of(tensorfmt, "zstd_decode", look, which), count)
                 self.assertEqual(look(which), [(0, 16)] * len(which))
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_what_is_kept_is_of_the_tensor_that_is_asked(self):
         tensors = {"a": tensor([[1, 2], [3, 4]]), "b": tensor([[5, 6], [7, 8]])}
         file = load(dumps(tensors, format="ztensor", encoding="zstd"))
@@ -10897,7 +10901,7 @@ class WorkTest(FolderCase):
                     self.assertTrue(eq(*pair))
                     self.assertLess(peak_of(eq, *pair), 8 * MEGA)
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_repr_decodes_nothing_of_a_sparse_tensor(self):
         """Nor of unknown elements."""
         files = [spread(1, zeros_by_zstd(MEGA), dtype="new", shape=[5], encoding="zstd")]
@@ -10917,7 +10921,7 @@ class WorkTest(FolderCase):
         return [spread(1, blob, coords=indices, **facts, **OF_COO),
                 spread(1, blob, indptr=[0] * 10 + [MEGA], indices=indices, **facts, **OF_CSR)]
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_more_values_than_elements_are_not_decoded(self):
         words = "values, but 100 elements"
         for data in self.bombs():
@@ -10962,7 +10966,7 @@ class GetTest(FolderCase):
         self.assertEqual((code, out), (1, ""))
         self.assertIn("--max-copies", error)
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_a_part_is_decoded_after_the_limit_is_asked(self):
         data = spread(1, zeros_by_zstd(8 * MEGA), shape=[8 * MEGA], **PACKED)
         self.assertEqual(self.shows(data, "w0[0:3]")[:2], (0, "[0, 0, 0]\n"))
@@ -11003,7 +11007,7 @@ class GetTest(FolderCase):
             with self.subTest(shape=entry["shape"], words=words):
                 self.assertAsks(burnpack_file({"tensors": tensors}, bytes(1296)), *words, most=3)
 
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_what_is_damaged_ends_the_list(self):
         tensors = {"a": tensor([1] * 50), "b": tensor([2] * 50)}
         data = rotten(dumps(tensors, format="ztensor", encoding="zstd"), "b")
@@ -11066,7 +11070,7 @@ class SmallWorkTest(TestCase):
         self.assertEqual(load(data)["w"].attrs["burn_dtype"], {"New": big})
 
     @about("ztensor")
-    @unittest.skipUnless(ZSTD, "no zstd here")
+    @with_zstd
     def test_a_blob_of_blocks_that_many_tensors_name(self):
         """Its bytes can each be a block of a codec, of which nothing comes out."""
         blocks = b"\x28\xb5\x2f\xfd\0\x58" + bytes(3 * 1000) + b"\x81\0\0" + bytes(16)
