@@ -10295,6 +10295,16 @@ def about_sizes(out, wanted):
     return out
 
 
+def text_changed(text, diff):
+    """Return a text with the changes of a diff; a line of three dots is between two places."""
+    for place in diff.split("\n...\n"):
+        lines = place.split("\n")
+        old = [line[1:] for line in lines if line[0] != "+"]
+        new = [line[1:] for line in lines if line[0] != "-"]
+        text = replaced(text, ("\n".join(old), "\n".join(new)))
+    return text
+
+
 @about()
 class ReadmeTest(FolderCase):
     READERS = ".docs/read-it-yourself.md"
@@ -10334,6 +10344,9 @@ class ReadmeTest(FolderCase):
         from importlib.util import find_spec
         if None in map(find_spec, re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)):
             return None
+        return self.run_code(text)
+
+    def run_code(self, text):
         with redirect_stdout(io.StringIO()) as out:
             exec(compile(text, "an example", "exec"), self.names)
         return out.getvalue().rstrip("\n")
@@ -10394,6 +10407,21 @@ class ReadmeTest(FolderCase):
         for part in parts:
             self.assertTrue("import" in part or part.strip("\n") in tiny, part)
             self.assertTrue(part.count("\n") < 36, part)
+
+    def test_changes_that_a_page_makes(self):
+        """Each change is made to the module; the example behind it then runs with that."""
+        count = 0
+        for language, text in self.blocks(".docs/change-it.md"):
+            if language == "diff":
+                made = module_of(text_changed(text_of("tensorfmt.py"), text))
+            elif language == "python":
+                with mock.patch.dict(sys.modules, tensorfmt=made):
+                    printed = self.run_code(text)
+            elif language == "text":
+                with self.subTest(begins=text[:60]):
+                    self.assertEqual(printed, text)
+                    count += 1
+        self.assertEqual(count, 5)
 
     def test_exercises(self):
         """Each file of the table has its answer."""
