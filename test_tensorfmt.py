@@ -10369,6 +10369,57 @@ class ReadmeTest(FolderCase):
         ran = self.run_page(".docs/formats.md")
         self.assertEqual((ran["python"], ran["text"]), (1, 1))
 
+    def test_no_other_page_has_examples(self):
+        """Those that are run stand in the other tests of this class."""
+        run = ("add-a-format.md", "change-it.md", "exercises.md", "formats.md",
+               "read-it-yourself.md")
+        for folder in ".docs", ".github":
+            for name in os.listdir(path_of(self, folder)):
+                if name.endswith(".md") and name not in run:
+                    self.assertEqual(self.blocks(folder + "/" + name), [], name)
+
+    def test_table_of_commands(self):
+        text = text_of(os.path.join(HERE, "README.md"))
+        table = text[text.index("| command | what"):].split("\n\n")[0]
+        for line in table.split("\n")[2:]:
+            words = re.findall(r"^\| `(\w+)|(--[a-z-]+)", line)
+            command, wanted = words[0][0], set([option for _, option in words[1:]])
+            text = run(command, "--help")[1]
+            found = set(re.findall(r"(?m)^  (--[a-z-]+)", text))
+            with self.subTest(command=command):
+                self.assertEqual(found - {"--no-mmap", "--max-copies"}, wanted)
+
+    def test_common_tasks(self):
+        """Each row of the table of README does what it says."""
+        ones = tensor([[1.0, 2.0]], "float32")
+        half = tensor([1.5], "bfloat16")
+        for name in "model.zt", "a.zt", "old.zt":
+            tensorfmt.save(name, {"w": ones})
+        tensorfmt.save("model.bpk", {"model.w": ones})
+        cut = dumps({"w": ones, "v": half}, format="burnpack")
+        write_file("cut.bpk", cut[:-1])
+        os.mkdir("FOLDER")
+        write_file("FOLDER/one", dumps({"w": ones}, format="safetensors"))
+        write_file("FOLDER/m.safetensors.index.json", b'{"weight_map":{"w":"one"}}')
+        text = text_of(os.path.join(HERE, "README.md"))
+        table = text[text.index("## Common tasks"):text.index("## Install")]
+        tasks = re.findall(r"(?m)^\| .*? \| `(.*?)`", table)
+        self.assertGreater(len(tasks), 9)
+        self.names.update(tensorfmt=tensorfmt, t=half)
+        for task in tasks:
+            with self.subTest(task=task):
+                self.check_task(task)
+
+    def check_task(self, task):
+        import shlex
+        if task.startswith("python3 "):
+            if ZSTD or "zstd" not in task:
+                code, _, error = run(*shlex.split(task)[2:])
+                self.assertEqual(code, 0, error)
+            return
+        module = re.findall(r"\b(numpy|torch)\.", task)[0]
+        self.run_python("import %s\n%s" % (module, task))
+
     def test_readme_is_short_and_names_each_page(self):
         text = text_of(os.path.join(HERE, "README.md"))
         self.assertLess(len(text.split()), 3001)
