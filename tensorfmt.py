@@ -3906,8 +3906,7 @@ class Mag(Format):
         before = reading.regions
         faults = []
         for record_type in self.SPEC, self.M012:
-            if before is not None:
-                reading.regions = list(before)
+            reading.regions = list(before)
             try:
                 rows, end = self.read_records(reading, at, record_type, "tensors", total)
                 self.check_checksum(reading, checksum, end)
@@ -3975,6 +3974,9 @@ class Mag(Format):
         name = self.key_text(reading, row[1], trail)
         places = row[2:8]
         number, nbytes, offset, aux = row[8:]
+        # Of no bytes, any offset does.
+        if not nbytes:
+            offset = min(offset, reading.end)
         rank = 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
@@ -3982,8 +3984,6 @@ class Mag(Format):
             what = f"shape {list(places)} is not dimensions from 0 on, then all -1 or all 0"
             raise reading.entry_error(what, name, trail, "shape", "sizes")
         dtype = self.dtype_of(reading, number, trail, "dtype", name)
-        if not nbytes:  # of no bytes, any offset does
-            offset = min(offset, reading.end)
         attrs = {"aux": aux} if aux else None
         return Tensor(name, dtype, places[:rank], reading.source, offset, nbytes,
                       attrs=attrs, format=self.NAME)
@@ -4662,7 +4662,7 @@ class ZTensor(Format):
         yield data + self.TRAILER.pack(len(data))
 
     @staticmethod
-    def split_sparse(item: Any, entry: Facts,
+    def split_sparse(item: "Sparse", entry: Facts,
                      custom: Facts) -> "List[Tuple[Tensor, Facts]]":
         """Return the components of a tensor with the maps that will place them.
 
@@ -4883,7 +4883,7 @@ class Primitiv(Format):
         reading.check_whole()
         return attrs, Map()
 
-    def each_tensor(self, reading: Reading, kind: str, at: int) -> Any:
+    def each_tensor(self, reading: Reading, kind: str, at: int) -> "Iterator[Any]":
         """Yield (trail, (name, dims, batch, range of the data)) of each tensor."""
         rest = f"the rest of the {kind}"
         try:
@@ -5065,7 +5065,7 @@ class Primitiv(Format):
         self.raise_problems(problems)
         return rows
 
-    def make_row(self, kind: str, name: str, item: Tensor) -> Any:
+    def make_row(self, kind: str, name: str, item: Tensor) -> "Tuple[Any, ...]":
         """Return (parts of the key, statistic or None, name, tensor, batch)."""
         key, statistic = split_name(name)
         owners = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}
@@ -5245,18 +5245,6 @@ QUANT_SCHEME = Schema(
     ("level", choice("Tensor"), True, "what shares a scale",  # block_of() looks at blocks
      Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))),
     ("mode", choice("Symmetric"), True, "Symmetric: no offset"))
-
-
-def numbers_of_bytes(bits: int, floats: "Optional[str]") -> "List[List[Any]]":
-    """Return what each byte holds: integers in two's complement, or small floats."""
-    half = 1 << bits - 1
-    mask = 2 * half - 1
-    if floats:
-        table = [minifloat(floats, code) for code in range(2 * half)]
-    else:
-        table = [(code ^ half) - half for code in range(2 * half)]
-    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte
-            in range(256)]
 
 
 def is_code(code: Any) -> bool:
@@ -5470,7 +5458,7 @@ class Burnpack(Format):
         return ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
                           f"not {short_repr(name)}: {short_repr(scalar)}")
 
-    def tensor_problems(self, item: Tensor) -> Any:
+    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
         yield from super().tensor_problems(item)
         if not self.native_attrs(item):
             return
@@ -6765,7 +6753,9 @@ def wanted_dtype(fmt: Format, item: Tensor,
 
 
 def cast_tensor(item: Tensor, dtype: str) -> Tensor:
-    """Return a tensor with another dtype; but for a sparse one it is cast when it is read."""
+    """Return a tensor with another dtype; but for a sparse one it is cast when it is
+    read.
+    """
     if item.is_sparse:
         return item.astype(dtype)
     if item.dtype == "qfloat":
@@ -7129,7 +7119,8 @@ def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> 
 # -- [9f] strided blocks -----------------------------------------------------------------
 
 
-def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Blocks:
+def gather(view: memoryview, first: int, shape: "Sequence[int]", strides: "Sequence[int]",
+           itemsize: int) -> Blocks:
     """Yield the row-major bytes, about BLOCK each, of an array that begins at `first`."""
     dims, steps = merge_axes(shape, strides)
     if [step for step in steps if step % itemsize]:
@@ -7157,7 +7148,8 @@ def gather(view: Any, first: int, shape: Any, strides: Any, itemsize: int) -> Bl
             yield gather_block(view, at, part, steps, itemsize)
 
 
-def merge_axes(shape: Any, strides: Any) -> "Tuple[List[int], List[int]]":
+def merge_axes(shape: "Sequence[int]",
+               strides: "Sequence[int]") -> "Tuple[List[int], List[int]]":
     """Return the dimensions and strides of the same elements by as few axes as can be."""
     dims: "List[int]" = []
     steps: "List[int]" = []
@@ -7180,7 +7172,7 @@ def run_starts(first: int, dims: "List[int]", steps: "List[int]") -> "List[int]"
     return starts
 
 
-def gather_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
+def gather_block(view: memoryview, first: int, dims: "List[int]", steps: "List[int]",
                  itemsize: int) -> "Union[bytes, bytearray]":
     """Return a block of gather() by slices along its longest axis."""
     if steps[0] == itemsize and 256 // itemsize <= dims[0] <= 2 * sum(dims[1:]):
@@ -7215,7 +7207,7 @@ def gather_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
     return out
 
 
-def turn_block(view: Any, first: int, dims: "List[int]", steps: "List[int]",
+def turn_block(view: memoryview, first: int, dims: "List[int]", steps: "List[int]",
                itemsize: int) -> bytes:
     """As gather_block, 1.6 times as fast where the first axis lies in runs."""
     from array import array
@@ -7795,7 +7787,7 @@ def block_sums(data: bytes) -> "List[List[int]]":
     return sums
 
 
-def stripe_sums(data: bytes, keys: Any = XXH3_KEYS) -> "List[int]":
+def stripe_sums(data: bytes, keys: "Sequence[int]" = XXH3_KEYS) -> "List[int]":
     """Return what up to 16 stripes add to the lanes."""
     sums = [0] * 8
     for i, word in enumerate(unpack_from(f"<{len(data) // 8}Q", data, 0)):
@@ -9029,7 +9021,8 @@ class SeekTable:
             raise fault
 
     def iter_frames(self) -> "Iterator[Tuple[int, int, int, Any, Optional[int]]]":
-        """Yield (offset, stored, decoded, checksum or None, that of the frame or None)."""
+        """Yield (offset, stored, decoded, checksum or None, that of the frame or None).
+        """
         at = self.offset
         for stored, decoded, checksum in self.rows:
             own = None
@@ -9069,6 +9062,18 @@ GENERATIONS += (ZTensor2(),)
 
 
 # -- [10c] quantized ---------------------------------------------------------------------
+
+
+def numbers_of_bytes(bits: int, floats: "Optional[str]") -> "List[List[Any]]":
+    """Return what each byte holds: integers in two's complement, or small floats."""
+    half = 1 << bits - 1
+    mask = 2 * half - 1
+    if floats:
+        table = [minifloat(floats, code) for code in range(2 * half)]
+    else:
+        table = [(code ^ half) - half for code in range(2 * half)]
+    return [[table[byte >> low & mask] for low in range(0, 8, bits)] for byte
+            in range(256)]
 
 
 class QuantPlan:
@@ -9340,7 +9345,7 @@ class Safetensors(Format):
                       format=self.NAME)
 
     @staticmethod
-    def check_bits(reading: Reading, trail: Trail, entry: Any, bits: int) -> None:
+    def check_bits(reading: Reading, trail: Trail, entry: Facts, bits: int) -> None:
         """Raise unless a tensor has the bytes it needs; `bits`: of an element, or 0."""
         code = entry["dtype"]
         shape = entry["shape"]
@@ -9641,7 +9646,7 @@ def anywhere() -> str:
     return option("partial=True") + " takes each tensor from where it is whole"
 
 
-def split_shard_name(name: str) -> Any:
+def split_shard_name(name: str) -> "Optional[Tuple[str, int, str]]":
     """Return (stem, number of shards, ending) of a name as m-00001-of-00002.safetensors,
     or None.
 
@@ -9701,7 +9706,7 @@ class Shards(Format):
         return head.lstrip()[:1] == b"{" and (b'"total_' in head or b'"weight_map"'
                                               in head)
 
-    def read(self, reading: Reading) -> Any:
+    def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         reading.root = "index"
         reading.check_range(reading.end, high=MAX_INDEX, limit="MAX_INDEX")
         start = 0
@@ -9741,7 +9746,7 @@ class ReopenedFile(PickledFile):
         self.closed = True
 
 
-def metadata_values(file: Any, names: Any = None) -> Any:
+def metadata_values(file: Any, names: Any = None) -> "Dict[Any, List[Any]]":
     """Return the values of each metadata key: several where the shards of `names` do not
     agree.
     """
@@ -9771,15 +9776,15 @@ class ShardedFile(File):
         self.partial = partial
         self.others = {}
         self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
-        self.shards: Any = Map()  # that are open, by name
+        self.shards: "Dict[str, File]" = Map()  # that are open, by name
         self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
-        self.names: Any = {}  # shard -> tensors that the index places there
+        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
         for name, shard in self._tensors.items():
             self.names.setdefault(shard, []).append(name)
         if partial:
             self.take_whole()
 
-    def shard(self, shard: str) -> Any:
+    def shard(self, shard: str) -> File:
         """Return a shard as a File; raise if it is missing, or not that of the index."""
         if shard not in self.shards:
             source = self.open_source(shard)
@@ -9796,7 +9801,8 @@ class ShardedFile(File):
     def check_placed(self, shard: str, file: File) -> None:
         """Raise unless a shard has the tensors that the index places there."""
         for name, what in self.misplaced(shard, file):
-            raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name, self.path)
+            raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name,
+                              self.path)
 
     def open_source(self, shard: str) -> Buffer:
         """Return the source of a shard; Unsupported where it is missing."""
@@ -9831,7 +9837,7 @@ class ShardedFile(File):
         """Return the absolute path of a shard: chdir() may come."""
         return os.path.join(os.path.dirname(self.source.file_id[0]), shard)
 
-    def misplaced(self, shard: str, file: File) -> Any:
+    def misplaced(self, shard: str, file: File) -> "Iterator[Tuple[str, str]]":
         """Yield (name, why) of tensors that a shard lacks or has against the index."""
         for name in self.names.get(shard, ()):
             if name not in file:
@@ -10012,14 +10018,14 @@ def own_tensor(value: Any) -> "Optional[Tensor]":
     return Tensor(*args)
 
 
-def own_tensors(tensors: Any) -> Any:
+def own_tensors(tensors: Any) -> TensorMap:
     """Return a mapping with Tensors of this copy."""
     return Map([(name, own_tensor(item)) for name, item in tensors.items()])
 
 
 def own_sparse(value: Any) -> Tensor:
     """Return a sparse tensor of another copy as one of this copy."""
-    def open_parts(decode: bool) -> Any:
+    def open_parts(decode: bool) -> TensorMap:
         try:
             return own_tensors(value.open_parts(decode))
         except ValueError as error:
@@ -10414,7 +10420,7 @@ class Region:
             yield at, at, trail, None, at, BROKEN
 
 
-def record_rows(at: int, source: Buffer, record_type: RecordType) -> Any:
+def record_rows(at: int, source: Buffer, record_type: RecordType) -> "Iterator[Any]":
     """Yield (row, (begin, end, values)) of each field of a record, as iter_values()."""
     rows = record_type.rows
     codes = [RecordType(row).parts[0] for row in rows]
@@ -10456,7 +10462,7 @@ class Level:
         self.doc = doc
         self.depth = depth
         self.found = 0
-        self.keys: Any = set()
+        self.keys: "Set[str]" = set()
 
     def enter(self, key: Any) -> "Tuple[Optional[Schema], Trail, str]":
         """Return the Schema, the trail and the doc of the next item."""
@@ -10487,7 +10493,7 @@ class ItemWalk:
         codec.other_keys_left = INFINITY
         codec.strict = False
 
-    def walk(self, schema: "Optional[Schema]") -> Any:
+    def walk(self, schema: "Optional[Schema]") -> Spans:
         """Yield the fields of the item, which `schema` explains."""
         codec = self.codec
         trail = self.trail
@@ -10647,7 +10653,7 @@ class JsonWalk:
         found: Any = self.match_after(self.data, end)
         return min(found.end(), self.codec.end)
 
-    def walk(self, schema: "Optional[Schema]") -> Any:
+    def walk(self, schema: "Optional[Schema]") -> Spans:
         """Yield the fields of the text, which `schema` explains."""
         trail = self.trail
         doc = "" if schema is None else schema.doc
@@ -10880,7 +10886,7 @@ class Recorder(Reading):
         super().note(at, kind)
         self.regions.append(Region(at, kind, *args))
 
-    def note_names(self, pairs: Any) -> None:
+    def note_names(self, pairs: "Iterable[Tuple[Trail, str]]") -> None:
         self.trails.update(pairs)
 
     def note_rest(self, at: int) -> None:
@@ -10949,7 +10955,7 @@ def find_trail(reading: Reading, error: FormatError) -> None:
     error.path = reading.source.path
 
 
-def find_break(region: Any, error: FormatError, text_at: int) -> None:
+def find_break(region: Region, error: FormatError, text_at: int) -> None:
     """Set the place of an error of JSON; one at its begin is where the walk breaks."""
     error.trail = region.trail
     if error.offset == text_at:
@@ -10958,7 +10964,7 @@ def find_break(region: Any, error: FormatError, text_at: int) -> None:
                 error.offset = begin
 
 
-def trail_at(region: Any, offset: Any) -> Trail:
+def trail_at(region: Region, offset: int) -> Trail:
     """Return the trail of the field at an offset, else where the walk breaks."""
     found: "Optional[Trail]" = None
     broken: Trail = region.trail
@@ -10979,7 +10985,7 @@ def find_offsets(reading: Reading, errors: "List[FormatError]") -> None:
     if not errors:
         return
     # Those of the trails of errors, and of the trails around them.
-    offsets: Any = {}
+    offsets: "Dict[Trail, Optional[int]]" = {}
     for error in errors:
         for n in range(len(error.trail) + 1):
             offsets[error.trail[:n]] = None
@@ -11130,7 +11136,7 @@ def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]
             yield field
 
 
-def spans_in_order(region: Any) -> Spans:
+def spans_in_order(region: Region) -> Spans:
     """Yield the spans of a region by offset, empty ones first."""
     spans = region.spans()
     if region.kind == "flatbuffer":  # its tables lie anywhere
@@ -11149,9 +11155,10 @@ class TrailNames:
         self.trails = trails
         self.deepest = max(map(len, trails), default=0)
         self.trail: Trail = ()  # the last one
-        self.found: Any = [("", trails.get(()))]  # (text, name) of each beginning of it
+        # (text, name) of each beginning of it.
+        self.found: "List[Tuple[str, Optional[str]]]" = [("", trails.get(()))]
 
-    def find(self, trail: Trail) -> Any:
+    def find(self, trail: Trail) -> "Tuple[str, Optional[str]]":
         """Return the text of a trail, and the name of the tensor around, or None."""
         known = max(len(trail) - 1, 0)
         if trail[:known] != self.trail[:known]:
@@ -11166,7 +11173,7 @@ class TrailNames:
         return self.found[-1]
 
 
-def depth_of(region: Any, trail: Trail) -> int:
+def depth_of(region: Region, trail: Trail) -> int:
     """Return how many fields of an index a field lies in."""
     if region.kind == "tree":  # of any depth; the others are flat
         return len(trail) - len(region.trail)
@@ -11337,7 +11344,7 @@ class Report(Result):
     each limit that left some out. `.format`, `.version`, `.path`.
     """
 
-    def __init__(self, path: Any, fmt: "Optional[Format]") -> None:
+    def __init__(self, path: "Optional[str]", fmt: "Optional[Format]") -> None:
         self.path = path
         self.format: "Optional[str]" = None
         self.title = ""
@@ -11360,8 +11367,8 @@ class Report(Result):
         return dict(file=self.path, format=self.format, version=self.version,
                     valid=bool(self), not_checked=self.not_checked, rows=rows)
 
-    def add(self, status: str, check: str, text: str, tensor: Any = None,
-            offset: Any = None) -> None:
+    def add(self, status: str, check: str, text: str, tensor: "Optional[str]" = None,
+            offset: "Optional[int]" = None) -> None:
         self.rows.append((status, check, tensor, text, offset))
 
     def fail(self, error: FormatError) -> None:
@@ -11496,7 +11503,8 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
     return report
 
 
-def add_structure(report: Report, errors: Any, last: Any, tensors: Any) -> None:
+def add_structure(report: Report, errors: "List[FormatError]",
+                  last: "Optional[FormatError]", tensors: Any) -> None:
     """Add the errors of each check, or what is right; after the last error: not reached.
     """
     count = plural(len(tensors), "tensor")
@@ -11592,7 +11600,7 @@ def find_beginnings(source: "Buffer", watch: Watch) -> "List[int]":
     return sorted(places)
 
 
-def iter_places(source: "Buffer", wanted: bytes, at: int, meter: Meter) -> Any:
+def iter_places(source: Buffer, wanted: bytes, at: int, meter: Meter) -> "Iterator[int]":
     """Yield the offsets, from `at` on, where a source has these bytes."""
     for start in range(at, source.nbytes, BLOCK):
         block = bytes(source.view(start, BLOCK + len(wanted) - 1))
@@ -11636,7 +11644,7 @@ def is_whole(source: "Buffer") -> bool:
     return fault is None and not errors and last is not None and last.kind != "unused"
 
 
-def blob_names(path: str) -> Any:
+def blob_names(path: str) -> "Iterator[Tuple[str, str]]":
     """Yield (name, folder) of a file, and of links on the way, whose name is 64 hex
     digits.
 
@@ -11689,7 +11697,7 @@ def check_blob_name(report: Report, source: "Buffer", watch: Watch) -> None:
                        f"64 hex digits, but not its SHA-256, which is {found}")
 
 
-def note_gaps(report: Report, gaps: Any) -> None:
+def note_gaps(report: Report, gaps: "List[Field]") -> None:
     """Note odd padding and bytes without a name."""
     for kind in "padding", "unused":
         found = [field for field in gaps if field.kind == kind]
@@ -11703,7 +11711,8 @@ def note_gaps(report: Report, gaps: Any) -> None:
         report.add("note", "padding", text, None, found[0].offset)
 
 
-def add_notes(report: Report, check: str, rows: Any) -> None:
+def add_notes(report: Report, check: str,
+              rows: "Sequence[Tuple[Optional[Tensor], str]]") -> None:
     """Add notes of one kind, (tensor or None, what): five, and how many more there are.
     """
     for item, what in rows[:5]:
@@ -11749,7 +11758,7 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Watch) ->
                    "not looked for: they lie beside the index, which has no path")
         return
     total = 0
-    left: Any = Map()  # what was not looked at -> the shards
+    left: "Dict[Any, List[str]]" = Map()  # what was not looked at -> the shards
     for shard in file.attrs["shards"]:
         before = len(report.errors)
         try:
@@ -11788,8 +11797,8 @@ def check_neighbours(report: Report, file: ShardedFile) -> None:
     add_notes(report, "shards", notes)
 
 
-def check_shard(report: Report, file: ShardedFile, shard: str, left: Any, deep: bool,
-                watch: Watch) -> int:
+def check_shard(report: Report, file: ShardedFile, shard: str,
+                left: "Dict[Any, List[str]]", deep: bool, watch: Watch) -> int:
     """Check a shard, add what was found, and return the bytes of its tensors.
 
     `left`: what was not looked at -> the shards.
@@ -11809,13 +11818,14 @@ def check_shard(report: Report, file: ShardedFile, shard: str, left: Any, deep: 
     return total
 
 
-def fail_shard(report: Report, what: str, name: Any) -> None:
+def fail_shard(report: Report, what: str, name: "Optional[str]") -> None:
     """Add an error of a shard, one of MAX_ERRORS at most."""
     if len(report.errors) < MAX_ERRORS:
         report.fail(FormatError(what, None, "shards", name, report.path, "shards"))
 
 
-def add_shard(report: Report, shard: str, left: Any, found: Report) -> None:
+def add_shard(report: Report, shard: str, left: "Dict[Any, List[str]]",
+              found: Report) -> None:
     """Add what was found in a shard: what is wrong, odd or not looked at."""
     for status, check, name, text, _ in found.rows:
         if status == "-":
@@ -11858,9 +11868,9 @@ class Check:
 
 def list_checks(file: File) -> "List[Check]":
     """Return what is to be checked of the tensors, what they have in common once."""
-    checks: Any = Map()
-    seen: Any = set()  # places in the file
-    hashed: Any = set()  # those of which the decoded bytes are hashed
+    checks: "Dict[Any, Check]" = Map()
+    seen: "Set[Any]" = set()  # places in the file
+    hashed: "Set[Any]" = set()  # those of which the decoded bytes are hashed
     for item in file.values():
         for label, part, digest in iter_checksums(file.fmt, item, seen):
             work = part.stored_nbytes
@@ -11902,12 +11912,12 @@ class DataCheck:
         self.report = report
         self.fmt = file.fmt
         self.checks = list_checks(file)
-        self.left: Any = Map()  # (kind, why not, remedy) -> tensors
+        self.left: "Dict[Any, List[Tensor]]" = Map()  # (kind, why not, remedy) -> tensors
         self.planned = self.choose(deep, file.source)
         sizes = [check.nbytes for check in self.planned if check.kind == "checksums"]
         self.meter = Meter(watch, "checking", sum(sizes))
         self.digests: "Dict[str, str]" = {}
-        self.decoded: Any = set()  # places in the file
+        self.decoded: "Set[Any]" = set()  # places in the file
         self.agreed = 0
         for item in file.values():
             if item.unreadable:
@@ -11991,7 +12001,7 @@ class DataCheck:
             self.decoded.add(place_of(part))
 
 
-def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: Any) -> None:
+def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: "Set[Any]") -> None:
     """Raise what is wrong with the values; note in `decoded` what was decoded."""
     parts = [item]
     if item.is_sparse:
