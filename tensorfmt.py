@@ -71,7 +71,7 @@ Contents (the banners of the sections below; search for a number)
     [10a] mag300               snapshot 300: header + JSON + data
     [10b] ztensor2             the same, deterministic, with digests
     [10c] quantized            values of few bits, and their scales
-    [10d] safetensors          the bridge: JSON header + data
+    [10d] safetensors          JSON header + data
     [10e] burnrecord           one MessagePack map, read only
     [10f] shards               a model in several safetensors files, read only
     [10g] other copies         Tensors and Files of another copy of this module
@@ -9247,8 +9247,7 @@ def no_values(code: str) -> str:
 
 
 class Safetensors(Format):
-    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0: the bridge to other
-    programs.
+    """safetensors (.safetensors) of Hugging Face, 0.2.8 to 0.8.0.
 
     0      header_size u64 = n, little-endian; there is no magic
     8      JSON object, n bytes: "__metadata__": text -> text?; name -> {dtype, shape,
