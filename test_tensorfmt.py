@@ -2293,7 +2293,7 @@ class StreamTest(FolderCase):
                 if isinstance(self.answer, Exception):
                     raise self.answer
                 return data if self.answer is None else self.answer
-        data = dumps({"w": tensor(make_bytes(9000), "uint8")}, format="ztensor")
+        data = saved(tensor(make_bytes(9000), "uint8"))
         for answer, error_class in (OSError(5, "no disk"), OSError), (b"", FormatError):
             for place in 0, len(data):
                 stream = Failing(data)
@@ -2475,7 +2475,7 @@ class PickleTest(FolderCase):
             os.replace(other, self.path)
 
         def write_in_place(before):  # a nanosecond later: as a float it is the same time
-            write_file(self.path, dumps({"w": [2.0]}, format="ztensor"))
+            write_file(self.path, saved([2.0]))
             os.utime(self.path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
 
         for change in put_another, write_in_place:
@@ -2632,7 +2632,7 @@ class FileTest(FolderCase):
 
     def test_files_that_change_underneath(self):
         raw = make_bytes(50000)
-        data = dumps({"w": tensor(raw, "uint8")}, format="ztensor")
+        data = saved(tensor(raw, "uint8"))
         for mapped, used in ((True, True), (True, False), (False, True), (False, False)):
             for change in ("grown", "replaced", "truncated"):
                 write_file(self.path, data)
@@ -3292,11 +3292,11 @@ class RoundTripTest(TestCase):
             stored.append({"encoding": "zstd"})  # decoded into a file where it is large
         for block in (4, 8, 64, 100, 1 << 20):
             with self.subTest(block=block), Changed(tensorfmt, "BLOCK", block):
-                turned = load(dumps({"w": item}, format="primitiv"))["w"]
+                turned = reloaded(item, "primitiv")
                 self.assertEqual(turned.tobytes(), data)
                 self.assertEqual(turned[::-1, 2:, ::2].tobytes(), item[::-1, 2:, ::2].tobytes())
                 for options in stored:
-                    made = dumps({"w": item}, format="ztensor", **options)
+                    made = saved(item, **options)
                     again = dumps(load(made, verify=True), format="primitiv")
                     self.assertEqual(load(again)["w"].tobytes(), data)
 
@@ -3816,7 +3816,7 @@ class ShownTest(TestCase):
     def test_repr_of_what_cannot_be_read_or_is_long(self):
         many = tensor([5] * 1001, "int8")
         self.assertEqual(repr(tensorfmt.Cast(many, "int16")), "<Tensor '' int16 [1001]>")
-        closed = load(dumps({"w": [1.0]}, format="ztensor"))
+        closed = load(saved([1.0]))
         item = closed["w"]
         closed.close()
         self.assertEqual(repr(item), "<Tensor 'w' float64 [1] of ztensor>")
@@ -3844,7 +3844,7 @@ class TensorTest(TestCase):
         self.assertSame([item.astype("float64").attrs, item[:1].attrs], [{"param_id": 3}, {}])
 
     def test_what_the_user_puts_on_a_loaded_tensor_is_not_lost(self):
-        item = load(dumps({"w": F32}, format="mag"))["w"]
+        item = reloaded(F32, "mag")
         made = {"w": tensor(item, custom={"trainable": True})}
         again = load(dumps(made, format="ztensor"))["w"]
         self.assertEqual(again.custom["trainable"], True)
