@@ -98,6 +98,7 @@ from operator import eq, getitem, mul
 from pathlib import Path
 from random import Random
 from shutil import rmtree
+from struct import pack, unpack
 from tempfile import mkdtemp
 from unittest import mock
 from zlib import decompress
@@ -111,7 +112,9 @@ PYTHON3 = [sys.executable, "-S"]  # what processes run; what site imports takes 
 
 import tensorfmt
 from tensorfmt import (
-    FormatError, Map, Unsupported, detect, diff, dumps, explain, load, tensor, verify)
+    Cast, cbor_dumps, cbor_loads, convert, crc32, crc32c, detect, diff, dumps, explain, find_format,
+    flat_loads, FormatError, load, Map, msgpack_dumps, msgpack_loads, save, Simple, tensor,
+    Unsupported, verify)
 
 BESIDE = bool(os.environ.get("TENSORFMT_BESIDE"))  # a leg of .ci/run runs all beside us
 little = unittest.skipUnless(sys.byteorder == "little", "no byte order changes it; emulated, it "
@@ -480,7 +483,10 @@ class TestCase(unittest.TestCase):
 class FolderCase(TestCase):
     def setUp(self):
         self.folder = folder_for(self)
-        self.path = os.path.join(self.folder, "m.zt")
+        self.path = self.at("m.zt")
+
+    def at(self, name):
+        return os.path.join(self.folder, name)
 
 
 # -- [1b] formats --------------------------------------------------------------------------------
@@ -1172,9 +1178,9 @@ CBOR += [
     Coded("f97e00", NAN),
     Coded("98190102030405060708090a0b0c0d0e0f101112131415161718181819", ONE_TO_25),
     # Of no example there:
-    Coded("e0", tensorfmt.Simple((0,))),
-    Coded("f820", tensorfmt.Simple((32,))),
-    Coded("a1f26161", {tensorfmt.Simple((18,)): "a"}),
+    Coded("e0", Simple((0,))),
+    Coded("f820", Simple((32,))),
+    Coded("a1f26161", {Simple((18,)): "a"}),
     Coded("c249800000000000000000", 1 << 71),
 ]
 # What is only decoded: longer forms, tags, indefinite lengths.
@@ -1205,8 +1211,8 @@ CBOR_READ = literal_rows(r"""
 CBOR_READ += [
     Coded("fa7fc00000", NAN),
     Coded("fb7ff8000000000000", NAN),
-    Coded("f0", tensorfmt.Simple((16,))),
-    Coded("f8ff", tensorfmt.Simple((255,))),
+    Coded("f0", Simple((16,))),
+    Coded("f8ff", Simple((255,))),
     Coded("9f0102030405060708090a0b0c0d0e0f101112131415161718181819ff", ONE_TO_25),
     Coded("a30000f97e00010102", NAN_AMONG_KEYS),
 ]
@@ -1370,15 +1376,15 @@ Codec = namedtuple("Codec", "name loads dumps both_ways read_only bad")
 CODECS = [
     Codec(
         "cbor",
-        tensorfmt.cbor_loads,
-        tensorfmt.cbor_dumps,
+        cbor_loads,
+        cbor_dumps,
         both_ways=CBOR,
         read_only=CBOR_READ,
         bad=CBOR_BAD),
     Codec(
         "msgpack",
-        tensorfmt.msgpack_loads,
-        tensorfmt.msgpack_dumps,
+        msgpack_loads,
+        msgpack_dumps,
         both_ways=MSGPACK,
         read_only=MSGPACK_READ + MSGPACK_TIMES,
         bad=MSGPACK_BAD),
@@ -1387,13 +1393,13 @@ CODECS = [
 NUMBERS = list(range(-30, 30)) + [255, 256, -256, -257, 65535, 65536, -65537]
 Refused = namedtuple("Refused", "dumps value error_class words")
 REFUSED_VALUES = [
-    Refused(tensorfmt.cbor_dumps, ["\ud800"], ValueError, "is not Unicode text"),
-    Refused(tensorfmt.cbor_dumps, ["\udfff"], ValueError, "is not Unicode text"),
-    Refused(tensorfmt.cbor_dumps, [object()], TypeError, "CBOR cannot hold object"),
-    Refused(tensorfmt.cbor_dumps, {(1, 2): 3}, TypeError, "CBOR cannot hold tuple as a map key"),
-    Refused(tensorfmt.msgpack_dumps, 1 << 64, ValueError, "does not fit 64 bits"),
-    Refused(tensorfmt.msgpack_dumps, -(1 << 63) - 1, ValueError, "does not fit 64 bits"),
-    Refused(tensorfmt.msgpack_dumps, object(), ValueError, "MessagePack cannot hold object"),
+    Refused(cbor_dumps, ["\ud800"], ValueError, "is not Unicode text"),
+    Refused(cbor_dumps, ["\udfff"], ValueError, "is not Unicode text"),
+    Refused(cbor_dumps, [object()], TypeError, "CBOR cannot hold object"),
+    Refused(cbor_dumps, {(1, 2): 3}, TypeError, "CBOR cannot hold tuple as a map key"),
+    Refused(msgpack_dumps, 1 << 64, ValueError, "does not fit 64 bits"),
+    Refused(msgpack_dumps, -(1 << 63) - 1, ValueError, "does not fit 64 bits"),
+    Refused(msgpack_dumps, object(), ValueError, "MessagePack cannot hold object"),
 ]
 
 # Texts that are no JSON, each after the place of the error.
@@ -1583,16 +1589,16 @@ class CodecTest(TestCase):
     def test_nan_stays_nan(self):
         """Of any payload; in metadata with the payload that was read."""
         for text in CBOR_NANS:
-            value = tensorfmt.cbor_loads(unhex(text))
-            self.assertEqual(tensorfmt.cbor_dumps(value), b"\xf9\x7e\0")
+            value = cbor_loads(unhex(text))
+            self.assertEqual(cbor_dumps(value), b"\xf9\x7e\0")
         Payload = namedtuple("Payload", "hex typed head")  # whose rest is no infinity
         for row in (Payload("cb7ff0000000000001", typed=False, head=b"\xcb"),
                     Payload("ca7fa00001", typed=True, head=b"\xca"),
                     Payload("cb7ff0000000000001", typed=True, head=b"\xca")):
-            value = tensorfmt.msgpack_loads(unhex(row.hex))
-            again = tensorfmt.msgpack_dumps(value, typed=row.typed)
+            value = msgpack_loads(unhex(row.hex))
+            again = msgpack_dumps(value, typed=row.typed)
             self.assertEqual(again[:1], row.head)
-            self.assertSame(tensorfmt.msgpack_loads(again), NAN)
+            self.assertSame(msgpack_loads(again), NAN)
         mag = mag_with(**{"metadata[1].payload": unhex("010000000000f07f")})
         self.assertEqual(dumps(load(mag), format="mag"), mag)
         signaling, quiet = unhex("ca7fa00001"), unhex("ca7fe00001")
@@ -1628,7 +1634,7 @@ class CodecTest(TestCase):
     @about("cbor", "msgpack")
     def test_nesting_is_bounded(self):
         deep = tensorfmt.MAX_DEPTH  # boards stop before
-        heads = {tensorfmt.cbor_loads: "81 c6 9f 9801 b80100 a100", tensorfmt.msgpack_loads: "91"}
+        heads = {cbor_loads: "81 c6 9f 9801 b80100 a100", msgpack_loads: "91"}
         for loads, words in heads.items():
             for word in words.split():
                 head, tail = unhex(word), b""
@@ -1647,12 +1653,12 @@ class CodecTest(TestCase):
                     Sorted(names, sort=True, hex="a26161a1616302" "62626201"),
                     Sorted(numbers, sort=True, hex="a2616100" "1903e800"),
                     Sorted(numbers, sort="bytes", hex="a21903e800" "616100")):
-            self.assertEqual(tohex(tensorfmt.cbor_dumps(row.value, sort=row.sort)), row.hex)
+            self.assertEqual(tohex(cbor_dumps(row.value, sort=row.sort)), row.hex)
         for text, value in UINT32S:
-            data = tensorfmt.msgpack_dumps(value, typed=True)
+            data = msgpack_dumps(value, typed=True)
             self.assertEqual(tohex(data), text, value)
         for wrong in (-1, 1 << 32, 3.5e38):
-            error_of(ValueError, tensorfmt.msgpack_dumps, wrong, typed=True)
+            error_of(ValueError, msgpack_dumps, wrong, typed=True)
 
     @about("cbor", "msgpack")
     def test_refusals(self):
@@ -1661,10 +1667,10 @@ class CodecTest(TestCase):
             self.assertIn(row.words, str(error))
         self.refuses(["4294967296 does not fit 32 bits"], tensorfmt.msgpack_head, "bin", 1 << 32)
         for text in ("8190c0", "8180c0"):  # keys that no dict takes
-            error_of(Unsupported, tensorfmt.msgpack_loads, unhex(text))
-        error_of(TypeError, tensorfmt.cbor_loads, 1)
-        one = tensorfmt.Simple((99,))
-        self.assertNotEqual(one, tensorfmt.Simple((98,)))
+            error_of(Unsupported, msgpack_loads, unhex(text))
+        error_of(TypeError, cbor_loads, 1)
+        one = Simple((99,))
+        self.assertNotEqual(one, Simple((98,)))
         self.assertNotEqual(one, 99)
         self.assertEqual(len(set([one, 99])), 2)
 
@@ -1704,9 +1710,9 @@ class CodecTest(TestCase):
     def test_crc32c(self):
         for text, data in CRC32C:
             third = len(data) // 3
-            begun = tensorfmt.crc32c(memoryview(data)[:third])
-            self.assertEqual("%08x" % tensorfmt.crc32c(data), text, len(data))
-            self.assertEqual("%08x" % tensorfmt.crc32c(data[third:], begun), text, len(data))
+            begun = crc32c(memoryview(data)[:third])
+            self.assertEqual("%08x" % crc32c(data), text, len(data))
+            self.assertEqual("%08x" % crc32c(data[third:], begun), text, len(data))
 
     @about("zstd")
     def test_frames_are_whole(self):
@@ -1797,7 +1803,7 @@ def flat_example():
 
 
 def flat_example_loads(data):
-    return tensorfmt.flat_loads(data, FLAT_ROWS)
+    return flat_loads(data, FLAT_ROWS)
 
 
 # The size of a table as its vtable says, where its fields x and y are, and what they are then.
@@ -1823,23 +1829,23 @@ SLOTS = """
 class FlatBuffersTest(TestCase):
     def test_every_kind_of_field(self):
         data = flat_example()
-        found = tensorfmt.flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
+        found = flat_loads(data, FLAT_ROWS + (("j", "string", "none", ""),))
         self.assertEqual(list(found.items()), list(FLAT_VALUES.items()))
         for end in range(len(data)):
             error_of(FormatError, flat_example_loads, data[:end])
         for kind in ("x", ""):
             unknown = (("a", kind, 0, ""),)
-            self.refuses(["no value has the type"], tensorfmt.flat_loads, data, unknown)
-        skipped = tensorfmt.flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
+            self.refuses(["no value has the type"], flat_loads, data, unknown)
+        skipped = flat_loads(data, (("a", None, 5, ""), ("b", "string", None, "")))
         self.assertEqual(skipped, {"a": 5, "b": "hi"})
 
     def test_ends_of_tables(self):
         data = unhex("0c000000 0600 0800 0400 0000 08000000 02000000")  # the last field ends it
         narrow, wide = (("x", "I", 0, ""),), (("x", "Q", 0, ""),)
-        self.assertEqual(dict(tensorfmt.flat_loads(data, narrow)), {"x": 2})
-        error_of(FormatError, tensorfmt.flat_loads, data[:19], narrow)
-        error_of(FormatError, tensorfmt.flat_loads, data[:18], narrow)
-        error_of(FormatError, tensorfmt.flat_loads, data, wide)
+        self.assertEqual(dict(flat_loads(data, narrow)), {"x": 2})
+        error_of(FormatError, flat_loads, data[:19], narrow)
+        error_of(FormatError, flat_loads, data[:18], narrow)
+        error_of(FormatError, flat_loads, data, wide)
         error = error_of(FormatError, load, b"TBS1" + bytes(4) + b"TBS1")
         self.assertEqual((error.offset, error.field), (4, "root"))
 
@@ -1848,7 +1854,7 @@ class FlatBuffersTest(TestCase):
         flat = tensorfmt.FlatBuilder()
         many = flat.offsets([flat.string("z")] * 50)
         data = flat.finish(flat.table(rows, a=1, c=many))
-        self.assertEqual(tensorfmt.flat_loads(data, rows), {"a": 1, "b": None, "c": ["z"] * 50})
+        self.assertEqual(flat_loads(data, rows), {"a": 1, "b": None, "c": ["z"] * 50})
         self.assertEqual(len(data), 236)
 
     def test_equal_numbers_of_other_bytes_are_kept_apart(self):
@@ -1857,7 +1863,7 @@ class FlatBuffersTest(TestCase):
             row = (("x", [code], None, ""),)
             table = flat.table(row, x=flat.numbers(code, tuple(values)))
             data = flat.finish(table)
-            self.assertSame(tensorfmt.flat_loads(data, row)["x"], values)
+            self.assertSame(flat_loads(data, row)["x"], values)
 
     def test_what_cannot_be_built(self):
         flat = tensorfmt.FlatBuilder()
@@ -1880,7 +1886,7 @@ class FlatBuffersTest(TestCase):
             44 | 02000000 6f6b00                     | "ok"
         """)
         rows = (("a", "I", 0, ""), ("b", "string", None, ""), ("c", "q", 0, ""), ("d", "i", 0, ""))
-        found = tensorfmt.flat_loads(data, rows)
+        found = flat_loads(data, rows)
         self.assertEqual(list(found.values()), [8, "ok", -5, 7])
         no_room = data[:-1]  # for NUL
         error = error_of(FormatError, read_twice, tensorfmt.Reading.flatbuffer, no_room, 0,
@@ -1888,8 +1894,8 @@ class FlatBuffersTest(TestCase):
         self.assertEqual((error.what, error.field),
                          ("FlatBuffers: string of 2 bytes, 2 left", "b"))
         far = 4 + (1 << 18)  # what leads to the table is its vtable, too: two times 4
-        data = struct.pack("<I", far) + bytes(far - 4) + struct.pack("<i", far)
-        self.assertEqual(tensorfmt.flat_loads(data, rows[:1])["a"], 0)
+        data = pack("<I", far) + bytes(far - 4) + pack("<i", far)
+        self.assertEqual(flat_loads(data, rows[:1])["a"], 0)
 
     def test_fields_may_overlap_and_lie_behind_their_table(self):
         """As the C++ verifier of FlatBuffers has it: what counts is that they lie in the data."""
@@ -1897,17 +1903,17 @@ class FlatBuffersTest(TestCase):
         for line in SLOTS.strip().splitlines():
             facts, wanted = line.split()[:3], line.split()[3:]
             size, x, y = map(int, facts)
-            data = struct.pack("<I4HI", 12, 8, size, x, y, 8) + unhex("1122334455667788")
+            data = pack("<I4HI", 12, 8, size, x, y, 8) + unhex("1122334455667788")
             with self.subTest(size=size, x=x, y=y):
                 if wanted == ["refused"]:
-                    error_of(FormatError, tensorfmt.flat_loads, data, rows)
+                    error_of(FormatError, flat_loads, data, rows)
                     continue
-                found = tensorfmt.flat_loads(data, rows)
+                found = flat_loads(data, rows)
                 self.assertEqual(["%08x" % found["x"], "%04x" % found["y"]], wanted)
 
     def test_tables_of_a_file_may_be_smaller_than_their_fields(self):
         good = dumps({"w": tensor([1, 2], "int16")}, format="tensorbuffers")
-        vtable = good.index(struct.pack("<8H", 16, 32, 24, 8, 12, 7, 16, 20))
+        vtable = good.index(pack("<8H", 16, 32, 24, 8, 12, 7, 16, 20))
         table_size, data_type = vtable + 2, vtable + 10
         for place, value in (table_size, 4), (data_type, 16):  # where data_offset is 4
             data = bytearray(good)
@@ -1921,15 +1927,15 @@ class FlatBuffersTest(TestCase):
         def tables(count):
             vtables = b"\xfe\x0f" * 4096
             root = 12 + len(vtables)
-            data = struct.pack("<I3HH", root, 6, 8, 4, 0) + vtables
-            data += struct.pack("<iII", root - 4, 4, count)
-            data += struct.pack("<I", 4 * count) * count
-            data += struct.pack("<i", len(data) - 12) * count
+            data = pack("<I3HH", root, 6, 8, 4, 0) + vtables
+            data += pack("<iII", root - 4, 4, count)
+            data += pack("<I", 4 * count) * count
+            data += pack("<i", len(data) - 12) * count
             return data + bytes(4096)
 
         def strings(count):  # of 4 KB, each 4 bytes behind the last
-            data = struct.pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
-            data += struct.pack("<I", 4 * count) * count
+            data = pack("<I3HHiII", 12, 6, 8, 4, 0, 8, 4, count)
+            data += pack("<I", 4 * count) * count
             return data + b"\3\x10\0\0" * (count + 0x402)
 
         def read(data, kind):
@@ -1964,7 +1970,7 @@ def numbers(dtype, data):
     if dtype not in CODES:
         return None
     count = len(data) // struct.calcsize("<" + CODES[dtype])
-    return list(struct.unpack("<%d%s" % (count, CODES[dtype]), data))
+    return list(unpack("<%d%s" % (count, CODES[dtype]), data))
 
 
 def element_places(shape, strides, first=0):
@@ -2096,7 +2102,7 @@ class GoldenTest(FolderCase):
             write_file(self.path, data)
             with self.subTest(file=title), load(self.path) as file:
                 wanted = load(data)
-                tensorfmt.save(self.path, file, format=kind)  # over itself
+                save(self.path, file, format=kind)  # over itself
                 with load(self.path, verify=True) as copy:
                     if not lacks_zstd(wanted):
                         self.assertEqual(content(copy), content(wanted))
@@ -2113,7 +2119,7 @@ class GoldenTest(FolderCase):
                 with self.subTest(file=row.title, source=type(source).__name__):
                     self.assertEqual(file.format, row.format)
                     self.assertEqual(dumps(file, **options), row.data)
-                    tensorfmt.save(stream, file, **options)
+                    save(stream, file, **options)
                     self.assertEqual(stream.getvalue(), row.data)
 
     def test_detect(self):
@@ -2122,9 +2128,9 @@ class GoldenTest(FolderCase):
         for head, kind in HEADS_OF_FILES:
             self.assertEqual(tensorfmt.detect(head), kind, head)
         for data_type in (0x100, 0x200, 0x300, 0x400):
-            head = struct.pack(">3BH", 0, 1, 0xCD, data_type)
+            head = pack(">3BH", 0, 1, 0xCD, data_type)
             self.assertEqual(tensorfmt.detect(head), "primitiv", head)
-        self.assertIsNone(tensorfmt.detect(struct.pack(">3BH", 0, 1, 0xCD, 0x500)))
+        self.assertIsNone(tensorfmt.detect(pack(">3BH", 0, 1, 0xCD, 0x500)))
 
     @about()
     def test_file_is_a_mapping(self):
@@ -2357,7 +2363,7 @@ class StreamTest(FolderCase):
 
     @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes that have a path")
     def test_pipes_do_not_seek(self):
-        path = os.path.join(self.folder, "pipe")
+        path = self.at("pipe")
         os.mkfifo(path)
         keep = os.open(path, os.O_RDWR)
         self.addCleanup(os.close, keep)
@@ -2375,7 +2381,7 @@ class StreamTest(FolderCase):
         packed = gzip.compress(data)
         stream = gzip.open(io.BytesIO(packed))
         GoldenTest.check(self, load(stream), wanted)
-        absent, cut = os.path.join(self.folder, "absent.zt"), packed[:-20]
+        absent, cut = self.at("absent.zt"), packed[:-20]
         for call in (load, tensorfmt.verify, tensorfmt.detect):
             error_of(FileNotFoundError, call, absent)
             error_of(EOFError, call, gzip.open(io.BytesIO(cut)))  # the stream's own
@@ -2420,7 +2426,7 @@ class PickleTest(FolderCase):
 
     def test_pickles_are_small_and_know_their_file(self):
         zeros = tensor(bytes(400000), "float32", (100, 1000))
-        tensorfmt.save(self.path, {"w": zeros})
+        save(self.path, {"w": zeros})
         with load(self.path) as file:
             whole = pickle.dumps(file)
             part = pickle.dumps(file["w"][3:5, ::10])
@@ -2431,7 +2437,7 @@ class PickleTest(FolderCase):
         with pickle.loads(whole) as file:  # whoever closes it closes no other
             self.assertEqual(file["w"][0, 0], 0.0)
         self.assertEqual(second[1, 0], 0.0)
-        tensorfmt.save(self.path, {"w": [1.0]})
+        save(self.path, {"w": [1.0]})
         del first, second, file
         gc.collect()  # on PyPy they live on
         self.check_changed(part)
@@ -2447,7 +2453,7 @@ class PickleTest(FolderCase):
 
     def test_a_pickle_knows_where_the_file_was(self):
         go_to(self, self.folder)
-        tensorfmt.save("a.mag", {"w": tensor([1.0], "float32")})
+        save("a.mag", {"w": tensor([1.0], "float32")})
         with load("a.mag", mmap=False) as file:
             os.chdir(HERE)
             with pickle.loads(pickle.dumps(file)) as again:
@@ -2456,11 +2462,11 @@ class PickleTest(FolderCase):
 
     def test_a_pickle_tells_its_file_from_another_of_the_same_size(self):
         for mapped in True, False:
-            tensorfmt.save(self.path, {"w": tensor([1.0, 2.0], "float32")})
+            save(self.path, {"w": tensor([1.0, 2.0], "float32")})
             with load(self.path, mmap=mapped) as file:
                 pickles = [pickle.dumps(file["w"]), pickle.dumps(file)]
             before = os.stat(self.path)
-            tensorfmt.save(self.path, {"w": tensor([3.0, 4.0], "float32")})
+            save(self.path, {"w": tensor([3.0, 4.0], "float32")})
             os.utime(self.path, (before.st_atime, before.st_mtime + 2))
             self.assertEqual(os.path.getsize(self.path), before.st_size)
             gc.collect()  # on PyPy what was opened lives on
@@ -2470,7 +2476,7 @@ class PickleTest(FolderCase):
     def test_pickles_know_the_file_by_more_than_its_size_and_time(self):
         def put_another(before):
             other = self.path + "2"
-            tensorfmt.save(other, {"w": [2.0]}, format="ztensor")
+            save(other, {"w": [2.0]}, format="ztensor")
             os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
             os.replace(other, self.path)
 
@@ -2480,7 +2486,7 @@ class PickleTest(FolderCase):
 
         for change in put_another, write_in_place:
             for mapped in True, False:
-                tensorfmt.save(self.path, {"w": [1.0]})
+                save(self.path, {"w": [1.0]})
                 before = os.stat(self.path)
                 with load(self.path, mmap=mapped) as file:
                     whole = pickle.dumps(file)
@@ -2499,10 +2505,10 @@ class PickleTest(FolderCase):
     def test_copies_need_no_path(self):
         tensors = {"w": F32, "v": tensor([[3, 4], [5, 6]], "float32")}
         for mapped in True, False:
-            tensorfmt.save(self.path, tensors)
+            save(self.path, tensors)
             with load(self.path, mmap=mapped) as file:
                 if os.name == "posix" or not mapped:  # Windows keeps a mapped file
-                    tensorfmt.save(self.path, {"w": tensor([9.0] * 9, "float32")})
+                    save(self.path, {"w": tensor([9.0] * 9, "float32")})
                 item = file["v"]
                 for made in (copy(item), deepcopy(item), copy(file)["v"]):
                     self.assertEqual(made.tolist(), [[3, 4], [5, 6]])
@@ -2550,7 +2556,7 @@ class FileTest(FolderCase):
             text = "\u03b4\U0001f600: tensor '\u03b3': \u03b1 (at 0x5, \u03b2)"
             self.assertEqual(str(error), text.encode("ascii", "backslashreplace").decode())
         bad = safetensors_file('{"\u65e5\u672c":{"dtype":"F32","shape":[9],"data_offsets":[0,8]}}')
-        path = os.path.join(self.folder, "gr\xf6\xdfe.safetensors")
+        path = self.at("gr\xf6\xdfe.safetensors")
         write_file(path, bad)
         error = error_of(FormatError, load, path)
         self.assertEqual((error.tensor, error.path), ("\u65e5\u672c", path))
@@ -2599,7 +2605,7 @@ class FileTest(FolderCase):
 
     def test_threads_share_a_file(self):
         from time import sleep
-        tensorfmt.save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
+        save(self.path, dict(("t%d" % i, [float(i)] * 50) for i in range(20)))
         data = read_file(self.path)
 
         class Slow(Short):
@@ -2643,7 +2649,7 @@ class FileTest(FolderCase):
                     if change == "grown":
                         write_file(self.path, data + bytes(9))
                     elif os.name != "nt" and change == "replaced":
-                        tensorfmt.save(self.path, {})
+                        save(self.path, {})
                     elif change == "truncated" and not mapped:  # there: SIGBUS
                         write_file(self.path, data[:20000])
                         error = error_of(FormatError, file["w"].tobytes)
@@ -2664,7 +2670,7 @@ class FileTest(FolderCase):
 
         for way in {"access": 3}, {"flags": 0x4002}, {"access": 1}:
             path = self.path + str(len(refused))  # of its own: a mapping may outlive its file
-            tensorfmt.save(path, {"w": tensor(bytes(1 << 22), "uint8")}, format="ztensor")
+            save(path, {"w": tensor(bytes(1 << 22), "uint8")}, format="ztensor")
             data = read_file(path)
             with Changed(mmap, "mmap", stubborn), load(path) as file, self.subTest(**way):
                 item = file["w"]
@@ -2692,10 +2698,10 @@ class FileTest(FolderCase):
         taken = tensor(item)  # it comes as an array does
         self.assertEqual((taken.dtype, taken.attrs), ("bfloat16", {}))
         self.assertEqual(taken.tolist(), [1.5, 2.0])
-        target = os.path.join(self.folder, "again")  # the format is that of the File
+        target = self.at("again")  # the format is that of the File
         with other.load(self.path) as file:
             self.assertEqual(tensor(file["s"]).tolist(), [[0.0, 1.0], [2.0, 0.0]])
-            tensorfmt.save(target, file)
+            save(target, file)
             wanted = [item.tolist() for item in file.values()]
         with load(target) as again:
             self.assertEqual(again.format, "ztensor")
@@ -2804,9 +2810,9 @@ class SourceTest(FolderCase):
 
     def test_a_stream_is_read_from_its_start(self):
         """It stands there or at its end: who means another place is told how to say it."""
-        def convert(source):
-            return tensorfmt.convert(source, io.BytesIO(), format="safetensors", drop=True,
-                                     dense=True, cast="float32")
+        def converts(source):
+            return convert(source, io.BytesIO(), format="safetensors", drop=True,
+                           dense=True, cast="float32")
 
         def differs(source):
             return tensorfmt.diff(source, self.data)
@@ -2815,7 +2821,7 @@ class SourceTest(FolderCase):
             return tensorfmt.diff(source, source)
 
         calls = (load, tensorfmt.verify, tensorfmt.detect, self.names_of_fields, differs,
-                 differs_from_itself, convert)
+                 differs_from_itself, converts)
         for _, title, data, _ in FILES[::5]:
             ends = 0, len(data)
             for at in ends + (1, len(data) - 1, len(data) + 1):
@@ -2844,7 +2850,7 @@ class SourceTest(FolderCase):
             for value in 1.0, 2.0:
                 start = stream.tell()
                 made = {name: tensor([value], "float32")}
-                tensorfmt.save(stream, made, format=row.name, **options)
+                save(stream, made, format=row.name, **options)
             stream.seek(start)
             self.refuses(["load(stream.read())"], load, stream)
             self.assertEqual(load(stream.read())[name].tolist(), [2.0])
@@ -2947,7 +2953,7 @@ class SourceTest(FolderCase):
                     self.assertEqual(load(other)["a"][0], 97)
 
     def test_a_stream_that_is_yet_to_be_written(self):
-        path = os.path.join(self.folder, "new")
+        path = self.at("new")
         with open(path, "w+b") as stream:
             stream.write(self.data)
             file = load(stream)
@@ -3023,9 +3029,9 @@ class SourceTest(FolderCase):
 
     def write_shards(self):
         """Return the path of the index of a model in shards."""
-        tensorfmt.save(os.path.join(self.folder, "s.safetensors"), self.TENSORS)
+        save(self.at("s.safetensors"), self.TENSORS)
         index = {"weight_map": dict.fromkeys(self.TENSORS, "s.safetensors")}
-        path = os.path.join(self.folder, "m" + INDEX)
+        path = self.at("m" + INDEX)
         write_file(path, json.dumps(index).encode())
         return path
 
@@ -3082,7 +3088,7 @@ class SourceTest(FolderCase):
     @unittest.skipUnless(hasattr(os, "pread"), "no pread")
     def test_a_file_that_is_closed_while_it_is_read(self):
         """Its number may be that of another file when the bytes are read."""
-        other = os.path.join(self.folder, "other")
+        other = self.at("other")
         write_file(other, bytes(len(self.data)))
         usual, numbers = os.pread, []
 
@@ -3191,7 +3197,7 @@ def every_tensor(kind):
 
 def dtypes_of(name):
     """Return the dtypes of a format, as the module has them."""
-    return tuple(sorted(tensorfmt.find_format(name).DTYPES))
+    return tuple(sorted(find_format(name).DTYPES))
 
 
 class SingleTest(TestCase):
@@ -3471,7 +3477,7 @@ class IndexTest(TestCase):
         self.assertEqual(part.shape, shape)
         self.assertEqual(part.tolist(), wanted)
         flat = list(part.flat)
-        self.assertEqual(part.tobytes(), struct.pack("<%df" % len(flat), *flat))
+        self.assertEqual(part.tobytes(), pack("<%df" % len(flat), *flat))
         self.assertEqual(part.contiguous().tolist(), wanted)
         self.assertEqual(sorted(part.data), sorted(flat))
         if not shape:
@@ -3651,10 +3657,10 @@ class MakeTest(TestCase):
             with self.subTest(code=code):
                 item = tensor(array(code, [1, 2, 100]), None)
                 self.assertEqual((item.dtype, item.tolist()), (dtype, [1, 2, 100]))
-                self.assertEqual(item.tobytes(), struct.pack("<3" + code, 1, 2, 100))
+                self.assertEqual(item.tobytes(), pack("<3" + code, 1, 2, 100))
 
     def test_other_buffers_are_taken_by_their_numbers(self):
-        view = memoryview(struct.pack("6d", *range(6)))
+        view = memoryview(pack("6d", *range(6)))
         doubles, table = view.cast("d"), view.cast("d", (2, 3))
         letters = memoryview(b"abcd").cast("c")
         for given, wanted in (
@@ -3742,8 +3748,8 @@ SHOWN_VALUES += [
     (-MOST, str(-MOST)),
     (MOST + 1, "an integer of more than 128 bits"),
     (-MOST - 1, "an integer of more than 128 bits"),
-    (tensorfmt.Simple((99,)), "simple(99)"),
-    ([tensorfmt.Simple((99,))], "[simple(99)]"),
+    (Simple((99,)), "simple(99)"),
+    ([Simple((99,))], "[simple(99)]"),
     ([1] * 20, "[%s]" % ", ".join("1" * 20)),
     ([1] * 21, "[%s... 21 items]" % ("1, " * 8)),
     (["a" * 99], "['%s']" % ("a" * 60)),
@@ -3784,7 +3790,7 @@ REPRS += [
     (tensor([5] * 1001, "int8", (1, 1, 1, 1, 1001)), "[[[[[5, ..., 5]]]]]>"),
     (tensor([5] * 900, "int8", (1, 1, 900))[:, :, :30],
      "[[[" + ", ".join("5" * 24) + ",\n   5, 5, 5, 5, 5, 5]]]"),
-    (tensorfmt.Cast(tensor([5] * 200), "int8"), "[5, 5"),
+    (Cast(tensor([5] * 200), "int8"), "[5, 5"),
 ]
 
 
@@ -3815,7 +3821,7 @@ class ShownTest(TestCase):
 
     def test_repr_of_what_cannot_be_read_or_is_long(self):
         many = tensor([5] * 1001, "int8")
-        self.assertEqual(repr(tensorfmt.Cast(many, "int16")), "<Tensor '' int16 [1001]>")
+        self.assertEqual(repr(Cast(many, "int16")), "<Tensor '' int16 [1001]>")
         closed = load(saved([1.0]))
         item = closed["w"]
         closed.close()
@@ -3942,7 +3948,7 @@ def hard_numbers():
         numbers.append(draw.random() * 2.0 ** draw.randrange(-160, 140))
         bits = int.from_bytes(make_bytes(8, seed), "little")
         if bits >> 52 & 0x7FF != 0x7FF:
-            numbers.append(struct.unpack("<d", struct.pack("<Q", bits))[0])
+            numbers.append(unpack("<d", pack("<Q", bits))[0])
     return numbers
 
 
@@ -3976,8 +3982,8 @@ def widened(half):
     """Return the bits as float32 of those of a float16; of NaN, those of its fraction stay."""
     if half & 0x7FFF > 0x7C00:
         return (half & 0x8000) << 16 | 0x7F800000 | (half & 0x3FF) << 13
-    number, = struct.unpack("<e", struct.pack("<H", half))
-    return struct.unpack("<I", struct.pack("<f", number))[0]
+    number, = unpack("<e", pack("<H", half))
+    return unpack("<I", pack("<f", number))[0]
 
 
 EXACT_CASTS = """
@@ -4020,7 +4026,7 @@ class CastTest(TestCase):
     def test_float16_in_bulk_is_that_by_numbers(self):
         bits = [widened(half) for half in range(1 << 16)]
         for halves in range(1 << 16), range(1 << 10), range(0x7000, 0x7D00), [1, 2, 0x7DFF], []:
-            item = tensor(struct.pack("<%dH" % len(halves), *halves), "float16")
+            item = tensor(pack("<%dH" % len(halves), *halves), "float16")
             got = numbers("uint32", item.astype("float32").tobytes())
             self.assertTrue(got == [bits[half] for half in halves])
 
@@ -4028,9 +4034,9 @@ class CastTest(TestCase):
         widen = tensorfmt.widen_bfloat16
         for order, wanted in ("<", "0000010200000304"), (">", "0102000003040000"):
             self.assertEqual(tohex(widen(b"\1\2\3\4", order)), wanted)
-        odd = struct.pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
-        hard = b"".join([struct.pack("<f", nearest(x, "float32")) for x in HARD])
-        ends = struct.pack("<4I", 0, 0x7FFFFFFF, 0, 0xFFFFFFFF)
+        odd = pack("<6I", 0xFFFFFFFF, 0x7F800001, 0xFF800000, 0x7F7FFFFF, 0x7F800000, 1)
+        hard = b"".join([pack("<f", nearest(x, "float32")) for x in HARD])
+        ends = pack("<4I", 0, 0x7FFFFFFF, 0, 0xFFFFFFFF)
         for data in (hard + odd) * 150, make_bytes(40004, 5) + odd, b"", ends[:8], ends[8:]:
             got = tensor(data, "float32").astype("bfloat16").tobytes()
             self.assertEqual(got, tensorfmt.narrow_bfloat16(numbers("float32", data)))
@@ -4108,10 +4114,10 @@ def float8_sources():
     """Return three tensors: all neighbours of all ties, as float32; doubles; integers."""
     floats = b""
     for low in 0, 1, 0x8000, 0xFFFF:
-        floats += struct.pack("<65536I", *[high << 16 | low for high in range(1 << 16)])
+        floats += pack("<65536I", *[high << 16 | low for high in range(1 << 16)])
     ties = tensor(floats[:1 << 18], "float32").astype("float64").tobytes()
-    behind = [bits + 1 for bits in struct.unpack("<65536Q", ties)]
-    doubles = make_bytes(1 << 16, 8) + struct.pack("<65536Q", *behind)
+    behind = [bits + 1 for bits in unpack("<65536Q", ties)]
+    doubles = make_bytes(1 << 16, 8) + pack("<65536Q", *behind)
     integers = make_bytes(1 << 15, 9)
     return tensor(floats, "float32"), tensor(doubles, "float64"), tensor(integers, "int32")
 
@@ -4182,7 +4188,7 @@ def make_entry(data, **fields):
     """Return a zTensor file of one entry whose blob is `data`, at 64."""
     entry = {"name": "s", "offset": 64, "size": len(data), "encoding": "raw", "dtype": "float32",
              "layout": "sparse", "shape": [3, 5]}
-    return ztensor_of_index(tensorfmt.cbor_dumps([dict(entry, **fields)]), None, data)
+    return ztensor_of_index(cbor_dumps([dict(entry, **fields)]), None, data)
 
 
 def flat_in_file(part):
@@ -4198,7 +4204,7 @@ def sparse_entry(parts, **fields):
     for role, part in parts.items():
         if role != "values":
             fields[role] = flat_in_file(part)
-    return make_entry(struct.pack("<%df" % len(parts["values"]), *parts["values"]), **fields)
+    return make_entry(pack("<%df" % len(parts["values"]), *parts["values"]), **fields)
 
 
 def make_sparse(parts, dtype="float32", shape=(3, 5)):
@@ -4293,12 +4299,12 @@ class SparseTest(TestCase):
                 error_of(FormatError, converted, bytes(data), kind, **options)
 
     def test_layouts_of_the_real_library(self):
-        values = [struct.pack("<f", x) for x in CSR["values"]]
-        csr = struct.pack("<8Q", *(CSR["indptr"] + CSR["indices"])) + b"".join(values)
+        values = [pack("<f", x) for x in CSR["values"]]
+        csr = pack("<8Q", *(CSR["indptr"] + CSR["indices"])) + b"".join(values)
         swapped = b"".join([csr[i:i + 4][::-1] for i in range(0, len(csr), 4)])
         coo = b""
         for row, column, value in zip(*COO["coords"], values):
-            coo += struct.pack("<2Q", row, column) + value
+            coo += pack("<2Q", row, column) + value
         for parts, dense, data in (
                 (CSR, CSR_DENSE, make_entry(csr, layout="sparsecsr")),
                 (CSR, CSR_DENSE, make_entry(swapped, layout="sparsecsr", data_endianness="big")),
@@ -4315,7 +4321,7 @@ class SparseTest(TestCase):
     @with_zstd
     def test_decoded_it_has_as_many_bytes_as_a_dense_one(self):
         """So demands the real library."""
-        row = tensor(struct.pack("<3Qf", 0, 1, 2, 5.0))
+        row = tensor(pack("<3Qf", 0, 1, 2, 5.0))
         blob = bytes(reloaded(row, encoding="zstd").raw)
         data = make_entry(blob, encoding="zstd", layout="sparsecsr", shape=[1, 7])
         self.assertEqual(list(load(data)["s"].flat), [0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0])
@@ -4496,7 +4502,7 @@ class QuantizedTest(TestCase):
         for value, numbers in (
                 ("Q8F", list(range(128)) + list(range(-128, -8))),  # of 248 bytes
                 ("Q4F", halves)):
-            raw = bytes(range(248)) * 160 + struct.pack("<f", 0.5)
+            raw = bytes(range(248)) * 160 + pack("<f", 0.5)
             item = tensor(raw, "qfloat", [160 * len(numbers)], custom={"burn_dtype": scheme(value)})
             wanted = [number * 0.5 for number in numbers]
             self.assertEqual(list(item.dequantize().flat), wanted * 160)
@@ -4549,7 +4555,7 @@ class QuantizedTest(TestCase):
         self.assertEqual(list(file[BLOCK4.name].flat), dequantized(BLOCK4))
         self.assertEqual(summary.cast, [(BLOCK4.name, "qfloat", "float32", False)])
         odd, stream = make_burnpack(("q", [4], scheme("Q3S"), "00")), io.BytesIO()
-        error_of(Unsupported, tensorfmt.convert, odd, stream, format="mag", cast="float32")
+        error_of(Unsupported, convert, odd, stream, format="mag", cast="float32")
         self.assertEqual(stream.getvalue(), b"")  # all is looked at before the first byte
 
 
@@ -4790,7 +4796,7 @@ class RefusalTest(TestCase):
             if name in tested:
                 with self.subTest(format=name, tensors=repr(list(tensors)), **options):
                     stream = io.BytesIO()
-                    text = self.refuses([], tensorfmt.save, stream, tensors, format=name, **options)
+                    text = self.refuses([], save, stream, tensors, format=name, **options)
                     self.assertEqual(stream.getvalue(), b"")
                     if "c" in tensors:  # one of three can be saved
                         self.assertEqual(text.count("\n"), 2, "one line for each of two tensors")
@@ -4816,7 +4822,7 @@ class RefusalTest(TestCase):
                     self.refuses(["'w'", "'colour'"], dumps, one_of([1.0], colour=3),
                                  format=row.name)
                 text = str(error_of(TypeError, dumps, {}, format=row.name, colour=3))
-                for option in ["'colour'"] + list(tensorfmt.find_format(row.name).OPTIONS):
+                for option in ["'colour'"] + list(find_format(row.name).OPTIONS):
                     self.assertIn(option, text)
 
     @about("primitiv")
@@ -4827,7 +4833,7 @@ class RefusalTest(TestCase):
     @about("primitiv")
     def test_a_name_of_too_many_parts_is_unsupported(self):
         most = tensorfmt.Primitiv.NAME_PARTS
-        data = primitiv_of_values(MODEL, [1, Code(b"\xdd" + struct.pack(">I", most + 1))])
+        data = primitiv_of_values(MODEL, [1, Code(b"\xdd" + pack(">I", most + 1))])
         error = error_of(Unsupported, load, data + b"\xa1a" * (most + 1))
         self.assertIn(str(most), error.what)
 
@@ -4838,14 +4844,14 @@ class RefusalTest(TestCase):
 
     @about("tensorbuffers")
     def test_two_names_of_one_hash(self):
-        with Changed(tensorfmt.find_format("tensorbuffers"), "hash_name", same_hash):
+        with Changed(find_format("tensorbuffers"), "hash_name", same_hash):
             self.refuses(["'b'", "the same id as 'a'"], dumps, [("a", F32), ("b", F32)],
                          format="tensorbuffers")
 
     @about()
     def test_a_format_that_is_not_known_is_named(self):
         self.refuses(["there are mag, ztensor"], dumps, {}, format="pt")
-        self.refuses(["format=", ".bpk"], tensorfmt.save, io.BytesIO(), {})
+        self.refuses(["format=", ".bpk"], save, io.BytesIO(), {})
 
     @about()
     def test_arguments_of_a_wrong_type_raise_type_errors(self):
@@ -4853,12 +4859,12 @@ class RefusalTest(TestCase):
         self.assertIn("name is a str", str(error))
         error_of(TypeError, dumps, {}, format="mag", metadata=5)
         error_of(TypeError, dumps, {}, format="mag", attrs=5)
-        error_of(TypeError, tensorfmt.save, 5, {}, format="mag")
+        error_of(TypeError, save, 5, {}, format="mag")
 
     def test_a_board_only_reads(self):
         path = os.path.join(folder_for(self), "x.mag")
         with Changed(tensorfmt, "BOARD", True):
-            for call in dumps, lambda tensors, **to: tensorfmt.save(path, tensors, **to):
+            for call in dumps, lambda tensors, **to: save(path, tensors, **to):
                 error = error_of(tensorfmt.Unsupported, call, {"w": F32}, format="mag")
                 self.assertEqual(error.what, "a board only reads: save files on a computer")
         self.assertFalse(os.path.exists(path))
@@ -4874,7 +4880,7 @@ class RefusalTest(TestCase):
     def test_sha256_needs_hashlib(self):
         stream = io.BytesIO()
         with mock.patch.dict(sys.modules, hashlib=None):
-            error = error_of(Unsupported, tensorfmt.save, stream, ONE_TENSOR, format="ztensor",
+            error = error_of(Unsupported, save, stream, ONE_TENSOR, format="ztensor",
                              checksum="sha256")
         self.assertIn("hashlib", error.what)
         self.assertEqual(stream.getvalue(), b"", "bytes before the refusal")
@@ -4901,10 +4907,10 @@ Limit = namedtuple("Limit", "name least call value")
 
 def limits_of_codecs():
     deep = {"a": [{"b": 1}]}
-    cbor, msgpack = tensorfmt.cbor_loads, tensorfmt.msgpack_loads
+    cbor, msgpack = cbor_loads, msgpack_loads
     return [
-        Limit("MAX_DEPTH", 3, tensorfmt.cbor_dumps, deep),
-        Limit("MAX_DEPTH", 3, tensorfmt.msgpack_dumps, deep),
+        Limit("MAX_DEPTH", 3, cbor_dumps, deep),
+        Limit("MAX_DEPTH", 3, msgpack_dumps, deep),
         Limit("MAX_DEPTH", 3, msgpack, b"\x81\1\x91\x81\1\1"),
         Limit("MAX_OTHER_KEYS", 2, cbor, b"\xa3\0\0\1\0aa\0"),
         Limit("MAX_OTHER_KEYS", 2, cbor, b"\x82\xa1\0\0\xa1\1\0"),
@@ -4918,7 +4924,7 @@ def limits_of_codecs():
 def limits_of_formats():
     three = [("t%d" % i, F32) for i in range(3)]
     zt, bpk = dumps(three, format="ztensor"), dumps(three, format="burnpack")
-    zt_index, = struct.unpack("<Q", zt[-8:])
+    zt_index, = unpack("<Q", zt[-8:])
     bpk_index, = struct.unpack_from("<I", bpk, 6)
     tied = burnpack_of_spans([(0, 256)] * 4, bytes(256))
     stat = primitiv_of_values(MODEL, [1, ["a"], SCALAR, 1, "\u00e9", SCALAR])
@@ -4972,7 +4978,7 @@ class LimitTest(TestCase):
                          [("int8", ((1 << 32) - 5,)), ("int8", (1,))],
                          [("int8", ((1 << 32) - 4,)), ("int8", (1,))]))
         for name, fits, too_large in rows:
-            write = tensorfmt.find_format(name).write
+            write = find_format(name).write
             write(huge_tensors(fits), {}, {}, {})
             last = "t%d" % (len(too_large) - 1)
             self.refuses([last], write, huge_tensors(too_large), {}, {}, {})
@@ -5079,9 +5085,9 @@ class SaveTest(TestCase):
 
     def test_every_option_is_among_them(self):
         for row in WRITES:
-            known = set(tensorfmt.find_format(row.name).OPTIONS)
+            known = set(find_format(row.name).OPTIONS)
             for name, _ in row.later:
-                known.update(tensorfmt.find_format(name).OPTIONS)
+                known.update(find_format(name).OPTIONS)
             tried = set()
             for written in WRITTEN_WITH:
                 if written.format == row.name:
@@ -5161,7 +5167,7 @@ class SaveTest(TestCase):
     @with_zstd
     def test_a_file_may_say_what_no_option_can(self):
         frame = zstd_frame(8)
-        data = ztensor_of_index(tensorfmt.cbor_dumps([{
+        data = ztensor_of_index(cbor_dumps([{
             "name": "w", "offset": 64, "size": len(frame), "dtype": "float32", "layout": "dense",
             "shape": [2], "encoding": "zstd", "data_endianness": "big"}]), data=frame)
         again = load(dumps(load(data), format="ztensor"))["w"]
@@ -5193,7 +5199,7 @@ class SaveTest(TestCase):
     def test_what_needs_no_zstd_works_without_a_module(self):
         stream, mixed = io.BytesIO(), load(golden("mixed.zt"))
         with Changed(tensorfmt, "ZSTD_MODULES", ("no_such_zstd", "nor_this")):
-            saving = error_of(Unsupported, tensorfmt.save, stream, ONE_TENSOR, format="ztensor",
+            saving = error_of(Unsupported, save, stream, ONE_TENSOR, format="ztensor",
                               encoding="zstd")
             reading = error_of(Unsupported, mixed["z"].tobytes)
             self.assertEqual(mixed["big"].size, 3)  # the others can be read
@@ -5216,19 +5222,16 @@ class TargetCase(FolderCase):
         write_file(self.path, b"old")
         os.chmod(self.path, mode)
 
-    def at(self, name):
-        return os.path.join(self.folder, name)
-
     def mode(self):
         return oct(os.stat(self.path).st_mode & 0o7777)
 
     def save(self, tensors=None):
-        tensorfmt.save(self.path, tensors or ONE_TENSOR)
+        save(self.path, tensors or ONE_TENSOR)
 
     def fails_with(self, wanted, tensors, number, path):
         """Assert that save() raises an OSError of these facts; nothing is left beside old files."""
         before = os.listdir(self.folder)
-        error = error_of(wanted, tensorfmt.save, self.path, tensors)
+        error = error_of(wanted, save, self.path, tensors)
         self.assertEqual((error.errno, error.filename), (number, path))
         self.assertEqual(os.listdir(self.folder), before)
         return error
@@ -5237,8 +5240,8 @@ class TargetCase(FolderCase):
         """Assert that a file is not replaced, and that the error names it and the way."""
         before = os.listdir(self.folder)
         for error in (
-                error_of(PermissionError, tensorfmt.save, path, ONE_TENSOR),
-                error_of(PermissionError, tensorfmt.convert, golden("seed_basic.mag"), path,
+                error_of(PermissionError, save, path, ONE_TENSOR),
+                error_of(PermissionError, convert, golden("seed_basic.mag"), path,
                          drop=True)):
             self.assertEqual((error.errno, error.filename), (13, path))
             self.assertIn("chmod u+w, or save under another name", error.strerror)
@@ -5349,19 +5352,19 @@ class AtomicTest(TargetCase):
         with Changed(os, "name", "nt"), Changed(os, "replace", refuse):  # as Windows does
             error = self.fails_with(PermissionError, {"w": [1, 2]}, 13, self.path)
         self.assertIn("close() the File", error.strerror)
-        self.refuses([], tensorfmt.save, self.path, ONE_TENSOR, metadata={"a": 1})
+        self.refuses([], save, self.path, ONE_TENSOR, metadata={"a": 1})
         self.assertEqual((os.listdir(self.folder), list(load(self.path))), (["m.zt"], ["w"]))
 
     def test_names_of_folders(self):
         absent = self.at("absent/x.zt")
-        error = error_of(FileNotFoundError, tensorfmt.save, absent, ONE_TENSOR)
+        error = error_of(FileNotFoundError, save, absent, ONE_TENSOR)
         self.assertEqual(error.filename, absent)
         for name in "", "new/", "new/.", ".", "new/..":
-            self.refuses(["the name of a folder"], tensorfmt.save, os.path.join(self.folder, name),
+            self.refuses(["the name of a folder"], save, self.at(name),
                          ONE_TENSOR, format="ztensor")
         os.mkdir(self.at("d"))
         wanted = PermissionError if os.name == "nt" else IsADirectoryError
-        error_of(wanted, tensorfmt.save, self.at("d"), ONE_TENSOR, format="mag")
+        error_of(wanted, save, self.at("d"), ONE_TENSOR, format="mag")
 
     def test_what_a_file_system_refuses_or_lacks(self):
         """What nothing depends on does not fail a save; that it is full or broken does."""
@@ -5431,7 +5434,7 @@ class AccessTest(TargetCase):
             self.assertEqual(self.mode(), oct(mode))
             os.chmod(self.path, 0o600)
             self.assertEqual(read_file(self.path), b"old")
-        tensorfmt.save(paths[-1], ONE_TENSOR)
+        save(paths[-1], ONE_TENSOR)
         self.assertEqual(load(self.path)["w"].tolist(), [1.5])
 
     def test_what_only_others_may_write_is_not_replaced(self):
@@ -5495,9 +5498,9 @@ class AccessTest(TargetCase):
     def test_access_lists(self):
         """Those of Linux: kept, not taken from the folder; where that is refused, for nobody."""
         name = "system.posix_acl_access"
-        packed = struct.pack("<I", 2)
+        packed = pack("<I", 2)
         for row in (1, 6, -1), (2, 6, 1234), (4, 0, -1), (16, 6, -1), (32, 0, -1):
-            packed += struct.pack("<HHi", *row)
+            packed += pack("<HHi", *row)
         write_file(self.path, b"old")
         try:
             os.setxattr(self.path, name, packed)
@@ -5536,8 +5539,8 @@ class AccessTest(TargetCase):
         os.symlink("m.zt", self.at("link.zt"))
         os.link(self.path, self.at("hard.zt"))
         os.symlink("made.zt", self.at("ahead.zt"))  # what it leads to is not there yet
-        tensorfmt.save(self.at("link.zt"), {"u": F32})
-        tensorfmt.convert(self.at("link.zt"), self.at("ahead.zt"))
+        save(self.at("link.zt"), {"u": F32})
+        convert(self.at("link.zt"), self.at("ahead.zt"))
         for name, target in ("link.zt", "m.zt"), ("ahead.zt", "made.zt"):
             self.assertEqual(os.readlink(self.at(name)), target)
         for name, wanted in ("m.zt", "u"), ("made.zt", "u"), ("hard.zt", "v"):
@@ -5555,7 +5558,7 @@ class TargetTest(TargetCase):
 
         class Full(io.BytesIO):
             write = fail
-        error = error_of(OSError, tensorfmt.save, Full(), ONE_TENSOR, format="ztensor")
+        error = error_of(OSError, save, Full(), ONE_TENSOR, format="ztensor")
         self.assertEqual((error.errno, error.filename), (28, None))  # whoever opened it knows
         source = Full(saved(F32))
         with load(source) as file:
@@ -5576,9 +5579,9 @@ class TargetTest(TargetCase):
             stream = mock.Mock(spec=["write", "readall"] if is_raw else ["write"])
             stream.write.return_value = count
             if takes_all:
-                tensorfmt.save(stream, ONE_TENSOR, format="mag")
+                save(stream, ONE_TENSOR, format="mag")
             else:
-                error = error_of(OSError, tensorfmt.save, stream, ONE_TENSOR, format="mag")
+                error = error_of(OSError, save, stream, ONE_TENSOR, format="mag")
                 self.assertEqual(str(error), "the target is full")
 
     def test_errors_of_a_stream_keep_their_text(self):
@@ -5590,17 +5593,17 @@ class TargetTest(TargetCase):
             text, name = str(error), error.filename
             stream = mock.Mock(spec=["write"], write=mock.Mock(side_effect=error))
             for call, args in (
-                    (tensorfmt.save, (stream, ONE_TENSOR)),
-                    (tensorfmt.convert, (source, stream))):
+                    (save, (stream, ONE_TENSOR)),
+                    (convert, (source, stream))):
                 caught = error_of(type(error), call, *args, format="ztensor")
                 self.assertEqual((str(caught), caught.filename), (text, name))
 
     @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes")
     def test_devices_and_pipes_are_written_in_place(self):
-        tensorfmt.save(os.devnull, ONE_TENSOR, format="mag")
+        save(os.devnull, ONE_TENSOR, format="mag")
         self.assertFalse(os.path.isfile(os.devnull))
         if os.path.exists("/dev/full"):
-            error = error_of(OSError, tensorfmt.save, "/dev/full", ONE_TENSOR, format="mag")
+            error = error_of(OSError, save, "/dev/full", ONE_TENSOR, format="mag")
             self.assertEqual((error.errno, error.filename), (28, "/dev/full"))
             self.assertFalse(os.path.isfile("/dev/full"))
         pipe, got = self.at("pipe.zt"), []
@@ -5608,7 +5611,7 @@ class TargetTest(TargetCase):
 
         def write_or_read(k):
             if k:
-                tensorfmt.save(pipe, {"w": [k]})
+                save(pipe, {"w": [k]})
             else:
                 got.append(load(read_file(pipe))["w"].tolist())
         in_threads(write_or_read, 2)
@@ -5636,7 +5639,7 @@ class TargetTest(TargetCase):
                 for name in decoys:
                     self.assertEqual(os.path.realpath(target), self.at(name))
                     write_file(self.at(name), b"of another")
-                tensorfmt.save(target, ONE_TENSOR, format="mag")
+                save(target, ONE_TENSOR, format="mag")
                 self.assertEqual(stream.read(), wanted)
             self.assertEqual(os.listdir(self.folder), decoys)
             for name in decoys:
@@ -5647,14 +5650,14 @@ class TargetTest(TargetCase):
         for suffix, kind in (("mag", "mag"), ("zt", "ztensor"), ("primitiv", "primitiv"),
                              ("bpk", "burnpack"), ("tbs", "tensorbuffers"), ("BPK", "burnpack")):
             for path in "x." + suffix, self.at("x." + suffix):
-                tensorfmt.save(path, ONE_TENSOR)
+                save(path, ONE_TENSOR)
                 with load(path) as file:
                     self.assertEqual((file.format, file["w"].tolist()), (kind, [1.5]))
-                    tensorfmt.save("copy.dat", file)
+                    save("copy.dat", file)
                     self.assertEqual(tensorfmt.detect("copy.dat"), kind)
-                    tensorfmt.save("copy.dat", file, format="ztensor")
+                    save("copy.dat", file, format="ztensor")
                     self.assertEqual(tensorfmt.detect("copy.dat"), "ztensor")
-        error_of(ValueError, tensorfmt.save, "copy.dat", ONE_TENSOR)
+        error_of(ValueError, save, "copy.dat", ONE_TENSOR)
 
 
 def derived_tensors(file):
@@ -5668,7 +5671,7 @@ def derived_tensors(file):
     yield {"s": file["s"]}
     yield {"s": file["s"].astype("float16")}
     yield {"c": tensor(file["a"])}
-    yield {"c": tensorfmt.Cast(file["b"], "float64")}
+    yield {"c": Cast(file["b"], "float64")}
 
 
 @about()
@@ -5683,7 +5686,7 @@ class OwnSourceTest(FolderCase):
         write_file(self.path, self.data)
 
     def check_refused(self, stream, tensors):
-        self.refuses(["read from the stream or file that is written"], tensorfmt.save, stream,
+        self.refuses(["read from the stream or file that is written"], save, stream,
                      tensors, format="ztensor")
 
     def check_stream(self, stream):
@@ -5691,7 +5694,7 @@ class OwnSourceTest(FolderCase):
         for tensors in derived_tensors(load(stream)):
             self.check_refused(stream, tensors)
         for source in load(stream), stream:
-            self.refuses(["read from the stream"], tensorfmt.convert, source, stream,
+            self.refuses(["read from the stream"], convert, source, stream,
                          format="safetensors", dense=True, only=["a", "b"])
         stream.seek(0)
         self.assertEqual(stream.read(), self.data)
@@ -5727,8 +5730,8 @@ class OwnSourceTest(FolderCase):
         path = "/dev/fd/%d" % number
         for mmap in True, False:
             with load(path, mmap=mmap) as file:
-                self.refuses(["read from the stream"], tensorfmt.save, path, file)
-                self.refuses(["read from the stream"], tensorfmt.convert, file, path,
+                self.refuses(["read from the stream"], save, path, file)
+                self.refuses(["read from the stream"], convert, file, path,
                              format="safetensors", dense=True)
             self.assertEqual(os.pread(number, 9999, 0), self.data)
 
@@ -5736,34 +5739,34 @@ class OwnSourceTest(FolderCase):
         stream = io.BytesIO(self.data)
         file = load(stream)
         free = {"a": file["a"].contiguous(), "b": file["b"].astype("float64")}
-        tensorfmt.save(io.BytesIO(), file, format="ztensor")
-        tensorfmt.save(stream, free, format="ztensor")
+        save(io.BytesIO(), file, format="ztensor")
+        save(stream, free, format="ztensor")
         stream.truncate()
         self.assertEqual(load(stream)["b"].tolist(), [1.0, 2.0])
 
     def test_another_file_takes_its_place(self):
         other = self.path + "2"
         with load(self.path) as file:
-            tensorfmt.save(self.path, file)
+            save(self.path, file)
             with open(other, "wb") as stream:
-                tensorfmt.save(stream, file, format="ztensor")
+                save(stream, file, format="ztensor")
         for path in self.path, other:
             self.assertEqual(read_file(path), self.data)
 
 
 def crc_of_all(data, end):
     """Return CRC-32 of the index, with the checksum as 0."""
-    return tensorfmt.crc32(data[:8] + bytes(4) + data[12:end])
+    return crc32(data[:8] + bytes(4) + data[12:end])
 
 
 def crc_of_rest(data, end):
     """Return CRC-32 of what stands behind the checksum."""
-    return tensorfmt.crc32(data[12:end])
+    return crc32(data[12:end])
 
 
 def castagnoli_of_rest(data, end):
     """Return CRC-32C of what stands behind the checksum."""
-    return tensorfmt.crc32c(data[12:end])
+    return crc32c(data[12:end])
 
 
 @about("mag")
@@ -5786,9 +5789,9 @@ class MagTest(TestCase):
                     self.assertSame(load(data).metadata, load(good).metadata)
                     self.assertTrue(tensorfmt.verify(data))
                     self.check_cover(data, end)
-            for wrong in (tensorfmt.crc32(good[8:end]), tensorfmt.crc32(good[24:end]),
-                          tensorfmt.crc32(good[:end]), tensorfmt.crc32c(good[:end]),
-                          tensorfmt.crc32(good[12:]), 0, own(good, end) ^ 1):
+            for wrong in (crc32(good[8:end]), crc32(good[24:end]),
+                          crc32(good[:end]), crc32c(good[:end]),
+                          crc32(good[12:]), 0, own(good, end) ^ 1):
                 error = error_of(FormatError, load, patched(good, (8, tohex(uint32s(wrong)))))
                 self.assertEqual(error.check, "checksum")
         made = dumps({"x": F32}, format="mag", metadata={"n": 5})
@@ -7147,7 +7150,7 @@ def fits(kind, item):
 def converted(source, into, **options):
     """Return (File, Summary) of a conversion in memory."""
     stream = io.BytesIO()
-    summary = tensorfmt.convert(source, stream, format=into, **options)
+    summary = convert(source, stream, format=into, **options)
     return load(stream.getvalue(), verify=True), summary
 
 
@@ -7416,7 +7419,7 @@ class LossTest(TestCase):
 
     def test_bits_that_a_bfloat16_has(self):
         for bits in EXACT_BITS + OTHER_BITS:
-            item = tensor(struct.pack("<2I", 0, bits), "float32")
+            item = tensor(pack("<2I", 0, bits), "float32")
             meter = tensorfmt.Meter(None, "casting", 8)
             is_exact, _, _ = tensorfmt.find_losses(item, "float32", "bfloat16", meter)
             self.assertEqual(is_exact, bits in EXACT_BITS)
@@ -7425,7 +7428,7 @@ class LossTest(TestCase):
         for values, old, new in (EDGE + [300.0], "float32", "int8"), ([-1], "int64", "uint8"):
             stream = io.BytesIO()
             words = "'w': cast to %s: %s does not fit" % (new, values[-1])
-            self.refuses([words], tensorfmt.convert, saved(tensor(values, old)), stream,
+            self.refuses([words], convert, saved(tensor(values, old)), stream,
                          format="ztensor", cast={old: new})
             self.assertEqual(stream.getvalue(), b"")
 
@@ -11104,7 +11107,7 @@ class SmallWorkTest(TestCase):
     def test_good_files_are_parsed_once(self):
         """A second parse, which notes regions, is for a file that is refused."""
         for data in fuzz_files():
-            with self.subTest(format=tensorfmt.detect(data), crc=tensorfmt.crc32(data)):
+            with self.subTest(format=tensorfmt.detect(data), crc=crc32(data)):
                 self.assertEqual(calls_of(tensorfmt, "complete", load, data), 0)
 
     @about()
@@ -11157,7 +11160,7 @@ class SmallWorkTest(TestCase):
         usual = dict(part, dtype="uint8", layout="sparse", shape=[1, 8], sparse_format="csr",
                      indptr=part, indices=[])
         for more in {"nnz": 0}, {}, {"indices": [1]}:
-            index = tensorfmt.cbor_dumps([dict(usual, name="s%d" % i, **more) for i in range(300)])
+            index = cbor_dumps([dict(usual, name="s%d" % i, **more) for i in range(300)])
             data = ztensor_of_index(index, None, blocks)
             with Changed(tensorfmt, "MAX_COPIES", 8):
                 report = tensorfmt.verify(data)
@@ -11292,7 +11295,7 @@ def unknown_stored_otherwise():
             coded.append(replaced(data, (b"euint8", b"enew_8")))
         yield Files("unknown type, zstd", coded[0], coded[1])
         yield Files("level", coded[1], coded[2])
-    blob = struct.pack("<2f", 1, 2)
+    blob = pack("<2f", 1, 2)
     for digest in "sha256:" + sha256(blob).hexdigest(), "xxh3:4de8d78f7134f4b7":
         files = []
         for part in part2("f32", 1, 8), part2("f32", 1, 8, digest=digest):
@@ -11305,7 +11308,7 @@ def tiled(data=bytes(16), **more):
     """Return a zTensor file whose layout is not known; the tensor has 8 of 16 bytes."""
     entry = {"name": "a", "offset": 64, "size": 8, "dtype": "float32", "shape": [2],
              "encoding": "raw", "layout": "tiled"}
-    return ztensor_of_index(tensorfmt.cbor_dumps([dict(entry, **more)]), None, data)
+    return ztensor_of_index(cbor_dumps([dict(entry, **more)]), None, data)
 
 
 def composite(blob, role="scales", **more):
@@ -11463,8 +11466,8 @@ class SameTest(TestCase):
 
     @about("ztensor", "mag")
     def test_what_is_one_value(self):
-        index = tensorfmt.cbor_dumps([{"name": "a", "offset": 64, "size": 1, "dtype": "int8",
-                                       "shape": [1], "encoding": "raw", "x": [NAN]}])
+        index = cbor_dumps([{"name": "a", "offset": 64, "size": 1, "dtype": "int8",
+                             "shape": [1], "encoding": "raw", "x": [NAN]}])
         nans = [ztensor_of_index(replaced(index, (b"\xf9\x7e\0", unhex(text))))
                 for text in ["f97e00"] + CBOR_NANS]
         orders = [with_field({"a": 1, "b": {"c": 2, "d": [NAN]}}),
@@ -11735,7 +11738,7 @@ SMALL_CSR = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
 
 def sparse_blob(column):
     """Return a zTensor file of a sparse tensor as ztensor 0.1.4 laid it out."""
-    return make_entry(struct.pack("<3Q2Q2f", 0, 1, 2, column, 0, 1, 2), layout="sparsecsr",
+    return make_entry(pack("<3Q2Q2f", 0, 1, 2, column, 0, 1, 2), layout="sparsecsr",
                       shape=[2, 2])
 
 
@@ -11744,7 +11747,7 @@ def files_between_copies():
     custom = {"role": "bias", "x": [b"\1", {"y": NAN}]}
     item = tensor([1.0], custom=custom)
     sparse = tensor(shape=(2, 2), components=SMALL_CSR, custom=custom)
-    simple = {"x": {"Any": tensorfmt.Simple([99])}}
+    simple = {"x": {"Any": Simple([99])}}
     yield "metadata", saved(F32, "safetensors", metadata={"license": "MIT"})
     yield "custom", saved(item)
     yield "custom 2", saved(item, version=2)
@@ -11831,9 +11834,9 @@ class OtherCopyTest(FolderCase):
     def test_models_in_shards(self):
         for shard, names in ("1", "ab"), ("2", "cd"):
             tensors = {name: tensor([ord(name)], "int16") for name in names}
-            write_file(os.path.join(self.folder, shard),
+            write_file(self.at(shard),
                        dumps(tensors, format="safetensors", metadata={"license": "MIT"}))
-        path = os.path.join(self.folder, "m" + INDEX)
+        path = self.at("m" + INDEX)
         places = {"a": "1", "b": "1", "c": "2", "d": "2"}
         write_file(path, json.dumps({"weight_map": places}).encode())
         for module, foreign in self.pairs:
@@ -11844,7 +11847,7 @@ class OtherCopyTest(FolderCase):
                 self.assertEqual(made.metadata, {"license": "MIT"})
                 self.assertEqual([item.tolist() for item in made.values()],
                                  [[97], [98], [99], [100]])
-        os.remove(os.path.join(self.folder, "2"))
+        os.remove(self.at("2"))
         for module, foreign in self.pairs:
             with foreign.load(path) as file:
                 error_of(module.Unsupported, module.dumps, file, format="safetensors")
@@ -11905,7 +11908,7 @@ class OtherCopyTest(FolderCase):
         """It is refused: its attributes would be lost."""
         for call, args, options in (
                 (tensor, (Old(),), {}),
-                (tensorfmt.save, (io.BytesIO(), {"w": Old()}), {"format": "ztensor"})):
+                (save, (io.BytesIO(), {"w": Old()}), {"format": "ztensor"})):
             error = error_of(TypeError, call, *args, **options)
             self.assertIn("another version of tensorfmt", str(error))
         self.assertFalse(tensor([0.0], "float32") == Old())
