@@ -10372,6 +10372,16 @@ class ReadmeTest(FolderCase):
         ran = self.run_page(".docs/formats.md")
         self.assertEqual((ran["python"], ran["text"]), (1, 1))
 
+    def test_names_that_pages_tell_of(self):
+        """The code defines each `some_name` and `name()` of the pages for contributors."""
+        code = text_of("tensorfmt.py") + text_of(os.path.join(HERE, "test_tensorfmt.py"))
+        for page in (".docs", "add-a-format.md"), (".docs", "change-it.md"), (
+                ".github", "CONTRIBUTING.md"):
+            text = text_of(path_of(self, *page))
+            for name in re.findall(r"`(?:\w+\.)*(\w+_\w+\b(?!\.py)|\w+(?=\(\)))", text):
+                defined = re.search(r"(?m)^ *(?:def |class )?%s\b" % name, code + text)
+                self.assertTrue(defined, "%s: no %s" % (page[-1], name))
+
     def test_no_other_page_has_examples(self):
         """Those that are run stand in the other tests of this class."""
         run = ("add-a-format.md", "change-it.md", "exercises.md", "formats.md",
