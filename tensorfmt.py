@@ -9380,6 +9380,11 @@ class Safetensors(Format):
             what = f"bytes after the end of the data: {reading.end - at}"
             raise reading.error(what, "trailing", offset=at, check="bounds")
 
+    def name_problem(self, name: str) -> "Optional[str]":
+        if name == "__metadata__":
+            return "the name is that of the metadata"
+        return super().name_problem(name)
+
     def padding(self, start: int, stop: int, before: str, after: str,
                 attrs: Facts) -> "Tuple[int, int]":
         if before == "structure":
@@ -9425,9 +9430,7 @@ class Safetensors(Format):
         for name, item in items:
             known = self.DTYPES.get(item.dtype)
             code = self.native_attrs(item).get("st_dtype", known)
-            if name == "__metadata__":
-                problems.append((name, "the name is that of the metadata"))
-            elif known is not None and known != code:
+            if known is not None and known != code:
                 what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
                 problems.append((name, what))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
@@ -12140,7 +12143,7 @@ def change_words(old: Any, new: Any, absent: Any) -> str:
 
 
 def convert(source: "Union[Source, File]", target: Target, *,
-            format: "Optional[str]" = None, cast: "Union[None, str, Mapping[str, str]]" = None,
+            format: "Optional[str]" = None, cast: "Union[None, str, Mapping[Any, str]]" = None,
             only: "Union[None, str, Iterable[str]]" = None,
             exclude: "Union[None, str, Iterable[str]]" = None,
             rename: "Union[None, Mapping[str, str], Callable[[str], str]]" = None,
@@ -12175,98 +12178,225 @@ def convert(source: "Union[Source, File]", target: Target, *,
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
     # 1 what is asked for
-    chosen = [(name, source[name]) for name in select_names(source, only, exclude)]
-    chosen = in_order(chosen, source)
-    names = rename_all([name for name, _ in chosen], rename)
-    if source.attrs.get("missing") and not chosen:
+    task = Conversion(source, fmt, options, {
+        "cast": cast, "only": list_of(only), "exclude": list_of(exclude or ()), "rename": rename,
+        "dense": dense, "drop": drop, "metadata": metadata, "meta": meta or {}})
+    if source.attrs.get("missing") and not task.chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
-    task = Conversion(source, fmt, names, cast, dense, drop)
-    check_work([(name, task.planned(item)) for name, item in chosen], dense=not fmt.SPARSE)
+    planned = [(name, task.planned(item)) for name, item in task.chosen]
+    check_work(planned, dense=not fmt.SPARSE)
     # 2 how the target can hold it; all that it cannot hold is one error
-    items = [(names[name], task.fit_tensor(name, item)) for name, item in chosen]
+    items, fitting = task.fit()
     task.find_all_losses(watch)
-    values = task.change_metadata(meta or {})
-    fitting = task.fit_metadata(values, options, metadata == "text")
-    task.leave_attrs(chosen)
-    task.leave_rest()
-    task.raise_reasons()
+    if task.reasons:
+        raise task.refusal()
     # 3 the bytes
     blocks = encode_file(fmt, items, fitting, task.attrs, options, watch)
-    task.summary.nbytes = write_out(target, blocks, chosen)
+    task.summary.nbytes = write_out(target, blocks, task.chosen)
     return task.summary
 
 
-class Conversion:
-    """What one convert() makes of tensors, metadata, attributes; `names`: old -> new."""
+def other_generations(fmt: Format, options: Facts) -> "List[Format]":
+    """Return the generations that could be written instead, with the same options."""
+    found = []
+    for one in FORMATS + GENERATIONS:
+        is_other = one.FAMILY == fmt.FAMILY and one is not fmt and not one.READ_ONLY
+        if is_other and one.VERSION and not options.get("version"):
+            if set(options).issubset(one.OPTIONS):
+                found.append(one)
+    return found
 
-    def __init__(self, file: File, fmt: Format, names: "Dict[str, str]", cast: Any, dense: bool,
-                 drop: bool) -> None:
-        self.file = file
-        self.fmt = fmt
-        self.names = names
-        self.dense, self.drop = dense, drop
+
+class Refusal(ValueError):
+    """Why convert() writes nothing. `needed`: with which arguments it would."""
+
+    needed: Facts = {}
+
+    def __str__(self) -> str:
+        words = [f"{key}={value!r}" for key, value in self.needed.items()]
+        if not words:
+            return str(self.args[0])
+        line = truncate(", ".join(words), MAX_LINE - 30)
+        return f"{self.args[0]}\nconvert(..., {line}) writes it"
+
+
+class Conversion:
+    """What one convert() makes of tensors, metadata, attributes; `asked`: its arguments."""
+
+    def __init__(self, file: File, fmt: Format, options: Facts, asked: Facts) -> None:
+        self.file, self.fmt, self.options, self.asked = file, fmt, options, asked
+        names = select_names(file, asked["only"], asked["exclude"])
+        self.chosen = in_order([(name, file[name]) for name in names], file)
+        self.names = rename_all([name for name, _ in self.chosen], asked["rename"])  # old -> new
         # (noun, why, remedy) -> names
         self.reasons: "Dict[Tuple[str, str, str], List[Any]]" = {}
+        self.refused: "Set[Tuple[str, Any]]" = set()  # nouns and names of these
+        self.needed: Facts = {}  # arguments that help against all of them
         self.casts: "List[Tuple[str, Tensor, str, str]]" = []  # (name, values, old dtype, new)
         self.summary = Summary()
-        self.summary.renamed = [(name, new) for name, new in names.items() if name != new]
+        self.summary.renamed = [pair for pair in self.names.items() if pair[0] != pair[1]]
         self.summary.missing = file.attrs.get("missing", [])
         self.attrs = native_file_attrs(file, fmt)
-        self.table = cast_table(cast)
+        self.table = cast_table(asked["cast"])
 
-    def refuse(self, noun: str, name: Any, why: str, remedy: str = "") -> None:
-        """Note why the target cannot hold something, and the option that helps."""
-        self.reasons.setdefault((noun, why, remedy), []).append(name)
+    def fit(self) -> "Tuple[Items, Facts]":
+        """Return tensors and metadata as the target holds them; note what it cannot hold."""
+        items = [(self.names[name], self.fit_tensor(name, item)) for name, item in self.chosen]
+        fitting = self.fit_metadata(self.change_metadata())
+        self.leave_attrs()
+        self.leave_rest()
+        return items, fitting
 
-    def raise_reasons(self) -> None:
-        """Raise ValueError with a line for each reason to refuse, if there is one."""
+    def refuse(self, noun: str, name: Any, why: str, remedy: str, value: Any = True) -> None:
+        """Note why the target cannot hold something; the argument that helps, and its value."""
+        shown = value
+        if remedy == "cast":
+            old, shown = value
+            known = self.needed.setdefault("cast", {})
+            if known.get(old, "int") in INT_RANGE or old not in known:
+                known[old] = shown
+        elif remedy == "exclude":
+            shown = "NAME"
+            self.needed.setdefault("exclude", []).append(value)
+        elif remedy == "rename":
+            shown = "OLD=NEW"
+            self.needed.setdefault("rename", {})[name] = value
+        else:
+            self.needed[remedy] = value
+        self.reasons.setdefault((noun, why, f"{remedy}={shown!r}"), []).append(name)
+        self.refused.add((noun, name))
+
+    def refusal(self) -> Refusal:
+        """Return the error with a line for each reason, and with what helps against all."""
+        others = []
+        for fmt in other_generations(self.fmt, self.options):
+            others.append(Conversion(self.file, fmt, self.options, self.asked))
+            others[-1].fit()
         lines = []
         for (noun, why, remedy), names in self.reasons.items():
             who = plural(len(names), noun)
             if noun != "tensor" or len(names) == 1:
                 words = [short_repr(name, 200) for name in names]
                 who = f"{noun} {join_names(words, 10)}"
-            text = f"{who}: {truncate(why, MAX_LINE // 4)}"
-            if remedy:
-                text += ": " + remedy
-            lines.append(text)
-        if lines:
-            raise ValueError(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
+            text = f"{who}: {truncate(why, MAX_LINE // 4)}: "
+            for other in others:
+                if other.refused.isdisjoint([(noun, name) for name in names]):
+                    text += f"version={other.fmt.VERSION!r}, or "
+            lines.append(text + remedy)
+        error = Refusal(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
+        # First what loses the least; of two that are alike the one that was asked for.
+        for task in sorted([self] + others, key=lambda task: len(task.refused)):
+            if task.is_helped():
+                error.needed = task.needed
+                if task is not self:
+                    error.needed["version"] = task.fmt.VERSION
+                break
+        return error
+
+    def is_helped(self) -> bool:
+        """Return whether it could be written with what is needed."""
+        if "cast" in self.needed:
+            self.needed["cast"] = self.all_casts()
+        asked = dict(self.asked, **self.needed)
+        asked["exclude"] = self.asked["exclude"] + self.needed.get("exclude", [])
+        rename = self.asked["rename"] or {}
+        if callable(rename):
+            rename = self.names
+        asked["rename"] = dict(rename, **self.needed.get("rename", {}))
+        try:
+            trial = Conversion(self.file, self.fmt, self.options, asked)
+            items, fitting = trial.fit()
+            if not trial.reasons:
+                self.fmt.write(items, fitting, trial.attrs, self.options)
+        except ValueError:
+            return False
+        return not trial.reasons
+
+    def all_casts(self) -> "Union[str, Dict[Optional[str], str]]":
+        """Return what `cast` must be, with what it is: the commonest new dtype for all others."""
+        needed = self.needed["cast"]
+        table = dict(self.table, **needed)
+        if None not in table:
+            news = list(needed.values())
+            usual = max(news, key=news.count)
+            for old, new in needed.items():
+                if new == usual and old not in self.table:
+                    del table[old]
+            table[None] = usual
+        if len(table) == 1:
+            return str(table[None])
+        return table
 
     def lose(self, noun: str, name: Any, why: str) -> None:
         """Note content that has no place, as dropped if asked for."""
-        if self.drop:
+        if self.asked["drop"]:
             self.summary.dropped.append(f"{noun} {short_repr(name, 200)} ({why})")
         else:
-            self.refuse(noun, name, why, "drop=True")
+            self.refuse(noun, name, why, "drop")
 
     def fit_tensor(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor as the target can hold it, dense or cast; note both."""
-        item = self.fit_custom(name, item)
+        item = stored = self.fit_custom(name, item)
         new = wanted_dtype(self.fmt, item, self.table)
         is_copied = new == item.dtype
         if item.is_sparse and not self.fmt.SPARSE:
             item = Cast(item, item.dtype)  # made dense when it is written
             is_copied = False
             self.summary.cast.append((name, "sparse", "dense", True))
-            if not self.dense:
-                self.refuse("tensor", name, "sparse", "dense=True")
+            if not self.asked["dense"]:
+                self.refuse("tensor", name, "sparse", "dense")
         if new is not None and new != item.dtype:
             try:
                 item = self.cast_one(name, item, new)
             except FormatError:
                 raise
             except ValueError as error:
-                self.refuse("tensor", name, f"cast to {new}: {error}")
+                self.refuse_dtype(name, stored, f"cast to {new}: {error}")
                 return item
         if is_copied:
             self.summary.copied.append(name)
         for why in self.fmt.tensor_problems(item):
-            remedy = self.remedy(item, why)
-            if remedy.startswith("cast="):  # after its `;` `why` names that of save()
-                why = why.partition("; ")[0]
-            self.refuse("tensor", name, why, remedy)
+            if why == item.unreadable or why.startswith(f"{item.dtype} ("):
+                self.refuse_dtype(name, stored, why)
+            else:
+                self.refuse("tensor", name, why, "exclude", name)
         return item
+
+    def refuse_dtype(self, name: str, item: Tensor, why: str) -> None:
+        """Note why the target cannot hold the dtype of a tensor, and in which it can."""
+        new = self.fitting_dtype(item)
+        if why != item.unreadable:  # after its `;` it names what helps in save()
+            why = why.partition("; ")[0]
+        if new:
+            self.refuse("tensor", name, why, "cast", (item.dtype, new))
+        else:
+            self.refuse("tensor", name, why, "exclude", name)
+
+    def fitting_dtype(self, item: Tensor) -> str:
+        """Return the dtype of the target that holds the values of a tensor best, or ""."""
+        if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
+            try:
+                cast_tensor(item, "float32")
+            except FormatError:  # its scheme is not known
+                return ""
+            return "float32"
+        if item.unreadable or item.dtype is None:
+            return ""
+        if item.dtype in self.fmt.DTYPES:
+            return item.dtype
+        new = dtype_for(self.fmt, item.dtype)
+        if new in INT_RANGE and not cast_is_exact(item.dtype, new):
+            try:
+                values = item
+                if item.is_sparse:
+                    values = item.components["values"]
+                for _ in Cast(values, new).iter_bytes():
+                    pass
+            except FormatError:
+                raise
+            except ValueError:  # they do not fit
+                return dtype_for(self.fmt, "float64")
+        return new
 
     def planned(self, item: Tensor) -> Tensor:
         """Return a tensor with the dtype that it gets."""
@@ -12284,21 +12414,6 @@ class Conversion:
             self.lose("tensor", name, what)
         fitting = [pair for pair in item.custom.items() if pair[0] not in problems]
         return item.copy(custom=Map(fitting))
-
-    def remedy(self, item: Tensor, why: str) -> str:
-        """Return the option that helps against `why`, or ""."""
-        if why != item.unreadable and not why.startswith(f"{item.dtype} ("):  # not the dtype
-            return ""
-        if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
-            return "cast='float32'"
-        if item.unreadable or item.dtype is None:
-            return "exclude='NAME'"
-        if item.dtype in self.fmt.DTYPES:
-            return ""
-        new = dtype_for(self.fmt, item.dtype)
-        if not new:
-            return ""
-        return f"cast='{new}'"
 
     def cast_one(self, name: str, item: Tensor, new: str) -> Tensor:
         """Return a tensor with another dtype; what that loses is looked for later."""
@@ -12325,18 +12440,18 @@ class Conversion:
                 except FormatError:
                     raise
                 except ValueError as error:  # an integer that does not fit
-                    self.refuse("tensor", name, f"cast to {new}: {error}")
+                    self.refuse_dtype(name, self.file[name], f"cast to {new}: {error}")
                     continue
                 exact = exact and same
                 if infinite or nan:
                     self.summary.lost.append((name, infinite, nan))
             self.summary.cast.append((name, old, new, exact))
 
-    def fit_metadata(self, found: "Dict[Any, List[Any]]", options: Facts, as_text: bool) -> Facts:
+    def fit_metadata(self, found: "Dict[Any, List[Any]]") -> Facts:
         """Return the metadata that the target holds; note what is left out or becomes text."""
         fmt, summary = self.fmt, self.summary
         fitting = Map()
-        no_place = fmt.no_metadata(dict(self.attrs, **options))
+        no_place = fmt.no_metadata(dict(self.attrs, **self.options))
         for key, (value, *others) in found.items():
             if others:
                 self.lose("metadata", key, "the files do not agree on it")
@@ -12350,21 +12465,21 @@ class Conversion:
                 continue
             is_number = isinstance(value, (int, float)) and not no_place
             fits_as_text = is_number and fmt.metadata_problem(key, repr(value)) is None
-            if fits_as_text and as_text:
+            if fits_as_text and self.asked["metadata"]:
                 fitting[key] = repr(value)
                 summary.as_text.append(key)
             elif key == "format" and self.file.format == "safetensors":  # "pt"
                 summary.left_behind.append(f"metadata {key}")
-            elif fits_as_text and not self.drop:
-                self.refuse("metadata", key, why, "metadata='text'")
+            elif fits_as_text and not self.asked["drop"]:
+                self.refuse("metadata", key, why, "metadata", "text")
             else:
                 self.lose("metadata", key, why)
         return fitting
 
-    def change_metadata(self, meta: "Mapping[Any, Any]") -> "Dict[Any, List[Any]]":
+    def change_metadata(self) -> "Dict[Any, List[Any]]":
         """Return the values of each metadata key (shards may differ), changed by `meta`."""
         found = metadata_values(self.file, self.names)
-        for key, new in meta.items():
+        for key, new in self.asked["meta"].items():
             if new is None and key not in found:
                 raise ValueError(f"meta: there is no metadata {short_repr(key)}")
             values = found.get(key, [])
@@ -12379,7 +12494,7 @@ class Conversion:
                 found[key] = [new]
         return found
 
-    def leave_attrs(self, items: Items) -> None:
+    def leave_attrs(self) -> None:
         """Note what attributes and names the target does not hold; content needs `drop`."""
         left = set(self.summary.left_behind)
         for name in self.file.others:
@@ -12391,12 +12506,24 @@ class Conversion:
                 self.lose("file attribute", key, "there is no place for it")
             else:
                 left.add(key)
-        for name, item in items:
+        for name, item in self.chosen:
             left.update(set(item.attrs).difference(self.fmt.native_attrs(item)))
             why = self.fmt.name_problem(self.names[name])
             if why is not None:
-                self.refuse("tensor", name, why, "rename='OLD=NEW'")
+                self.refuse_name(name, why)
         self.summary.left_behind = sorted(left)
+
+    def refuse_name(self, name: str, why: str) -> None:
+        """Note why the target cannot hold a name, and one that it can."""
+        new = "".join([letter if letter.isalnum() else "_" for letter in name.strip("/")])
+        new = new.encode("ascii", "ignore").decode()[:100] or "tensor"
+        taken = list(self.names.values()) + list(self.needed.get("rename", {}).values())
+        while new in taken:
+            new += "_"
+        if self.fmt.name_problem(new) or "=" in name or name and safe_str(name) != name:
+            self.refuse("tensor", name, why, "exclude", name)
+        else:
+            self.refuse("tensor", name, why, "rename", new)
 
     def leave_rest(self) -> None:
         """Note what lies behind the end of the file, if it is another file."""
@@ -12441,13 +12568,20 @@ def select_names(names: Any, only: Any, exclude: Any = None) -> "List[str]":
     return [name for name in names if name in chosen]
 
 
+def list_of(words: "Union[None, str, Iterable[str]]") -> "Any":
+    """Return words as a list; None as it is."""
+    if words is None:
+        return None
+    if isinstance(words, str):
+        return [words]
+    return list(words)
+
+
 def match_names(names: "Iterable[str]", patterns: "Union[str, Iterable[str]]",
                 option: str) -> "Set[str]":
     """Return the set of names that are among these names and shell patterns."""
-    if isinstance(patterns, str):
-        patterns = [patterns]
     matched: "Set[str]" = set()
-    for pattern in patterns:
+    for pattern in list_of(patterns):
         found = [pattern]
         if pattern not in names or is_pattern(pattern):
             found = names_like(names, pattern)
@@ -13798,9 +13932,12 @@ def describe(error: BaseException, path: "Optional[str]" = None) -> str:
         text = error.__str__("utf-8")
     if text.endswith("load(stream.read())"):
         text += ", or `-`"
+    if isinstance(error, Refusal):
+        text = error.args[0]
     # What convert() calls dense=True is --dense here.
-    text = re.sub("(?m): ([a-z]+)=True$", r": --\1", text)
-    return re.sub("(?m): ([a-z]+)='(.+)'$", r": --\1 \2", text)
+    text = re.sub(r"(?m): version='([\d.]+)'", r": --set version=\1", text)
+    text = re.sub("(?m)(: |, or )([a-z]+)=True$", r"\1--\2", text)
+    return re.sub("(?m)(: |, or )([a-z]+)='(.+)'$", r"\1--\2 \3", text)
 
 
 def open_input(path: str) -> "Source":
@@ -14484,13 +14621,62 @@ def show_verify(args: "Namespace", path: str) -> Facts:
     return dict(report.facts(), file=path)
 
 
+def what_helps(words: "List[str]", error: ValueError) -> str:
+    """Return the command with which convert would write, as the end of a message, or ""."""
+    from shlex import quote
+    if not isinstance(error, Refusal) or not error.needed:
+        return ""
+    name = os.path.basename(sys.argv[0])
+    program = [name]
+    if name == "__main__.py" or __name__ == "__main__" and __spec__ is not None:
+        program = ["python3", "-m", "tensorfmt"]
+    elif "." in name:
+        program = ["python3", sys.argv[0]]
+    at = len(words)
+    if "--" in words:
+        at = words.index("--")
+    words = program + words[:at] + option_words(error.needed) + words[at:]
+    line = " ".join([quote(word) for word in words])
+    if len(line) > MAX_LINE or line != safe_str(line, MAX_LINE):
+        return ""
+    return f"; this writes it:\n  {line}"
+
+
+def option_words(needed: Facts) -> "List[str]":
+    """Return arguments of convert() as words of the command line."""
+    words = []
+    for key, value in needed.items():
+        if key == "version":
+            words += ["--set", f"version={value}"]
+        elif key == "cast":
+            if isinstance(value, str):
+                value = {None: value}
+            pairs = [f"{old}={new}" if old else new for old, new in value.items()]
+            words += ["--cast", ",".join(pairs)]
+        elif key == "rename":
+            for old, new in value.items():
+                words += ["--rename", f"{old}={new}"]
+        elif key == "exclude":
+            for name in value:
+                words += ["--exclude", pattern_of(name)]
+        elif value is True:
+            words.append(f"--{key}")
+        else:
+            words += [f"--{key}", value]
+    return words
+
+
+def pattern_of(name: str) -> str:
+    """Return a pattern that can be printed, and has a name."""
+    letters = ["?" if letter in "*?" or safe_str(letter) != letter else letter for letter in name]
+    return "".join(letters)
+
+
 def show_convert(args: "Namespace") -> None:
-    # One dtype, or OLD=NEW of several.
-    words = ",".join(args.cast)
-    cast: "Union[None, str, Dict[str, str]]" = words or None
-    if "=" in words:
-        pairs = [word.partition("=") for word in words.split(",")]
-        cast = {old: new for old, _, new in pairs}
+    cast: "Dict[Optional[str], str]" = {}
+    for word in split_words(args.cast):
+        old, _, new = word.rpartition("=")
+        cast[old or None] = new
     target, report = open_output(args.target)
     with load(open_input(args.source), **args.options) as file:
         try:
@@ -14499,7 +14685,7 @@ def show_convert(args: "Namespace") -> None:
                 exclude=args.exclude, rename=Map(args.rename), dense=args.dense, drop=args.drop,
                 metadata=args.metadata, meta=Map(args.meta), watch=args.watch, **dict(args.set))
         except ValueError as error:
-            raise ValueError(f"{describe(error)}\nnothing written")
+            raise ValueError(f"{describe(error)}\nnothing written{what_helps(args.words, error)}")
     sys.stdout.flush()  # what it still holds is not yet written
     if args.json:
         print(summary.to_json(), file=report)
@@ -14937,8 +15123,8 @@ def parse_arguments(argv: "Optional[List[str]]") -> "Namespace":
     words = sys.argv[1:]
     if argv is not None:
         words = list(argv)
-    words[1:] = options_first(words[1:])
-    args = make_parser().parse_args(words)
+    args = make_parser().parse_args(words[:1] + options_first(words[1:]))
+    args.words = words
     args.options = {}
     for key in "mmap", "partial":
         if hasattr(args, key):

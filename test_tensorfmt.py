@@ -179,7 +179,10 @@ def error_of(wanted, call, *args, **options):
     try:
         got = call(*args, **options)
     except Exception as error:
-        if type(error) is wanted:
+        kind = type(error)
+        if kind is tensorfmt.Refusal:  # a ValueError that says more
+            kind = ValueError
+        if kind is wanted:
             return error.with_traceback(None)  # whose frames would keep what was opened
         raise
     raise AssertionError("no %s, but %.200r" % (wanted.__name__, got))
@@ -7155,6 +7158,23 @@ def converted(source, into, **options):
 
 
 class ConvertTest(TestCase):
+    def test_a_refusal_has_the_arguments_that_help(self):
+        data = dumps({"w": [0.5], "i": [3], "": F32}, format="burnpack", metadata={"by": "me"})
+        for into, arguments in (
+                ("mag", {"cast": "float32", "version": "300"}),
+                ("mag version=1", {"cast": {"int64": "int32", None: "float32"}, "drop": True,
+                                   "rename": {"": "tensor"}}),
+                ("ztensor", {"drop": True}),
+                ("ztensor version=2", {"rename": {"": "tensor"}}),
+                ("primitiv", {"cast": "float32", "drop": True})):
+            into, _, version = into.partition(" version=")
+            options = {"version": version} if version else {}
+            error = error_of(ValueError, converted, data, into, **options)
+            self.assertEqual(error.needed, arguments)
+            words = ", ".join(["%s=%r" % pair for pair in arguments.items()])
+            self.assertEqual(str(error).splitlines()[-1], "convert(..., %s) writes it" % words)
+            converted(data, into, **dict(options, **error.needed))
+
     def test_every_golden_to_every_format_and_back(self):
         for row in ALL_FILES:
             for new in WRITABLE:
@@ -10360,8 +10380,8 @@ class ReadmeTest(FolderCase):
         for line, _, wanted in [part.partition("\n") for part in lines]:
             if " vendor " not in line or PYTHON >= (3, 8):
                 _, out, err = run(line.replace("tensorfmt.py", "-m tensorfmt", 1))
-                self.assertEqual(about_sizes((out + err).rstrip("\n"), wanted),
-                                 wanted.rstrip("\n"), "$ " + line)
+                text = (out + err).rstrip("\n").replace("-m tensorfmt", "tensorfmt.py")
+                self.assertEqual(about_sizes(text, wanted), wanted.rstrip("\n"), "$ " + line)
         return len(lines)
 
     def test_every_example(self):

@@ -13,6 +13,7 @@ import re
 import sys
 import unittest
 from contextlib import redirect_stderr
+from shlex import split as split_words
 from unittest import mock
 
 import tensorfmt
@@ -210,6 +211,94 @@ class CommandTest(Commands):
         for call in (tensorfmt.verify, lambda path, **mmap: list(tensorfmt.explain(path, **mmap)),
                      lambda path, **mmap: tensorfmt.diff(path, path, **mmap)):
             self.assertEqual(ways_of(call, "p.zt", mmap=False)[1], {False})
+
+
+# What one format or another cannot hold.
+RICH = {
+    "double": tensor([1.5, 2.5]), "few": tensor([1, -2]), "many": tensor([1 << 40, -5]),
+    "large": tensor([1 << 63], "uint64"), "half": tensor([1.0], "bfloat16"),
+    "bool": tensor([True]), "byte": tensor([1.0], "float8_e4m3fn"), "": F32, "a=b": F32,
+    "none": tensor([], "float32", (0, 2)), "deep": tensor([1.0], "float32", (1,) * 8),
+    "x*y": tensor([1.0]), "new\nline": tensor([1.0]), "nul\0": F32, "it's": tensor([1], "int8"),
+    "sparse": tensor(shape=(3, 5), components={"values": [1.0], "coords": [[0, 1]]}),
+    "custom": tensor([1.0], "float32", custom={"note": "x"}), "__metadata__": F32}
+TEXTS = {"format": "pt", "author": "me", "n": 3, "deep": {"a": [1]}, "none": None, "k\0": "v"}
+
+
+def rich_files():
+    """Return (title, file) of each generation that is written, with all that it can hold."""
+    files = []
+    for fmt in tensorfmt.FORMATS + tensorfmt.GENERATIONS:
+        if fmt.READ_ONLY:
+            continue
+        items = [pair for pair in RICH.items() if not fmt.problems([pair], {})]
+        pairs = TEXTS.items()
+        metadata = {key: value for key, value in pairs if not fmt.metadata_problem(key, value)}
+        options = {"version": fmt.VERSION} if fmt.VERSION else {}
+        if fmt.no_metadata({}):
+            metadata = {}
+        files.append((fmt.NAME, dumps(items, format=fmt.FAMILY, metadata=metadata, **options)))
+    return files
+
+
+class RemedyTest(Commands):
+    """An error of convert ends with a command that writes the file."""
+
+    TARGETS = ("t.mag", "t.mag --set version=300", "t.zt", "t.zt --set version=2", "t.primitiv",
+               "t.bpk", "t.tbs", "t.safetensors")
+
+    EMPTY = ("shape_batch5.primitiv", "head_quant.bpk")  # .mag 300 wants a tensor, which these lack
+
+    def test_the_command_works_as_it_stands(self):
+        seen = set()
+        files = rich_files() + [row[1:3] for row in FILES]
+        with parsers_kept():
+            for title, data in files:
+                write_file(title, data)
+                for target in self.TARGETS:
+                    code, _, err = run("convert", title, *target.split())
+                    if code and "cannot hold\n" in err and title not in self.EMPTY:
+                        with self.subTest(source=title, target=target):
+                            seen.update(self.run_last_line(err))
+        self.assertEqual(seen, set(
+            "--set --cast --dense --drop --metadata --exclude --rename".split()))
+
+    def run_last_line(self, err):
+        """Run the command that an error ends with; return the options that it has."""
+        words = split_words(err.splitlines()[-1])
+        self.assertEqual(words[:3], ["python3", "tensorfmt.py", "convert"], err)
+        code, _, again = run(*words[2:])
+        if "zstd data need" not in again:
+            self.assertEqual(code, 0, again)
+        return [word for word in words if word.startswith("--")]
+
+    def test_what_loses_nothing_comes_first(self):
+        tensors = {"w": RICH["byte"], "i": RICH["few"]}
+        tensorfmt.save("f8.safetensors", tensors, metadata={"by": "me"})
+        for target, words in (
+                ("t.zt", ["--set version=2, or --cast bfloat16", "--set version=2, or --drop"]),
+                ("t.mag", ["--set version=300, or --cast int32", "--set version=300, or --drop"]),
+                ("t.tbs", [": --cast float32", "'model': --drop"])):
+            _, _, err = run("convert", "f8.safetensors", target)
+            for word in words:
+                self.assertIn(word + "\n", err)
+        self.assertEqual(err.splitlines()[-1], "  python3 tensorfmt.py convert f8.safetensors "
+                         "t.tbs --cast float32 --drop")
+        _, _, err = run("convert", "f8.safetensors", "t.mag", "--set", "version=1", "--drop")
+        self.assertEqual(err.splitlines()[-1], "  python3 tensorfmt.py convert f8.safetensors "
+                         "t.mag --set version=1 --drop --cast float8_e4m3fn=float16,int32")
+
+    def test_a_remedy_changes_what_was_asked_for_as_little_as_it_can(self):
+        tensorfmt.save("m.bpk", {name: RICH[name] for name in ("double", "few", "many", "half")})
+        for asked, added in (
+                ("t.mag --set version=1 --cast int32",
+                 "--cast int32,float64=float32,int64=float32"),
+                ("t.mag --set version=1 --cast int64=int32 --only few --only double",
+                 "--cast int64=int32,float32"),
+                ("t.primitiv --exclude half", "--cast float32")):
+            _, _, err = run("convert", "m.bpk", *asked.split())
+            self.assertEqual(err.splitlines()[-1].split(asked + " ")[-1:], [added], err)
+            self.run_last_line(err)
 
 
 class AloneTest(Commands):
