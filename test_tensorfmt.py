@@ -692,7 +692,7 @@ def of_chosen(rows, column=1, also=()):
     """Return the rows whose files, in a column, are of a format that is tested, or of `also`."""
     if not ONLY:
         return list(rows)
-    return [row for row in rows if tensorfmt.detect(row[column]) in (ONLY,) + also]
+    return [row for row in rows if detect(row[column]) in (ONLY,) + also]
 
 
 # -- [2] goldens ---------------------------------------------------------------------------------
@@ -1921,9 +1921,9 @@ class FlatBuffersTest(TestCase):
         for place, value in (table_size, 4), (data_type, 16):  # where data_offset is 4
             data = bytearray(good)
             struct.pack_into("<H", data, place, value)
-            self.assertTrue(tensorfmt.verify(data))
+            self.assertTrue(verify(data))
             self.assertEqual(load(data)["w"].tolist(), [1, 2])
-            self.assertTrue(list(tensorfmt.explain(data)))
+            self.assertTrue(list(explain(data)))
 
     def test_overlapping_vtables_and_strings(self):
         """Each of 1,000 tables has a vtable of its own of 4 KB, that lies in the next one."""
@@ -2127,13 +2127,13 @@ class GoldenTest(FolderCase):
 
     def test_detect(self):
         for row in FILES:
-            self.assertEqual(tensorfmt.detect(row.data), row.format, row.title)
+            self.assertEqual(detect(row.data), row.format, row.title)
         for head, kind in HEADS_OF_FILES:
-            self.assertEqual(tensorfmt.detect(head), kind, head)
+            self.assertEqual(detect(head), kind, head)
         for data_type in (0x100, 0x200, 0x300, 0x400):
             head = pack(">3BH", 0, 1, 0xCD, data_type)
-            self.assertEqual(tensorfmt.detect(head), "primitiv", head)
-        self.assertIsNone(tensorfmt.detect(pack(">3BH", 0, 1, 0xCD, 0x500)))
+            self.assertEqual(detect(head), "primitiv", head)
+        self.assertIsNone(detect(pack(">3BH", 0, 1, 0xCD, 0x500)))
 
     @about()
     def test_file_is_a_mapping(self):
@@ -2161,7 +2161,7 @@ class GoldenTest(FolderCase):
         self.assertIn(words.replace("\\", "\\\\"), error)  # str() of a KeyError is its repr
         for options in {"only": one}, {"exclude": one}, {"rename": {one: "x"}}:
             self.refuses([words], converted, file, "ztensor", **options)
-            self.refuses([words], tensorfmt.diff, file, file, **options)
+            self.refuses([words], diff, file, file, **options)
         for line in ("get FILE %s", "explain FILE --tensor %s", "ls FILE --only %s"):
             line = (line % one).replace("FILE", self.path)
             self.assertIn(words, run(*line.split(" "))[2])
@@ -2291,7 +2291,7 @@ class StreamTest(FolderCase):
         for _, title, data, wanted in FILES:
             with self.subTest(file=title):
                 GoldenTest.check(self, load(Silent(data)), wanted)
-                self.assertEqual(bool(tensorfmt.verify(Silent(data))), bool(tensorfmt.verify(data)))
+                self.assertEqual(bool(verify(Silent(data))), bool(verify(data)))
 
     def test_a_failed_read_leaves_a_stream_where_it_was(self):
         class Failing(io.BytesIO):
@@ -2323,7 +2323,7 @@ class StreamTest(FolderCase):
 
             def __exit__(self, *error):
                 pass
-        for call in load, tensorfmt.verify, tensorfmt.detect:
+        for call in load, verify, detect:
             self.assertIn("a source is a path", str(error_of(TypeError, call, Entered())))
         with Entered() as stream:
             self.assertEqual(len(load(stream)), 2)
@@ -2385,7 +2385,7 @@ class StreamTest(FolderCase):
         stream = gzip.open(io.BytesIO(packed))
         GoldenTest.check(self, load(stream), wanted)
         absent, cut = self.at("absent.zt"), packed[:-20]
-        for call in (load, tensorfmt.verify, tensorfmt.detect):
+        for call in (load, verify, detect):
             error_of(FileNotFoundError, call, absent)
             error_of(EOFError, call, gzip.open(io.BytesIO(cut)))  # the stream's own
 
@@ -2595,8 +2595,8 @@ class FileTest(FolderCase):
             lambda: file["no such name"],
             lambda: load(path, format="mag"),
             lambda: load(path, verify=True),
-            lambda: str(tensorfmt.verify(path)),
-            lambda: str(tensorfmt.explain(path)),
+            lambda: str(verify(path)),
+            lambda: str(explain(path)),
         ]
         for opened in file, other:
             calls += [item.tolist for item in opened.values()]
@@ -2803,7 +2803,7 @@ class SourceTest(FolderCase):
 
     @staticmethod
     def names_of_fields(source):
-        return [field.name for field in tensorfmt.explain(source)]
+        return [field.name for field in explain(source)]
 
     def without_pread(self):
         """Take os.pread away until the end of the test, as on Windows."""
@@ -2818,12 +2818,12 @@ class SourceTest(FolderCase):
                            dense=True, cast="float32")
 
         def differs(source):
-            return tensorfmt.diff(source, self.data)
+            return diff(source, self.data)
 
         def differs_from_itself(source):
-            return tensorfmt.diff(source, source)
+            return diff(source, source)
 
-        calls = (load, tensorfmt.verify, tensorfmt.detect, self.names_of_fields, differs,
+        calls = (load, verify, detect, self.names_of_fields, differs,
                  differs_from_itself, converts)
         for _, title, data, _ in FILES[::5]:
             ends = 0, len(data)
@@ -2882,8 +2882,8 @@ class SourceTest(FolderCase):
             Other(lambda two, one: two["b"][3], 98),
             Other(lambda two, one: list(load(one)), ["a", "b", "c"]),
             Other(lambda two, one: load(one)["c"].tolist(), [99] * 9),
-            Other(lambda two, one: bool(tensorfmt.verify(one)), True),
-            Other(lambda two, one: tensorfmt.detect(one), "ztensor"),
+            Other(lambda two, one: bool(verify(one)), True),
+            Other(lambda two, one: detect(one), "ztensor"),
             Other(lambda two, one: len(self.names_of_fields(one)) > 9, True),
             Other(lambda two, one: dumps(two, format="ztensor", checksum="crc32c"), self.data),
             Other(lambda two, one: two.close(), None),
@@ -2949,7 +2949,7 @@ class SourceTest(FolderCase):
                     file = load(stream)
                     found.update([tuple(item.tolist()) for item in file.values()])
                 self.assertEqual(found, wanted)
-                self.assertTrue(tensorfmt.verify(stream))
+                self.assertTrue(verify(stream))
                 stream.close()
                 with open(self.path, "rb") as other:  # it may have the same number
                     self.refuses(["closed"], file["a"].tolist)
@@ -2986,7 +2986,7 @@ class SourceTest(FolderCase):
                 file["b"].tolist,
                 lambda: file["b"][1],  # noqa: B023
                 lambda: dumps(file, format="ztensor"),  # noqa: B023
-                lambda: tensorfmt.diff(file, self.data),  # noqa: B023
+                lambda: diff(file, self.data),  # noqa: B023
             ]
             for call in calls:
                 self.assertIn(self.ELSEWHERE, in_fork(call))
@@ -2998,7 +2998,7 @@ class SourceTest(FolderCase):
         stream = self.open_stream()
         opened = load(stream)
         self.addCleanup(opened.close)
-        for call in load, tensorfmt.verify, tensorfmt.detect, self.names_of_fields:
+        for call in load, verify, detect, self.names_of_fields:
             self.assertIn(self.ELSEWHERE, in_fork(lambda: call(stream)))  # noqa: B023
         self.assertIn("open and load it again in this one", in_fork(opened["a"].tolist))
         self.assertEqual(in_fork(lambda: load(self.open_stream())["b"][0]), "98")
@@ -3148,7 +3148,7 @@ class SourceTest(FolderCase):
                 items = pickle.loads(pickle.dumps(dict(file)))
                 in_threads(read_all)
             self.refuses(["the File is closed"], file["a"].tolist)
-        self.assertTrue(tensorfmt.verify(self.path, mmap=False))
+        self.assertTrue(verify(self.path, mmap=False))
         if not PYPY:
             del items, file
             self.assertEqual(descriptors_of(self.path), 0)
@@ -3219,7 +3219,7 @@ class SingleTest(TestCase):
         data = dumps(wanted, format=row.name, **options)
         file = load(data, verify=True)
         self.assertEqual(content(file), content(wanted))
-        fields = tensorfmt.explain(data)
+        fields = explain(data)
         self.assertTiles(fields, len(data), shared=True)
         self.assertEqual(dumps(file, format=row.name), data)
 
@@ -3245,7 +3245,7 @@ class RoundTripTest(TestCase):
                 for name, item in file.items():
                     self.assertEqual(item[...].tobytes(), wanted[name].tobytes())
                     self.assertSame(list(item.flat), list(wanted[name].flat))
-                fields = tensorfmt.explain(data)
+                fields = explain(data)
                 self.assertTiles(fields, len(data), shared=True)
                 self.assertEqual(dumps(wanted, format=kind, **options), data)
                 if row_of(kind).sorted_index is not None:  # else that of empty ones may be lost
@@ -4282,7 +4282,7 @@ class SparseTest(TestCase):
                 self.refuses([row.words], tensor, shape=row.shape, components=parts)
                 data = sparse_entry(parts, shape=list(row.shape))
                 error_of(FormatError, load(data)["s"].tobytes)
-                self.assertFalse(tensorfmt.verify(data))
+                self.assertFalse(verify(data))
 
     def test_rot_is_found_and_not_copied(self):
         """Behind casts and dense forms too."""
@@ -4292,7 +4292,7 @@ class SparseTest(TestCase):
         values[load(values)["w"].components["values"].offset + 7] ^= 64
         cast = {"float64": "float32"}
         for data in indices, values:
-            self.assertFalse(tensorfmt.verify(data))
+            self.assertFalse(verify(data))
             error_of(FormatError, dumps, load(data), format="ztensor")
             error_of(FormatError, dumps, load(data), format="ztensor", cast=cast)
             for kind, options in (
@@ -4529,7 +4529,7 @@ class QuantizedTest(TestCase):
             with self.subTest(change=change):
                 self.assertSame(item.attrs["burn_dtype"], code)
                 self.assertEqual(item.tobytes(), unhex(BLOCK4.raw))
-                self.assertTrue(tensorfmt.verify(data))
+                self.assertTrue(verify(data))
                 if known:
                     self.assertEqual(list(item.dequantize().flat), dequantized(BLOCK4))
                 else:
@@ -5082,8 +5082,8 @@ class SaveTest(TestCase):
                            for i, name in enumerate(row.names.split(), 1)}
                 with self.subTest(format=row.format, **row.options):
                     data = dumps(tensors, format=row.format, **row.options)
-                    self.assertTrue(tensorfmt.verify(data))
-                    unused = [field for field in tensorfmt.explain(data) if field.kind == "unused"]
+                    self.assertTrue(verify(data))
+                    unused = [field for field in explain(data) if field.kind == "unused"]
                     self.assertEqual(unused, [])
 
     def test_every_option_is_among_them(self):
@@ -5657,9 +5657,9 @@ class TargetTest(TargetCase):
                 with load(path) as file:
                     self.assertEqual((file.format, file["w"].tolist()), (kind, [1.5]))
                     save("copy.dat", file)
-                    self.assertEqual(tensorfmt.detect("copy.dat"), kind)
+                    self.assertEqual(detect("copy.dat"), kind)
                     save("copy.dat", file, format="ztensor")
-                    self.assertEqual(tensorfmt.detect("copy.dat"), "ztensor")
+                    self.assertEqual(detect("copy.dat"), "ztensor")
         error_of(ValueError, save, "copy.dat", ONE_TENSOR)
 
 
@@ -5790,7 +5790,7 @@ class MagTest(TestCase):
                     self.assertEqual(load(data).attrs["layout"], layout)
                     self.assertSame(content(load(data)), content(load(good)))
                     self.assertSame(load(data).metadata, load(good).metadata)
-                    self.assertTrue(tensorfmt.verify(data))
+                    self.assertTrue(verify(data))
                     self.check_cover(data, end)
             for wrong in (crc32(good[8:end]), crc32(good[24:end]),
                           crc32(good[:end]), crc32c(good[:end]),
@@ -7263,9 +7263,9 @@ class ConvertTest(TestCase):
             file, summary = converted(data, "ztensor", **options)
             self.assertEqual(dict(file["w"].custom), {"unit": "m", "step": 2})
             self.assertEqual(summary.dropped, [])
-            self.assertEqual(tensorfmt.diff(data, file).differences, [])
+            self.assertEqual(diff(data, file).differences, [])
         other = saved(tensor([1.0], custom={"unit": "cm"}))
-        row, = tensorfmt.diff(data, other).differences
+        row, = diff(data, other).differences
         self.assertEqual(row["name"], "w")
         self.assertEqual(row["changes"], ["attribute 'step': 2 -> absent",
                                           "attribute 'unit': 'm' -> 'cm'"])
@@ -7274,7 +7274,7 @@ class ConvertTest(TestCase):
     def test_which_library_wrote_it_is_no_content_for_another_format(self):
         torch = saved(F32, "safetensors", metadata={"format": "pt"})
         for file, count in (saved(F32), 0), (saved(F32, "safetensors"), 1):
-            self.assertEqual(len(tensorfmt.diff(torch, file).differences), count)
+            self.assertEqual(len(diff(torch, file).differences), count)
 
     @about("ztensor")
     def test_attributes_called_like_options_are_refused(self):
@@ -7514,7 +7514,7 @@ class UnknownTest(FolderCase):
             data = tiled(**custom)
             self.refuses(["tensor 'a'", "'tiled'", "bytes that would be lost"], dumps, load(data),
                          format="ztensor")
-            self.assertTrue(tensorfmt.diff(data, data[:72] + b"\xff" + data[73:]))
+            self.assertTrue(diff(data, data[:72] + b"\xff" + data[73:]))
         for custom in literals("""
                 {"x": {"size": 8}}
                 {"x": {"offset": "none"}}
@@ -7533,7 +7533,7 @@ class UnknownTest(FolderCase):
         self.assertSame(load(dumps(load(data), format="ztensor"))["a"].custom, {"x": place})
         plain, raw = [ztensor_file(dtype="new", x=place, **more)
                       for more in ({}, {"encoding": "raw"})]
-        self.assertFalse(tensorfmt.diff(plain, raw))
+        self.assertFalse(diff(plain, raw))
 
 
 # -- [10] bad files ------------------------------------------------------------------------------
@@ -11137,7 +11137,7 @@ class SmallWorkTest(TestCase):
     def test_good_files_are_parsed_once(self):
         """A second parse, which notes regions, is for a file that is refused."""
         for data in fuzz_files():
-            with self.subTest(format=tensorfmt.detect(data), crc=crc32(data)):
+            with self.subTest(format=detect(data), crc=crc32(data)):
                 self.assertEqual(calls_of(tensorfmt, "complete", load, data), 0)
 
     @about()
@@ -11168,7 +11168,7 @@ class SmallWorkTest(TestCase):
             small, large = [growth["make"](*row[:4], nbytes, 7) for nbytes in (4000, 16000)]
             if not small:
                 continue
-            for call in load, tensorfmt.verify:
+            for call in load, verify:
                 few, many = count_calls(look, call, small), count_calls(look, call, large)
                 with self.subTest(pair=row[4], few=few, many=many):
                     self.assertTrue(many < 4.5 * few)
@@ -11178,7 +11178,7 @@ class SmallWorkTest(TestCase):
         big = {"Int": (1 << 20000) - 1}
         entry = {"dtype": {"New": big}, "shape": [1], "data_offsets": [0, 1]}
         data = burnpack_file({"tensors": {"w": entry}, "scalars": {"x": big}}, b"\7")
-        self.assertEqual(tensorfmt.diff(data, data).differences, [])
+        self.assertEqual(diff(data, data).differences, [])
         self.assertEqual(load(data)["w"].attrs["burn_dtype"], {"New": big})
 
     @about("ztensor")
@@ -11193,14 +11193,14 @@ class SmallWorkTest(TestCase):
             index = cbor_dumps([dict(usual, name="s%d" % i, **more) for i in range(300)])
             data = ztensor_of_index(index, None, blocks)
             with Changed(tensorfmt, "MAX_COPIES", 8):
-                report = tensorfmt.verify(data)
+                report = verify(data)
                 self.assertIn("MAX_COPIES", str(report))
-                self.refuses(["MAX_COPIES"], tensorfmt.diff, data, data)
+                self.refuses(["MAX_COPIES"], diff, data, data)
                 self.refuses(["MAX_COPIES"], dumps, load(data), format="ztensor")
                 self.refuses(["MAX_COPIES"], converted, data, "ztensor", dense=True)
                 # Each that is not left out is looked at twice, in two parts.
                 most = 4 * (300 - report.not_checked["contents"])
-                calls = calls_of(tensorfmt, "zstd_check", tensorfmt.verify, data)
+                calls = calls_of(tensorfmt, "zstd_check", verify, data)
                 self.assertLessEqual(calls, most)
 
 
@@ -11420,7 +11420,7 @@ class SameTest(TestCase):
 
     def check(self, a, b, wanted):
         """Assert what diff() says of two files, and that `==` says the same of their tensors."""
-        self.assertEqual(not tensorfmt.diff(a, b), wanted)
+        self.assertEqual(not diff(a, b), wanted)
         one, two = load(a), load(b)
         for name in one:
             if name in two:
@@ -11474,8 +11474,8 @@ class SameTest(TestCase):
             self.assertEqual(len(pairs), row.count, row.make)
             for one, two in pairs:
                 with self.subTest(make=row.make.__name__, one=load(one), two=load(two)):
-                    self.assertEqual(tensorfmt.diff(one, one).differences, [])
-                    difference, = tensorfmt.diff(one, two).differences
+                    self.assertEqual(diff(one, one).differences, [])
+                    difference, = diff(one, two).differences
                     self.assertEqual(difference["kind"], row.kind)
                     if row.kind == "tensor":
                         self.check(one, one, True)
@@ -11522,7 +11522,7 @@ class SameTest(TestCase):
                         self.check_copies(load(two))
                     for data in one, two:
                         file = load(data)
-                        self.assertEqual(tensorfmt.diff(file, file).differences, [])
+                        self.assertEqual(diff(file, file).differences, [])
 
     def check_copies(self, file):
         for item in file.values():
@@ -11559,7 +11559,7 @@ class SameTest(TestCase):
             self.assertFalse(file[a] == load(data)[a])
             self.assertTrue(load(path, mmap=False)[a] == file[a] == deepcopy(file)[a])
         for other, count in (file, 0), (path, 0), (data, 5):
-            self.assertEqual(len(tensorfmt.diff(file, other).differences), count)
+            self.assertEqual(len(diff(file, other).differences), count)
 
     def test_facts_are_nested_without_end(self):
         deep, other, wide, loop = nested_lists([]), nested_lists([0]), [[], []], []
@@ -11604,12 +11604,12 @@ class SameTest(TestCase):
         one, two = of("000102ff"), of("00010101")
         self.assertEqual(load(one)["w"].tolist(), load(two)["w"].tolist())
         for a, b, words in (one, two, "2 -> 1"), (two, one, "1 -> 2"):
-            row, = tensorfmt.diff(a, b).differences
+            row, = diff(a, b).differences
             self.assertEqual(row["changes"], ["same values, bools of other bytes (%s), the first "
                                               "at [1, 0]" % words])
-            self.assertFalse(tensorfmt.diff(a, b, atol=1e-9))
+            self.assertFalse(diff(a, b, atol=1e-9))
             self.check(a, b, False)
-        row, = tensorfmt.diff(one, of("00000101")).differences
+        row, = diff(one, of("00000101")).differences
         self.assertEqual(row["count"], 1)
 
 
@@ -11629,8 +11629,8 @@ class DiffTest(TestCase):
                 (sparse_of_unknown_values("bsr", indices=[1]),
                  sparse_of_unknown_values("bsr", indices=[2])),
                 (ztensor_file(layout="tiled", order=1), ztensor_file(layout="tiled", order=2))):
-            self.assertEqual(tensorfmt.diff(a, a).differences, [])
-            self.assertEqual(len(tensorfmt.diff(a, b).differences), 1)
+            self.assertEqual(diff(a, a).differences, [])
+            self.assertEqual(len(diff(a, b).differences), 1)
 
     def test_what_may_be_the_same_is_told_as_such(self):
         files = []
@@ -11651,7 +11651,7 @@ class DiffTest(TestCase):
             self.refuses(["'a'"], dumps, load(data), format="ztensor")  # it would lose them
 
     def check_unknown(self, a, b):
-        row, = tensorfmt.diff(a, b).differences
+        row, = diff(a, b).differences
         self.assertIn("not known to be the same: ", row["changes"][0])
 
     def test_tensors_without_values_differ_by_their_words(self):
@@ -11674,11 +11674,11 @@ class DiffTest(TestCase):
                 ("int32", "uint32", "same values")):
             for one, two in (a, b), (b, a):
                 files = [saved(tensor(data, dtype, (2,))) for dtype in (one, two)]
-                row, = tensorfmt.diff(*files).differences
+                row, = diff(*files).differences
                 types, values = row["changes"]
                 self.assertEqual(types, "%s [2] -> %s [2]" % (one, two))
                 self.assertTrue(values.startswith(words))
-                found = tensorfmt.diff(*files, any_dtype=True)
+                found = diff(*files, any_dtype=True)
                 self.assertEqual(bool(found), words == changed)
                 self.assertFalse(load(files[0])["w"] == load(files[1])["w"])
 
@@ -11692,15 +11692,15 @@ class DiffTest(TestCase):
                 ({"only": "w"}, "w"),
                 ({"exclude": ["w", "x*"]}, "y"),
                 ({"any_dtype": True}, "wx")):
-            found = tensorfmt.diff(a, b, **options)
+            found = diff(a, b, **options)
             self.assertEqual([row["name"] for row in found.differences], list(names))
-        self.refuses(["only: no tensor is called 'z*'"], tensorfmt.diff, a, b, only="z*")
-        text = tensorfmt.diff(a, b).text(1)
+        self.refuses(["only: no tensor is called 'z*'"], diff, a, b, only="z*")
+        text = diff(a, b).text(1)
         words = "the first at [1, 0]: 3.0 -> 5.0\n2 more\n3 tensors, 3 differences"
         self.assertTrue(text.endswith(words))
         for part in 2, tensorfmt.PART:
             with Changed(tensorfmt, "PART", part):
-                row, = tensorfmt.diff(a, b, only="w").differences
+                row, = diff(a, b, only="w").differences
                 self.assertEqual((row["first"], row["count"]), ([1, 0], 2))
                 self.assertEqual(row["values"], [3.0, 5.0])
 
@@ -11714,12 +11714,12 @@ class DiffTest(TestCase):
                 ({"rename": lambda name: name.rpartition(".")[2]}, ["~ v"]),
                 ({"rename": rules, "only": "w"}, []),
                 ({"rename": {"model.w": "w"}, "exclude": "model.*"}, ["+ v"])):
-            found = tensorfmt.diff(a, b, **options).differences
+            found = diff(a, b, **options).differences
             found = sorted(["%s %s" % (row["sign"], row["name"]) for row in found])
             self.assertEqual(found, sorted(lines))
-        self.refuses(["'model.w' and 'x' would both be 'x'"], tensorfmt.diff, a, b,
+        self.refuses(["'model.w' and 'x' would both be 'x'"], diff, a, b,
                      rename={"model.w": "x"})
-        self.refuses(["rename: no tensor is called 'z'"], tensorfmt.diff, a, b, rename={"z": "x"})
+        self.refuses(["rename: no tensor is called 'z'"], diff, a, b, rename={"z": "x"})
 
 
 # -- [16c] other copies --------------------------------------------------------------------------
