@@ -12996,12 +12996,14 @@ class ValueDiff:
 # What `explain` shows. The page of `explain --html` has no script.
 
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
+PAGE_LINES = 15  # of the list of tensors, about
 PAGE_PARTS = 400  # of the strip, about
 PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>$title</title><style>
-:root{color-scheme:light dark;--dim:light-dark(#5b6268,#a3aab1);--paper:light-dark(#fdfcfa,#15181b)}
+:root{color-scheme:light dark;--dim:light-dark(#5b6268,#a3aab1);--paper:light-dark(#fdfcfa,#15181b);
+--shade:light-dark(#e2dfd6,#33393f)}
 .structure{--t:light-dark(#dbe5fa,#233557);--c:light-dark(#2a57a5,#8fb5fb)}
 .data{--t:light-dark(#cdebdd,#17443a);--c:light-dark(#0f6a54,#66d1ae)}
 .padding{--t:light-dark(#ece9e2,#26292d);--c:light-dark(#67696c,#979ea5)}
@@ -13014,7 +13016,7 @@ color:light-dark(#1d2226,#e9e6e0);font:15px/1.5 system-ui,sans-serif}
 h1{margin:1rem 0 .2rem;overflow-wrap:anywhere}
 p{margin:.4rem 0}
 a{color:inherit}
-.key span{margin-right:1.6em}
+.key span{display:inline-block;margin-right:1.6em}
 .key i,.banner{background:var(--t);border-left:6px solid var(--c)}
 .key i{display:inline-block;width:1.2em;height:.9em;margin-right:.4em}
 .banner{padding:.6rem 1rem;overflow-wrap:anywhere}
@@ -13023,26 +13025,34 @@ nav a{flex:var(--w) 0 0;min-width:min(8px,.2%);overflow:hidden;background:var(--
 border-bottom:4px solid var(--c);border-right:1px solid var(--paper);
 font:11px/1.3 monospace;white-space:pre;text-decoration:none}
 pre,td,th.hex{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
-.scroll{overflow:auto;max-height:24rem;margin:.5rem 0}
+pre{overflow:auto}
+.scroll{overflow:auto;max-height:24.4rem;margin:.5rem 0;border-bottom:1px solid var(--dim);
+background:linear-gradient(transparent,var(--paper) 60%) bottom/100% 3rem local no-repeat,
+linear-gradient(transparent,var(--shade)) bottom/100% 1.5rem no-repeat}
 table{border-collapse:collapse}
 th{text-align:left;color:var(--dim);position:sticky;top:0;background:var(--paper)}
 #fields th{top:44px}
 td,th{padding:.1rem 1rem .1rem 0;vertical-align:top;overflow-wrap:anywhere}
 td:last-child{font:13px/1.5 system-ui,sans-serif;color:var(--dim)}
 tr:target{background:light-dark(#fff2ad,#3b3516)}
-.n{text-align:right}
+.n{text-align:right;white-space:nowrap}
 .at,.hex,th{white-space:pre}
 .hex span{background:var(--t)}
 .hex i,.at{color:var(--dim);font-style:normal}
 .name{padding-left:calc(var(--d)*1.2em)}
 .fault .name{color:var(--c);font-weight:700}
+@media(max-width:1000px){body{padding:0 .75rem 4rem}pre,td{font-size:12px}
+.hex,th.hex{font-size:11px}td,th{padding-right:.6rem}}
+@media(min-width:890px){.scroll td:first-child{min-width:16em}.name~td{min-width:7em}
+.name{min-width:calc(var(--f)*1ch + .7rem)}.name+td{min-width:calc(var(--v)*1ch + .7rem)}}
+@media(max-width:889px){body{padding:0 .5rem 4rem}th{display:none}nav a{border-right:0}
+tr{display:flex;flex-wrap:wrap}td.hex{order:1;flex:100%}.hex:empty{display:none}
+.scroll td:first-child{flex:100%}.name{padding-left:calc(var(--d)*.6em)}}
 </style></head><body><h1>$title</h1><p>$facts</p><p class="key">$key</p>$banner
 <nav>$strip</nav><details><summary>How $format is built, and where it is here</summary>
 <pre>$layout</pre></details>
-<details open><summary>$count</summary><section class="scroll"><table><tr><th>name</th>
-<th>dtype, shape</th><th>bytes</th><th>at</th><th>first values</th></tr>
-$tensors</table></section></details>
-<table id="fields"><tr><th>offset</th>
+$tensors
+<table id="fields" style="--f:$field_width;--v:$value_width"><tr><th>offset</th>
 <th class="hex"> 0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f</th><th>field</th><th>value</th>
 <th>meaning</th></tr>$rows</table></body></html>
 """
@@ -13146,10 +13156,13 @@ def make_page(found: Explained) -> "Tuple[str, str]":
         facts += (f"; {left} fields in the middle are left out: for a page of them, "
                   f"--from 0x{rows[PAGE_ROWS][0].offset:x} or --tensor NAME")
     fields = [row[0] for row in rows]
-    data = [field for field in fields if field.kind == "data"]
-    count = f"{plural(len(data), 'range')} of tensors"
-    if len(data) > PAGE_ROWS:
-        count += f", {PAGE_ROWS} shown"
+    tensors = ""
+    if not shards_message(found):
+        tensors = page_tensors([field for field in fields if field.kind == "data"])
+    # The columns of fields and values are as wide as their longest words, where there is room.
+    field_width = max([widest_word(row[1]) + 2 * row[0].depth for row in picked], default=0)
+    value_width = max([widest_word(row[2]) for row in picked], default=0)
+    field_width = min(field_width, max(24, 44 - value_width))
     page = Template(PAGE).substitute(
         title=html_escape(safe_str(os.path.basename(found.source.path or "the data"))),
         facts=html_escape(facts, MAX_LINE),
@@ -13158,8 +13171,9 @@ def make_page(found: Explained) -> "Tuple[str, str]":
         banner=page_banner(found),
         strip=page_strip(fields),
         layout=page_layout(found),
-        count=count,
-        tensors=page_tensors(data[:PAGE_ROWS]),
+        tensors=tensors,
+        field_width=field_width,
+        value_width=min(44 - field_width, value_width),
         rows=page_rows(found.source, picked))
     return page.encode("ascii", "xmlcharrefreplace").decode(), summary
 
@@ -13175,6 +13189,25 @@ def page_key(found: Explained) -> str:
     return text
 
 
+def with_breaks(text: str) -> str:
+    """Return escaped text with the places where a long name may go on in the next line.
+
+    They are behind a dot or `/`, and where more than 24 letters are between them behind `_`.
+    """
+    import re
+
+    def break_long(found: Any) -> str:
+        return str(found.group()).replace("_", "_<wbr>")
+    text = re.sub(r"([./])(?=[A-Za-z_])", r"\1<wbr>", text)
+    return re.sub(r"[^\s<>./]{25,}", break_long, text)
+
+
+def widest_word(text: str) -> int:
+    """Return how many letters are between blanks, or places of with_breaks(), at most."""
+    import re
+    return 1 + max(map(len, re.split(r"\s|[./](?=[A-Za-z_])", text)))
+
+
 def link(offset: int) -> str:
     return f'<a href="#0x{offset:x}">0x{offset:x}</a>'
 
@@ -13188,8 +13221,8 @@ def page_banner(found: Explained) -> str:
     for field in found.fields:
         if field.kind == "fault":
             text += (f'<p class="banner fault"><b>This file is broken: '
-                     f"{html_escape(field.doc, MAX_LINE)}.</b> "
-                     f"The fault is at {link(field.offset)}, {html_escape(field.name)}; "
+                     f"{with_breaks(html_escape(field.doc, MAX_LINE))}.</b> The fault is at "
+                     f"{link(field.offset)}, {with_breaks(html_escape(field.name))}; "
                      f"{found.sums['unreached']:,} bytes were not read.</p>")
     return text
 
@@ -13221,15 +13254,22 @@ def page_layout(found: Explained) -> str:
 
 
 def page_tensors(data: "List[Field]") -> str:
-    """Return a row for the data of each tensor."""
-    text = ""
-    for field in data:
+    """Return the list of tensors: a row for the data of each."""
+    count = f"{plural(len(data), 'range')} of tensors"
+    if len(data) > PAGE_ROWS:
+        count += f", {PAGE_ROWS} shown"
+    if len(data) > PAGE_LINES:
+        count += "; the list scrolls"
+    text = (f'<details open><summary>{count}</summary><section class="scroll" tabindex="0">'
+            "<table><tr><th>name</th><th>dtype, shape</th><th>bytes</th><th>at</th>"
+            "<th>first values</th></tr>")
+    for field in data[:PAGE_ROWS]:
         name = field.name[len("data "):]
-        text += (f'<tr class="data"><td>{html_escape(safe_str(name))}</td>'
+        text += (f'<tr class="data"><td>{with_breaks(html_escape(safe_str(name)))}</td>'
                  f'<td>{html_escape(field.value)}</td><td class="n">{field.nbytes:,}</td>'
                  f'<td class="n">{link(field.offset)}</td>'
                  f"<td>{html_escape(field.doc)}</td></tr>\n")
-    return text
+    return text + "</table></section></details>"
 
 
 def page_strip(fields: "List[Field]") -> str:
@@ -13281,14 +13321,15 @@ def page_rows(source: "Buffer", picked: "List[Tuple[Field, str, str, str]]") -> 
         if field.nbytes > len(data):
             tail = f"\n\u2026 {field.nbytes - len(data):,} more bytes"
         doc = re.sub(r"-&gt; (0x[0-9a-f]+)$", r'<a href="#\1">&rarr;&nbsp;\1</a>',
-                     html_escape(meaning, MAX_LINE))
+                     with_breaks(html_escape(meaning, MAX_LINE)))
         place = ""
         if at > before:  # the first of this offset
             place = f' id="0x{at:x}"'
             before = at
         text += f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
 blanks}<span><i>{digits[:lead]}</i>{digits[lead:]}</span>{tail}</td><td class="name"
-style="--d:{field.depth}">{html_escape(name)}</td><td>{html_escape(value)}</td><td>{doc}</td>
+style="--d:{field.depth}">{with_breaks(html_escape(name))}</td><td>{
+with_breaks(html_escape(value))}</td><td>{doc}</td>
 </tr>"""
     return text
 

@@ -53,14 +53,37 @@ async function checkContrast(page, what) {
   check(what, !found.violations.length, found.violations.flatMap((rule) => rule.nodes).map((node) => node.html).join(" "));
 }
 
-// ---- every page, at two widths, light and dark
-for (const file of files) for (const width of [1400, 900]) {
+// Words of texts that stand in two lines.
+const brokenWords = (page) => page.evaluate(() => {
+  const found = [], range = document.createRange();
+  for (const cell of document.querySelectorAll("tr:nth-child(-n+80) td:not(.hex), summary, p")) {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let text = walker.nextNode(); text; text = walker.nextNode())
+      for (const word of text.data.matchAll(/\b\w{2,22}\b/g)) {
+        range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);
+        if (range.getClientRects().length > 1) found.push(word[0]);
+      }
+  }
+  return found;
+});
+
+// What can only be seen by scrolling sideways, though nothing there scrolls.
+const offScreen = (page) => page.evaluate(() => [...document.querySelectorAll("h1, p, td, th, summary, nav a")].filter(
+  (e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.textContent.slice(0, 40)));
+
+// ---- every page, at three widths, light and dark
+for (const file of files) for (const width of [1400, 900, 400]) {
   title = `${file} ${width}`;
   const page = await open(file, width);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   check("no sideways scroll", wide <= width, wide);
   const cut = await page.$$eval(".hex", (cells) => cells.filter((e) => e.scrollWidth > e.clientWidth + 1).length);
   check("no bytes are cut", !cut, cut);
+  const off = await offScreen(page), broken = await brokenWords(page);
+  check("nothing is off screen", !off.length, off.slice(0, 3).join(" | "));
+  check("no word is broken", !broken.length, broken.slice(0, 3).join(" | "));
+  const list = await page.$eval(".scroll", (e) => [e.previousElementSibling.textContent, e.scrollHeight - e.clientHeight]);
+  check("a list that scrolls says so", !list[0].includes("scrolls") || list[1] > 0, list.join(" "));
   check("no script", await page.evaluate(() => window.hacked === undefined));
   if (width === 1400) {
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);

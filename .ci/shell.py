@@ -785,6 +785,27 @@ class PageTest(Commands):
         for name in "&#x27;a\\u202eb&#x27;", "&#23618;":
             self.assertIn(">%s\n" % name, strip)
 
+    def test_where_long_names_may_be_broken(self):
+        """Behind dots and slashes; behind `_` where nothing else is near. No number is broken."""
+        for text, wanted in (
+                ("model.layers.0.q_proj.weight", "model.|layers.0.|q_proj.|weight"),
+                ("num_batches_tracked", "num_batches_tracked"),
+                ("query_key_value_projection_of_all", "query_|key_|value_|projection_|of_|all"),
+                ("0.125 -1.5e-07 [1, 2]", "0.125 -1.5e-07 [1, 2]"),
+                ("&lt;/b_&gt;", "&lt;/|b_&gt;")):
+            self.assertEqual(tensorfmt.with_breaks(text), wanted.replace("|", "<wbr>"))
+            self.assertEqual(tensorfmt.widest_word("aa.0.bbb cc"), 5)
+        page = self.page(dumps({"model.weight": F32}, format="burnpack"))
+        self.assertIn("<td>model.<wbr>weight</td>", page)
+        deepest = 2 * 3 + len("data_offsets") + 1  # two letters for each level
+        self.assertIn(" style=\"--f:%d;" % deepest, page)
+
+    def test_a_list_that_scrolls_says_so(self):
+        for count, is_long in (6, False), (16, True):
+            rows = dict([("t%d" % i, F32) for i in range(count)])
+            text = "%d ranges of tensors%s</summary>" % (count, "; the list scrolls" * is_long)
+            self.assertIn(text, self.page(dumps(rows, format="burnpack")))
+
     def test_bytes_of_a_field(self):
         """Of data two lines of 16 are shown; what is not shown is counted."""
         for count, more in ((8, 0), (9, 4), (100, 368)):
