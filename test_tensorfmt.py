@@ -5422,19 +5422,20 @@ OWNERS = read_table("""
 class AccessTest(TargetCase):
     """Who may read and write the new file, and which old one may not be replaced."""
 
-    @on_posix
     def test_what_may_not_be_written_is_not_replaced(self):
         """Neither by root, whom the system lets do all, nor through links."""
         paths = [self.path]
-        for name, target in ("link.zt", "m.zt"), ("next.zt", "link.zt"):
-            paths.append(self.at(name))
-            os.symlink(target, paths[-1])
+        if os.name != "nt":
+            for name, target in ("link.zt", "m.zt"), ("next.zt", "link.zt"):
+                paths.append(self.at(name))
+                os.symlink(target, paths[-1])
         for mode in 0o444, 0o400, 0o555, 0o440, 0o000:
             self.write_old(mode)
+            before = self.mode()
             for path in paths:
                 with self.subTest(mode=oct(mode), path=path):
                     self.check_not_replaced(path)
-            self.assertEqual(self.mode(), oct(mode))
+            self.assertEqual(self.mode(), before)
             os.chmod(self.path, 0o600)
             self.assertEqual(read_file(self.path), b"old")
         save(paths[-1], ONE_TENSOR)
