@@ -3877,6 +3877,10 @@ class Mag(Format):
         if is_spec:
             open_entry = self.open_spec
             field_of = self.SPEC_FIELD_OF
+        elif rows and rows[0][2] == 0 and rows[0][1] % 64 == 0:
+            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+            raise reading.error(what, "tensors", 0, "data_offset",
+                                error_class=Unsupported)
         for i, row in enumerate(rows):
             trail = "tensors", i
             with reading:
@@ -3994,10 +3998,6 @@ class Mag(Format):
         shape = row[3:-2]
         name = self.key_text(reading, row[-1], trail)
         need = count_elements(shape)
-        if offset == 0 and numel % 64 == 0:
-            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-            raise reading.entry_error(what, name, trail, "data_offset",
-                                      error_class=Unsupported)
         what = ""
         if aux >> 16 or not 1 <= len(shape) <= 6:
             field = "aux"
@@ -5229,30 +5229,37 @@ DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
 
 def is_store(store: Any) -> bool:
     """Return whether this says how quantized values are packed; "U32" is of burn 0.19."""
-    if type(store) is Map:
-        return list(store) in (["PackedNative"],
-                               ["PackedU32"]) and UINT64.fits(*store.values())
-    return store in ("Native", "U32")
+    if type(store) is not Map:
+        return store in ("Native", "U32")
+    if list(store) not in (["PackedNative"], ["PackedU32"]):
+        return False
+    return UINT64.fits(*store.values())
 
 
 QUANT_BLOCK = Schema(("len", UINT64, True, "dimensions of a block"),
                      ("storage", UINT64_LIST, True, "size of a block"))
+QUANT_STORE = Typed("Native, {PackedNative: n} or {PackedU32: n}", is_store)
+QUANT_PACKED = Schema(additional=(ANY, "packed dimension"))
+# block_of() looks at blocks.
+QUANT_LEVEL = Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))
 QUANT_SCHEME = Schema(
     ("value", choice(*QUANT_BITS), True, "type of the values"),
     ("param", choice(*QUANT_SCALES), True, "type of the scales"),
-    ("store", Typed("Native, {PackedNative: n} or {PackedU32: n}", is_store), True,
-     "how values are packed", Schema(additional=(ANY, "packed dimension"))),
-    ("level", choice("Tensor"), True, "what shares a scale",  # block_of() looks at blocks
-     Schema(("Block", ANY, False, "elements that share one", QUANT_BLOCK))),
+    ("store", QUANT_STORE, True, "how values are packed", QUANT_PACKED),
+    ("level", choice("Tensor"), True, "what shares a scale", QUANT_LEVEL),
     ("mode", choice("Symmetric"), True, "Symmetric: no offset"))
 
 
 def is_code(code: Any) -> bool:
     """Return whether this may be a dtype in Burn's words, known or not."""
+    if type(code) is str:
+        return True
     if type(code) is not Map or len(code) != 1:
-        return type(code) is str
+        return False
     (key, facts), = code.items()
-    return type(key) is str and (key != "QFloat" or type(facts) is Map)
+    if key == "QFloat":
+        return type(facts) is Map
+    return type(key) is str
 
 
 def fits_int64(value: int) -> bool:
@@ -5320,8 +5327,11 @@ class Burnpack(Format):
     FILE_ATTRS = ("version", "layout", "scalars")
     TENSOR_ATTRS = ("param_id", "burn_dtype")
     DTYPE_ATTRS = ("burn_dtype",)
-    TEXT_METADATA = SORTED = INDEX_FIRST = True
-    ALIGN, PAD_END = 256, ("structure",)
+    TEXT_METADATA = True
+    SORTED = True
+    INDEX_FIRST = True
+    ALIGN = 256
+    PAD_END = ("structure",)
     MAX_METADATA_BYTES = 104857600  # limits of the real reader
     MAX_TENSORS = 100000
 
@@ -5437,8 +5447,6 @@ class Burnpack(Format):
 
     def check_scalars(self, scalars: Any) -> Facts:
         """Return scalars as they are written; ValueError for what is unfit."""
-        if not hasattr(scalars, "items"):
-            raise self.scalar_error(None, scalars)
         checked = Map()
         for name, scalar in scalars.items():
             pairs = list(scalar.items()) if hasattr(scalar, "items") else []
@@ -5495,11 +5503,11 @@ class Burnpack(Format):
             entries[name] = self.make_entry(item, start)
             end = start + item.nbytes
         # 2 the index, sorted by name: code points sort as UTF-8 does
-        scalars = attrs.get("scalars") or {}
-        if options.get("scalars") is not None:
-            scalars = self.check_scalars(options["scalars"])
+        scalars = self.option("scalars", {}, options, attrs)
         if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
             raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
+        if options.get("scalars") is not None:
+            scalars = self.check_scalars(scalars)
         index = Map(tensors=Map(sorted(entries.items())))
         if metadata:
             index["metadata"] = Map(sorted(metadata.items()))
@@ -8754,8 +8762,8 @@ class ZTensor2(Format):
         elif layout == COO:
             fits = fits and rank > 0
         if not fits:
-            what = (f"shape {short_repr(list(shape))}, expected at most 64 dimensions and 2**64-1 "
-                    "elements; of csr 2, of coo 1 or more")
+            what = f"shape {short_repr(list(shape))}, expected at most 64 dimensions and "
+            what += "2**64-1 elements; of csr 2, of coo 1 or more"
             raise self.fault(reading, what, trail, "shape")
 
     def check_size(self, reading: Reading, trail: Trail, part: Tensor, fact: Facts,
@@ -8773,8 +8781,8 @@ class ZTensor2(Format):
         if part.encoding == SEEKABLE and (not nbytes or need > ZSTD_RATIO * nbytes):
             what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
         elif need != decoded:
-            wanted = f"{part.dtype or 'its type'} {short_repr(shape)} needs {short_repr(need)}"
-            what = f"{decoded} bytes, {wanted}"
+            what = f"{decoded} bytes, {part.dtype or 'its type'} {short_repr(shape)} needs "
+            what += short_repr(need)
         else:
             return
         field = "decoded_length" if "encoding" in fact else "blob"
@@ -8841,7 +8849,9 @@ class ZTensor2(Format):
     def can_copy_opaque(self, item: Tensor) -> bool:
         """Return whether it is dense, decodable, and of a type over a known dtype."""
         attrs = item.attrs
-        if item.format != self.NAME or item.dtype is not None or attrs.get("layout") != "dense":
+        if item.format != self.NAME or item.dtype is not None:
+            return False
+        if attrs.get("layout") != "dense":
             return False
         code = attrs.get("type")
         over = attrs.get("dtype")
@@ -8873,12 +8883,14 @@ class ZTensor2(Format):
     def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
         if not self.has_odd_bytes(item):
             return None
-        at, last = 0, b""
+        at = 0
+        last = b""
         for block in iter_parts(item.iter_bytes(), BLOCK):
             if item.dtype == "bool":
                 rest = bytes(block).lstrip(b"\0\1")
                 if rest:
-                    return at + len(block) - len(rest), f"a bool of byte {rest[0]}, not 0 or 1"
+                    what = f"a bool of byte {rest[0]}, not 0 or 1"
+                    return at + len(block) - len(rest), what
             at += len(block)
             last = bytes(block[-1:]) or last
         if item.dtype is None and last > b"\x0f":
@@ -9081,13 +9093,17 @@ class QuantPlan:
 
     def __init__(self, shape: Shape, value: str, scale: str,
                  block: "Optional[List[int]]") -> None:
-        self.floats = None if value[0] == "Q" else value  # a kind of minifloat()
-        self.bits = QUANT_BITS[value]  # value i has bits [i*b, i*b + b) of little-endian words
+        # A kind of minifloat(), or None.
+        self.floats = None if value[0] == "Q" else value
+        # Value i has bits [i*b, i*b + b) of little-endian words.
+        self.bits = QUANT_BITS[value]
         self.scale = scale
-        self.block = block  # shape of what shares a scale; None: all
+        # The shape of what shares a scale; None: all does.
+        self.block = block
+        # How many scales there are, and elements in turn that share one; None: unclear.
         size = count_elements(shape)
-        self.count = 1  # of scales
-        self.step: "Optional[int]" = size  # elements in turn that share one; None: unclear
+        self.count = 1
+        self.step: "Optional[int]" = size
         if block:
             sides = [1] * (len(shape) - len(block)) + block
             self.count = count_elements([-(-n // side) for n, side in zip(shape, sides)])
@@ -9196,9 +9212,9 @@ class Quantized(Tensor):
         """Return an iterator over the bytes of values x scales; errors come before."""
         plan = self.plan()
         if plan.step is None:
-            what = f"the block shape {short_repr(plan.block)} has two meanings among the backends"
-            raise self.error(what + "; use blocks that divide the last dimension",
-                             Unsupported)
+            what = f"the block shape {short_repr(plan.block)} has two meanings among the "
+            what += "backends; use blocks that divide the last dimension"
+            raise self.error(what, Unsupported)
         return (pack_values(dtype, self.scale(plan, plan.step, start, numbers))
                 for start, numbers in self.iter_numbers(plan))
 
@@ -9219,7 +9235,8 @@ class Quantized(Tensor):
 def make_quantized(data: Any, shape: "Optional[Shape]", custom: Facts) -> Quantized:
     """Return a quantized tensor of stored bytes; `custom` holds the scheme."""
     code: Any = custom.get("burn_dtype")
-    if shape is None or type(code) is not Map or not is_code(code) or "QFloat" not in code:
+    is_quantized = type(code) is Map and is_code(code) and "QFloat" in code
+    if shape is None or not is_quantized:
         raise ValueError("qfloat needs bytes, shape= and "
                          'custom={"burn_dtype": {"QFloat": {...}}}')
     raw = bytes(memoryview(data))
@@ -9238,12 +9255,13 @@ ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official 
 
 def no_values(code: str) -> str:
     """Return why a type cannot be read here, and how its bytes can be."""
-    ways = {
-        "C64": 'numpy.frombuffer(t.raw, "complex64") reads them',
-        "F4": 'numpy.frombuffer(t.raw, "uint8") has two values in each'}
-    way = ways.get(code, "t.raw are the bytes")
-    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors can hold; "
-            f"{way}")
+    way = "t.raw are the bytes"
+    if code == "C64":
+        way = 'numpy.frombuffer(t.raw, "complex64") reads them'
+    elif code == "F4":
+        way = 'numpy.frombuffer(t.raw, "uint8") has two values in each'
+    what = f"dtype {short_repr(code)} has no values here, only bytes"
+    return f"{what}, which safetensors can hold; {way}"
 
 
 class Safetensors(Format):
@@ -9292,8 +9310,8 @@ class Safetensors(Format):
         for item in file.values():
             code = item.attrs.get("st_dtype")
             if code is not None and code not in self.TYPES:
-                what = f"no dtype of {self.NAME} is called {safe_repr(code)}: its readers refuse "
-                found.append((item, what + "the file"))
+                what = f"no dtype of {self.NAME} is called {safe_repr(code)}: its readers "
+                found.append((item, what + "refuse the file"))
         yield found
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
@@ -9356,7 +9374,8 @@ class Safetensors(Format):
         elif need % 8:
             what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
         elif bits and need != 8 * (end - start):
-            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
+            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} "
+            what += "bits"
             field = "data_offsets"
         else:
             return
@@ -9365,8 +9384,8 @@ class Safetensors(Format):
     @staticmethod
     def check_places(reading: Reading, at: int) -> None:
         """Raise unless the data lie side by side, from `at` to the end of the file."""
-        items = list(reading.tensors.values()) + [item for item, _
-                                                  in reading.missing.values()]
+        items = list(reading.tensors.values())
+        items += [item for item, _ in reading.missing.values()]
         items.sort(key=lambda item: (item.start, item.stored_nbytes))
         for item in items:
             if item.start != at:
@@ -9434,7 +9453,8 @@ class Safetensors(Format):
                 what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
                 problems.append((name, what))
             elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
-                problems.append((name, f"shape {short_repr(item.shape)}: over 2**64-1 elements"))
+                what = f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+                problems.append((name, what))
             place = self.TYPES.get(code, (99, 0, ""))[0]
             rows.append((place, name, code, item))
         self.raise_problems(problems)
@@ -12022,6 +12042,18 @@ def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: "Set[Any]") -
         raise error
 
 
+def known_digests(fmt: Format, digests: "Dict[str, str]") -> Facts:
+    """Return the options of write() by which it takes digests instead of making them."""
+    def digest_of(name: str, item: Tensor) -> "Optional[str]":
+        text = digests.get(name, "")
+        # What has no XXH3 that agrees is not in the canonical form of zTensor 2.
+        if fmt.HASHES_DECODED and not text.startswith("xxh3:"):
+            return ""
+        return text or None
+
+    return {"digest_of": digest_of} if fmt.DIGESTS else {}
+
+
 def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
                     watch: Watch) -> None:
     """Add whether save() makes the same bytes of a file, in the order of its data.
@@ -12039,16 +12071,7 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
                 what = "not looked at: it would have to be decoded again"
                 report.add("-", "canonical", what, item.name)
                 return
-    def digest_of(name: str, item: Tensor) -> "Optional[str]":
-        text = digests.get(name, "")
-        # What has no XXH3 that agrees is not in the canonical form of zTensor 2.
-        if file.fmt.HASHES_DECODED and not text.startswith("xxh3:"):
-            return ""
-        return text or None
-
-    known: Facts = {}
-    if file.fmt.DIGESTS:
-        known["digest_of"] = digest_of
+    known = known_digests(file.fmt, digests)
     at = 0
     source = file.source
     meter = Meter(watch, "comparing", source.nbytes)
