@@ -13403,7 +13403,7 @@ CALLS = {
 # A part, words that offer it, and what a copy without it says instead.
 OFFERS = (
     ("tools", "`verify`: raise the first error that verify() finds.", "\n   "),
-    ("tools", "`watch`: as in convert().", "`watch`(verb, done, total) is called."),
+    ("tools", "`watch`: as in convert().", "\n    `watch`(verb, done, total) is called."),
     ("tools", ".todense() or convert(dense=True)", ".todense()"),
     ("casts", "`dtype` converts, `shape` reshapes.", "\n    `shape` reshapes."),
     ("casts", 'tensor(x).astype("{dtype}") the values',
