@@ -6272,11 +6272,12 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
     takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
     `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
     is a ValueError before the first byte; damaged bytes of a source are a FormatError. `cast`: a
-    dtype for what the format cannot hold, or {old: new}. `watch`: as in convert(). A file is
-    written as `.NAME.N.tmp` beside the target, then renamed: a failure or Ctrl-C keeps the old
-    file, only a killed process leaves the `.tmp` (delete it). A file without write permission is
-    refused. Symbolic links are kept, and so are owner, group and mode where the system allows it;
-    devices are written in place. A stream that tensors are read from is refused.
+    dtype for what the format cannot hold, or {old: new}. `watch`: as in convert().
+    A file is written as `.NAME.N.tmp` beside the target, then renamed: a failure or
+    Ctrl-C keeps the old file, only a killed process leaves the `.tmp` (delete it). A file
+    without write permission is refused. Symbolic links are kept, and so are owner, group
+    and mode where the system allows it; devices are written in place. A stream that
+    tensors are read from is refused.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
