@@ -2692,23 +2692,6 @@ class FileTest(FolderCase):
         with Changed(mmap, "mmap", stubborn), load(path) as file:  # a device that cannot map
             self.assertEqual((file["w"].zero_copy, file["w"][5]), (False, 0))
 
-    def test_another_copy_of_the_module(self):
-        other = module_of(text_of("tensorfmt.py"))
-        item = other.tensor([1.5, 2.0], "bfloat16", custom={"trainable": True})
-        parts = {"values": [1.0, 2.0], "indptr": [0, 1, 2], "indices": [1, 0]}
-        sparse = other.tensor(shape=(2, 2), components=parts)
-        other.save(self.path, {"w": item, "s": sparse}, metadata={})
-        taken = tensor(item)  # it comes as an array does
-        self.assertEqual((taken.dtype, taken.attrs), ("bfloat16", {}))
-        self.assertEqual(taken.tolist(), [1.5, 2.0])
-        target = self.at("again")  # the format is that of the File
-        with other.load(self.path) as file:
-            self.assertEqual(tensor(file["s"]).tolist(), [[0.0, 1.0], [2.0, 0.0]])
-            save(target, file)
-            wanted = [item.tolist() for item in file.values()]
-        with load(target) as again:
-            self.assertEqual(again.format, "ztensor")
-            self.assertEqual([item.tolist() for item in again.values()], wanted)
 
 class Bare:
     """A stream that has no hash, and to which nothing can refer weakly."""
@@ -4592,7 +4575,8 @@ def one_of(data, dtype="float32", shape=None, **custom):
     return {"w": tensor(data, dtype, shape, custom=custom)}
 
 
-REFUSED = []  # rows (format, tensors, options of save); .ci/texts.py has the words
+Refusal = namedtuple("Refusal", "format tensors options")  # of save; .ci/texts.py has the words
+REFUSED = []
 
 
 def refuse(name, every=(), one="", tensors=(), options=(), alone=()):
@@ -4602,10 +4586,14 @@ def refuse(name, every=(), one="", tensors=(), options=(), alone=()):
     """
     every = dict(every)
     for row in read_table("values  dtype  shape  custom\n" + one.strip()):
-        REFUSED.append((name, one_of(row.values, row.dtype, row.shape, **row.custom), every))
-    REFUSED.extend([(name, given, every) for given in tensors])
-    REFUSED.extend([(name, ONE_TENSOR, dict(given, **every)) for given in options])
-    REFUSED.extend([(name, {}, dict(given, **every)) for given in alone])
+        item = tensor(row.values, row.dtype, row.shape, custom=row.custom)
+        REFUSED.append(Refusal(name, {"w": item}, every))
+    for given in tensors:
+        REFUSED.append(Refusal(name, given, every))
+    for given in options:
+        REFUSED.append(Refusal(name, ONE_TENSOR, dict(given, **every)))
+    for given in alone:
+        REFUSED.append(Refusal(name, {}, dict(given, **every)))
 
 
 refuse("mag",
@@ -11880,6 +11868,8 @@ class OtherCopyTest(FolderCase):
                      {"w": pickle.loads(pickle.dumps(item))}]
             for file in files:
                 self.assertEqual(dumps(file, format="ztensor"), data)
+            save(self.at("again"), mapped)  # the format is that of the File
+            self.assertEqual(detect(self.at("again")), "ztensor")
             kept = tensor(item)
             self.assertEqual(pickle.loads(pickle.dumps(kept)), kept)
         error_of(ValueError, dumps, mapped, format="ztensor")  # closed
