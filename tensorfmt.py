@@ -14786,7 +14786,10 @@ def find_codec(name: "Optional[str]") -> Any:
 def show_formats(args: "Namespace") -> None:
     codec = find_codec(args.name)
     if codec:
-        print(doc_of(codec))
+        text = doc_of(codec)
+        if args.json:
+            text = to_json([{"codec": codec.WORD, "title": codec.NAME, "layout": text}])
+        print(text)
         return
     formats = list(FORMATS)
     if args.name is not None:
