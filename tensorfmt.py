@@ -14046,8 +14046,52 @@ def write_text(path: str, text: str, summary: str) -> None:
     print(f"wrote {safe_str(path)}, {plural(nbytes, 'byte')}, {summary}", file=report)
 
 
-def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = ()) -> None:
-    """Print a head and rows of texts and numbers. `colours` are those of the third cells."""
+def terminal_width() -> "Optional[int]":
+    """Return how many columns the terminal has that is printed to; None: it is none."""
+    from shutil import get_terminal_size
+    if not sys.stdout.isatty():
+        return None
+    return get_terminal_size().columns
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Return both halves of a text that is longer than a width: ends of names tell most."""
+    if len(text) <= width:
+        return text
+    front = (width - 3) // 2
+    return text[:front] + "..." + text[front + 3 - width:]
+
+
+def fit_widths(widths: "List[int]", is_text: "List[bool]", room: int) -> None:
+    """Make columns of texts narrower where a terminal has no room for the last one, too.
+
+    The first two, offsets and bytes, stay as they are.
+    """
+    texts = [column for column in range(2, len(widths) - 1) if is_text[column]]
+    while texts and sum(widths[:-1]) + 2 * len(widths) + 24 > room:
+        widest = max(texts, key=widths.__getitem__)
+        if widths[widest] <= 14:
+            return
+        widths[widest] -= 1
+
+
+def fit_line(cells: "List[str]", widths: "List[int]", room: int) -> None:
+    """Cut the cells of a line to their columns if it is longer than a terminal is wide."""
+    padded = [cell.ljust(width) for cell, width in zip(cells, widths)]
+    if len("  ".join(padded).rstrip()) <= room:
+        return
+    for column, width in enumerate(widths[:-1]):
+        cells[column] = cut_middle(cells[column], width)
+    left = room - sum(widths[:-1]) - 2 * len(widths[:-1])
+    cells[-1] = cut_middle(cells[-1], max(8, left))
+
+
+def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = (),
+                room: "Optional[int]" = None) -> None:
+    """Print a head and rows of texts and numbers; `room`: columns of a terminal.
+
+    `colours` are those of the third cells.
+    """
     texts: "List[List[str]]" = []
     is_text: "List[bool]" = []
     for row in rows:
@@ -14059,7 +14103,11 @@ def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = ()) 
     for column in range(len(is_text)):
         widest = max([len(cells[column]) for cells in texts])
         widths.append(min(24, widest))
+    if room is not None:
+        fit_widths(widths, is_text, room)
     for i, cells in enumerate(texts):
+        if room is not None:
+            fit_line(cells, widths, room)
         for column, width in enumerate(widths):
             if is_text[column]:
                 cells[column] = cells[column].ljust(width)
@@ -14338,7 +14386,7 @@ def print_tensors(facts: Facts, items: Items, limit: "Optional[int]", in_shards:
     if limit is not None and count > limit:
         rows.append([""] * (len(total) - 1) + [f"{count - limit} more"])
     rows.append(total)
-    print_table(rows)
+    print_table(rows, room=terminal_width())
     for name in facts["attrs"].get("missing", ()):
         print(f"not whole: {safe_str(name)}")
 
@@ -14637,6 +14685,10 @@ MAX_INDENT = 32  # levels that are shown by blanks
 
 def print_fields(found: Explained, coloured: bool) -> None:
     allowed = most_text(found.source)
+    room = terminal_width()
+    nbytes = 8
+    if room is not None and room < 100:
+        nbytes = 4
     lines = [["offset", "bytes", "field", "value", "meaning"]]
     colours = ["0"]
     for number, (field, name, value, meaning) in enumerate(found.rows):
@@ -14644,7 +14696,8 @@ def print_fields(found: Explained, coloured: bool) -> None:
             meaning = "<- here: " + meaning
         offset = f"0x{field.offset:x}"
         indent = "  " * min(field.depth, MAX_INDENT)
-        line = [offset, digits_of(found, field), indent + name, value, meaning]
+        digits = digits_of(found, field, nbytes)
+        line = [offset, digits, indent + name, value, meaning]
         # A cell is at most so wide in the table.
         cells = [max(len(cell), 24) + 2 for cell in line[:-1]]
         allowed -= sum(cells) + len(meaning)
@@ -14656,7 +14709,7 @@ def print_fields(found: Explained, coloured: bool) -> None:
         colours.append(FIELD_KINDS[field.kind][1])
     if not coloured:
         colours = []
-    print_table(lines, colours)
+    print_table(lines, colours, room)
     if found.error is None:
         sums = [f"{nbytes} {kind}" for kind, nbytes in found.sums.items() if nbytes]
         print(f"{plural(found.source.nbytes, 'byte')}: " + ", ".join(sums))
@@ -14664,14 +14717,18 @@ def print_fields(found: Explained, coloured: bool) -> None:
         print(shards_message(found))
 
 
-def digits_of(found: Explained, field: Field) -> str:
-    """Return the first bytes of a field in hex, behind `..` those of the value of a key."""
+def digits_of(found: Explained, field: Field, nbytes: int) -> str:
+    """Return the first bytes of a field in hex, behind `..` those of the value of a key.
+
+    `nbytes` have room; where there are more, `..` stands for the last one of them.
+    """
     left = max(0, field.nbytes - field.lead)
-    digits = hex_of(bytes(found.source.read(field.offset + field.lead, min(left, 8))))
+    start = field.offset + field.lead
+    digits = hex_of(bytes(found.source.read(start, min(left, nbytes))))
     if field.lead > 0:
         digits = ".. " + digits
-    if left > 8 or len(digits) > 23:
-        digits = digits[:20] + " .."
+    if left > nbytes or len(digits) >= 3 * nbytes:
+        digits = digits[:3 * nbytes - 4] + " .."
     return digits
 
 

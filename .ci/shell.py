@@ -620,9 +620,10 @@ class TerminalTest(Commands):
     def test_colours_only_where_they_are_wanted(self):
         tensorfmt.save("net.bpk", NET)
         plain = self.prints("explain", "net.bpk")
+        usual = dict(os.environ, COLUMNS="200")
         for never, args, wanted in (("", (), True), ("", ("--color", "never"), False),
                                     ("1", (), False), ("1", ("--color", "always"), True)):
-            out, env = Terminal(), dict(os.environ, NO_COLOR=never)
+            out, env = Terminal(), dict(usual, NO_COLOR=never)
             with Changed(sys, "stdout", out), Changed(os, "environ", env):
                 self.assertEqual(tensorfmt.main(("explain", "net.bpk") + args), 0)
             self.assertEqual("\033[32m" in out.getvalue(), wanted, (never, args))
@@ -630,6 +631,32 @@ class TerminalTest(Commands):
         self.assertNotIn("\033", plain)
         write_file("cut", read_file("net.bpk")[:-1])
         self.assertIn("\033[1;31m", run("explain", "--color", "always", "cut")[1])
+
+    def columns(self, line, width):
+        """Return the lines that a command prints on a terminal of so many columns."""
+        out, env = Terminal(), dict(os.environ, COLUMNS=str(width), NO_COLOR="1")
+        with Changed(sys, "stdout", out), Changed(os, "environ", env):
+            self.assertEqual(tensorfmt.main(line.split()), 0)
+        return out.getvalue().split("\n")
+
+    def test_a_line_is_as_wide_as_the_terminal(self):
+        """Of ls and explain; in a pipe nothing is cut."""
+        long = "model.decoder.layers.%d.self_attention.query_key_value.dense_with_bias.weight"
+        tensorfmt.save("m.zt", dict([(long % i, F32) for i in range(12)]))
+        for line, most in ("ls m.zt", 117), ("explain m.zt", 184):
+            whole = self.prints(*line.split())
+            self.assertEqual(max(map(len, whole.split("\n"))), most)
+            for width in 80, 110, 140:
+                lines = self.columns(line, width)
+                self.assertEqual(max(map(len, lines)), min(width, most))
+                self.assertEqual(len(lines), whole.count("\n") + 1)
+            self.assertEqual("\n".join(self.columns(line, 999)), whole)
+        row = self.columns("ls m.zt", 80)[3]
+        self.assertEqual(row, "    4      64  float32     [1]          "
+                              "model.decoder.laye...se_with_bias.weight")
+        rows = self.columns("explain m.zt", 80)
+        self.assertIn("0x8     00 00 00 ..  padding         56 bytes         to a multiple of 64", rows)
+        self.assertIn("0x40    00 00 c0 3f  data ...weight  float32 [1]      1.5", rows)
 
     def test_progress(self):
         import time
