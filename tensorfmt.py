@@ -434,7 +434,7 @@ def without_gc(function: Any) -> Any:
 
 
 def left_out(part: str) -> Any:
-    """Return a class (isinstance() may ask) that stands for a name a copy lacks; a call raises."""
+    """Return a class that stands for a name a copy lacks; a call raises."""
     class LeftOut:
         def __init__(self, *args: Any, **options: Any) -> None:
             raise Unsupported(f"this copy was made without {part}")
@@ -699,9 +699,9 @@ def full_dtype(dtype: Any) -> str:
 # -- [4] sources -------------------------------------------------------------------------
 #
 # A source never changes. view(offset, nbytes) is for tensors, and copies nothing if
-# .mapping; read(offset, nbytes) is for the index, in bytes. Both give less at the end.
-# .has_offsets: they are those of a file. .file_id (absolute path, mapped, state) names the
-# file that was opened; its state (time of change, inode) changes with its bytes.
+# .mapping; read(offset, nbytes) is for the index. Both give less at the end. .file_id
+# (absolute path, mapped, state) names the file that was opened: its state (time of change,
+# inode) changes with its bytes. .has_offsets: offsets are those of a file.
 
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
@@ -767,10 +767,9 @@ class Turn:
     def measure(self) -> "Tuple[int, int]":
         """Return the position, and how many bytes there are."""
         here = self.stream.tell()
-        try:
-            return here, self.stream.seek(0, 2) or self.stream.tell()
-        finally:
-            self.stream.seek(here)
+        nbytes = self.stream.seek(0, 2) or self.stream.tell()
+        self.stream.seek(here)
+        return here, nbytes
 
     def read(self, source: "Stream", offset: int, nbytes: int) -> bytes:
         """Return bytes for a source."""
@@ -1106,17 +1105,16 @@ CBOR_SIMPLE = {20: False, 21: True, 22: None, 23: None}
 CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}
 
 
+# The upper 3 bits of a head byte are the major type:
+#
+# 0  the number n    3  n bytes of text    6  tag n of the item that follows
+# 1  -1 - n          4  an array of n      7  the simple value n, or
+# 2  n bytes         5  a map of n            (25 to 27) a float
+#
+# The lower 5 bits are n if below 24. 24 to 27: n follows in 1, 2, 4 or 8 bytes,
+# big-endian; 31: the length is indefinite, a break (ff) ends it.
 class Cbor(Codec):
     """Reads CBOR (RFC 8949): parse() gives the value of an item.
-
-    The upper 3 bits of a head byte are the major type:
-
-    0  the number n    3  n bytes of text    6  tag n of the item that follows
-    1  -1 - n          4  an array of n      7  the simple value n, or
-    2  n bytes         5  a map of n            (25 to 27) a float
-
-    The lower 5 bits are n if below 24. 24 to 27: n follows in 1, 2, 4 or 8 bytes,
-    big-endian; 31: the length is indefinite, a break (ff) ends it.
 
     Tags are dropped, but with `bignums` 2 and 3 make an int of bytes; without it simple
     values without a meaning are errors (as in serde_cbor). `strict`: deterministic
@@ -1519,9 +1517,8 @@ def head_row(first: int) -> Any:
     return row
 
 
-# The head of each (type, value or length) that needs no number after it.
-SHORT_HEADS = {row[:2]: bytes([first])
-               for first, row in enumerate(map(head_row, range(256))) if row[2] is None}
+# Of types with short heads: that of 0, and the largest value or length.
+SHORT_HEADS = {"int": (0, 127), "map": (0x80, 15), "array": (0x90, 15), "str": (0xA0, 31)}
 # Bytes that each item of a type needs at least.
 LEAST_BYTES = {"str": 1, "array": 1, "map": 2}
 # The types of heads that a type of a row takes, where it is not called alike.
@@ -1815,8 +1812,11 @@ def msgpack_loads(data: "ReadableBuffer") -> Any:
 
 def msgpack_head(kind: str, count: int) -> bytes:
     """Return the shortest head for a count, or an int."""
-    if (kind, count) in SHORT_HEADS:
-        return SHORT_HEADS[kind, count]
+    first, most = SHORT_HEADS.get(kind, (0, -1))
+    if 0 <= count <= most:
+        return bytes([first + count])
+    if kind == "int" and -32 <= count < 0:
+        return bytes([count & 255])
     for first, (name, _, code) in enumerate(WIDE_HEADS, 0xC0):
         if name != kind or code is None:
             continue
@@ -2541,7 +2541,7 @@ class Tensor:
     [3, 4]
     """
 
-    # All but the last are the arguments of Tensor(), in order.
+    # All but _mark are the arguments of Tensor(), in order.
     __slots__ = {
         "name": "in its file",
         "dtype": "of its elements, or None",
@@ -2583,7 +2583,7 @@ class Tensor:
 
     @property
     def attrs(self) -> Facts:
-        """How its format stores it: a dict, made of its pairs when asked for."""
+        """How its format stores it: a dict."""
         if type(self._attrs) is not Map:
             self._attrs = Map(self._attrs or ())
         return self._attrs
@@ -2670,7 +2670,7 @@ class Tensor:
 
     @property
     def raw(self) -> memoryview:
-        """The stored bytes, read-only; of a part of a tensor from its first to its last."""
+        """The stored bytes, read-only; of a part from its first to its last."""
         start, nbytes = self.byte_extent()
         return memoryview(self.source.view(self.start + start, nbytes))
 
@@ -2869,8 +2869,7 @@ class Tensor:
         return self
 
     def __getitem__(self, key: Any) -> Any:
-        """Return t[i], t[1:, ..., ::2]: a zero-copy part; with an index for each axis, a number.
-        """
+        """Return t[1:, ..., 2], a zero-copy part; for an index for each axis, a number."""
         itemsize = self.check_readable()
         if self.encoding != "raw":
             whole = self.decoded()
@@ -3013,7 +3012,6 @@ class Tensor:
         return self.data.cast("B").cast(code, self.shape)
 
 
-# The arguments of Tensor(), as attributes of one.
 ARGUMENTS = [key for key in Tensor.__slots__ if key != "_mark"]
 
 
@@ -4844,8 +4842,8 @@ class Primitiv(Format):
 
     def detect(self, head: bytes) -> bool:
         try:
-            (major, minor, number), _ = read_rows(MessagePack(Buffer(head)), 0,
-                                                                            self.HEADER)
+            codec = MessagePack(Buffer(head))
+            (major, minor, number), _ = read_rows(codec, 0, self.HEADER)
         except FormatError:
             return False
         # Three integers as the real library writes them tell of other versions, too.
@@ -5858,7 +5856,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
         opened.close()
         if isinstance(error, FormatError):
             error.path = error.path or opened.path
-            error.__traceback__ = error.__context__ = None  # they keep what was parsed
+            error.__traceback__ = error.__context__ = None
         raise error
 
 
@@ -13468,8 +13466,9 @@ class Piece:
         while is_comment(lines[self.first - 2]):
             self.first -= 1
         self.doc = range(0)
-        if isinstance(node,
-                      ast.FunctionDef) and ast.get_docstring(node) and node.body[1:]:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            return
+        if ast.get_docstring(node) and node.body[1:]:
             doc = node.body[0]
             self.doc = range(doc.lineno, (doc.end_lineno or 0) + 1)
 
@@ -13689,7 +13688,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     rows = "\n"
     for fmt in GENERATIONS + FORMATS:
         if fmt in formats or fmt.NAME in parts and find_format(fmt.FAMILY) in formats:
-            wanted.append(type(fmt).__name__ + "()")
+            wanted += [type(fmt).__name__, type(fmt).__name__ + "()"]
             continue
         at, magic = MARKS.get(fmt.NAME) or (0, b"".join(fmt.MAGICS[:1]))
         if magic:
@@ -13733,11 +13732,15 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
         text = re.sub(r'(?m)\n\n +>>> (?:.*\n)*? +"""', '"""', text)
     text = re.sub("\n{3,}(?= )", "\n\n", re.sub("\n{4,}", "\n\n\n", text))
     text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
+    text = re.sub(r"(?m)^(class .*:\n)\n", r"\1", text)
     text = re.sub(r"(?m)^# == .*\n+|^(# -- .*?) -+$", r"\1", text)
-    # Types that are named once, in the lists for annotations.
-    for name in re.findall(r"(?m)^    (\w+) = [A-Z]\w+\[", text):
-        if len(re.findall(rf"\b{name}\b", text)) <= 2:
-            text = re.sub(rf"(?m)^    {name} = \w+\[.*\n", "", text)
+    # Names for annotations that it does not use.
+    for line in re.findall(r"(?m)^    (?:from \w+ import .*|\w+ = [A-Z]\w+\[.*)\n", text):
+        names = line.partition("import ")[2] or line.partition("=")[0]
+        rest = text.replace(line, "", 1)
+        uses = "|".join(re.findall(r"\w+", names))
+        if not re.search(rf"\b({uses})\b(?! =)", rest):
+            text = rest
     return text.rstrip("\n") + "\n"
 
 
