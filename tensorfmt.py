@@ -3784,8 +3784,8 @@ class Mag(Format):
     """.mag of magnetron, storage version 1 (its specification text; release 0.1.2).
 
     0      magic "MAG!" 4 | version, checksum, num_tensors, num_meta_kv, aux: u32 each
-    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 | key_length u32 |
-             key
+    24     num_meta_kv x: type u32 (0 u64, 1 i64, 2 float64) | payload 8 |
+             key_length u32 | key
            num_tensors x, in the layout of the specification text:
              key_length u32 | key | shape i64[6] | dtype u8 | data_length u64 |
              data_offset u64 | aux u32
@@ -3935,8 +3935,8 @@ class Mag(Format):
             self.check_checksum(probe, checksum, end)
         except FormatError:
             return
-        what = ("the records are right in both layouts of version 1: readers of each would find "
-                "other tensors")
+        what = ("the records are right in both layouts of version 1: readers of each would "
+                "find other tensors")
         raise reading.error(what, "tensors", offset=at, check="magic",
                             error_class=Unsupported)
 
@@ -4025,7 +4025,8 @@ class Mag(Format):
         nbytes, zero = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
             return nbytes, zero
-        if after == "end" and not nbytes:  # the writer's estimate of the size, not trimmed
+        # It may be as long as the writer guessed before.
+        if after == "end" and not nbytes:
             return stop - start, 0
         return nbytes, 255
 
@@ -5073,8 +5074,8 @@ class Primitiv(Format):
             raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
         batch = self.native_attrs(item).get("batch", 1)
         if type(batch) is not int or batch not in (1,) + item.shape[-1:]:
-            raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension of "
-                             f"{short_repr(item.shape)}")
+            raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension "
+                             f"of {short_repr(item.shape)}")
         rank = item.ndim
         if batch > 1:
             if statistic is None and kind != "tensor":
@@ -5109,8 +5110,8 @@ class Primitiv(Format):
         except TypeError:
             shape = (0,)
         if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
-            raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, not "
-                             f"{short_repr(dims)} and {short_repr(batch)}")
+            raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, "
+                             f"not {short_repr(dims)} and {short_repr(batch)}")
         return [shape[:-1], shape[-1]]
 
     def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
@@ -5218,8 +5219,9 @@ FORMATS += (Primitiv(),)
 
 # -- [7d] burnpack -----------------------------------------------------------------------
 
-QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4, "Q2F": 2,
-              "Q2S": 2}  # of a value; F and S both are two's complement
+# Bits of a value; F and S both are two's complement.
+QUANT_BITS = {"Q8F": 8, "Q8S": 8, "E4M3": 8, "E5M2": 8, "Q4F": 4, "Q4S": 4, "E2M1": 4,
+              "Q2F": 2, "Q2S": 2}
 QUANT_SCALES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "UE8M0": "E8M0",
                 "UE4M3": "E4M3"}  # dtypes, or kinds of minifloat()
 DEQUANTIZE = '; .dequantize() or convert(cast="float32")'
@@ -5311,13 +5313,14 @@ class Burnpack(Format):
         doc="tensors, metadata, scalars")
     FIELD_OF = dict(name="", size="data_offsets", place="data_offsets")
     NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
-        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64",
-        "I32": "int32", "I16": "int16", "I8": "int8", "U64": "uint64", "U32": "uint32",
-        "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+        "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
+        "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+        "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
     CODEC = Cbor
     DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
                        bool={"Bool": "Native"})  # as they are written
-    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}  # {"Bool": how it is stored}
+    # The dtypes for {"Bool": how it is stored}.
+    BOOLS = {"Native": "bool", "U8": "bool", "U32": "uint32"}
     OPTIONS = {"scalars": "map of name to {Int|UInt|Float|Bool: value}"}
     SCALARS = {
         "Int": typed(int, "int64", fits_int64), "UInt": UINT64,
@@ -5532,7 +5535,7 @@ class TensorBuffers(Format):
 
     0      magic "TBS1" 4
     4      data of all tensors, back to back as written, no padding
-    root   metadata: one FlatBuffer of n bytes, up to end - 8; its positions count from here
+    root   metadata: one FlatBuffer of n bytes, up to end - 8; its positions count from it
     end-8  n u32 | magic "TBS1" 4, the last 8 bytes of the file
 
     The root has version, model, tensors and (newer schema) operations. Data offsets are
@@ -6781,7 +6784,8 @@ def cast_items(fmt: Format, items: Items, cast: Any) -> Items:
         if new is not None and new != item.dtype:
             try:
                 item = cast_tensor(item, new)
-                if new not in FLOAT_DIGITS:  # numbers that do not fit: before the first byte
+                # Numbers that do not fit: before the first byte.
+                if new not in FLOAT_DIGITS:
                     for _ in item.iter_bytes():
                         pass
             except FormatError:
@@ -6962,7 +6966,8 @@ def to_dlpack(item: Tensor, options: Facts) -> Any:
 # Files of several threads may read one stream, and a fork has the streams of its parent.
 
 FORKS: "List[None]" = []  # that lie between the process which imported this and this one
-if hasattr(os, "register_at_fork"):  # from Python 3.7 on; to ask the system takes 40 - 200 ns
+# From Python 3.7 on; to ask the system takes 40 - 200 ns.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: FORKS.append(None))
     process_number: Any = FORKS.__len__
 else:
@@ -7002,7 +7007,8 @@ class SharedTurn(Turn):
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
-        self.process: int = process_number()  # a fork has the same position, but another lock
+        # A fork has the same position, but another lock.
+        self.process: int = process_number()
         self.file = regular_file(stream)
 
     def is_here(self) -> bool:
@@ -7073,7 +7079,8 @@ class PickledFile(Buffer):
     """The file that a pickle names: opened when first used, unless it has changed."""
 
     has_offsets = True
-    shared: Any = None  # by file_id: one for all tensors of a file, while one of them lives
+    # By file_id: one for all tensors of a file, while one of them lives.
+    shared: Any = None
 
     def __init__(self, path: str, mmap: bool, state: Any, nbytes: int) -> None:
         self.path = path
@@ -8237,7 +8244,8 @@ class Mag300(Format):
     0            magic "MAG!" 4 | version, aux (bit 0: data are big-endian): u32 each |
                  meta_offset, meta_span, blob_offset, blob_span: u64 each
     meta_offset  JSON: manifest_ver 1, timestamp, magnetron_ver, snapshot_ver,
-                 usr_metadata {}, tensor_map {name: {shape, dtype, dtype_id, offset, nbytes}}
+                 usr_metadata {}, tensor_map {name: {shape, dtype, dtype_id, offset,
+                 nbytes}}
     blob_offset  data: each tensor at a multiple of 4096, less than 4096 bytes between
 
     dtype_id counts, not the name. Unknown numbers are listed, and kept; magnetron 0.2.2
@@ -8476,8 +8484,8 @@ class ZTensor2(Format):
     manifest  at a multiple of 4096, one map of deterministic CBOR: "attributes"?,
               "objects": name -> {shape, layout, parts: role -> {dtype,
               blob [offset, length], type?, digest?, encoding?, ...}}
-    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 | 0 u32 |
-              magic
+    end-40    manifest_offset u64 | manifest_length u64 | its XXH3-64 u64 | 2 u32 |
+              0 u32 | magic
 
     Without a manifest it is a data shard of another file; parts in shards are listed
     only. Digests are those of decoded bytes. The canonical form is written: raw and
@@ -9245,7 +9253,8 @@ def make_quantized(data: Any, shape: "Optional[Shape]", custom: Facts) -> Quanti
 
 # -- [10d] safetensors -------------------------------------------------------------------
 
-ST_TYPES = [row.split(":") for row in (  # code:bits:name here, as the official writer sorts them
+# code:bits:name here, as the official writer sorts them.
+ST_TYPES = [row.split(":") for row in (
     "U64:64:uint64 I64:64:int64 F64:64:float64 C64:64: F32:32:float32 U32:32:uint32 I32:32:int32 "
     "BF16:16:bfloat16 F16:16:float16 U16:16:uint16 I16:16:int16 F8_E5M2FNUZ:8:float8_e5m2fnuz "
     "F8_E4M3FNUZ:8:float8_e4m3fnuz F8_E8M0:8:float8_e8m0fnu F8_E4M3:8:float8_e4m3fn "
@@ -9507,12 +9516,14 @@ class BurnRecord(Format):
     READ_ONLY = "Burn 0.22 has no reader for it; .bpk holds the same"
     CODEC = MessagePack
     DTYPES = Burnpack.DTYPES
-    SETTINGS = ("float", "int", "format", "version", "settings")  # of the record's metadata
+    # Of the record's metadata.
+    SETTINGS = ("float", "int", "format", "version", "settings")
     FILE_ATTRS = SETTINGS + ("scalars",)
     TENSOR_ATTRS = ("param_id", "id", "burn_dtype")
     DTYPE_ATTRS = Burnpack.DTYPE_ATTRS
     FIELD_OF = dict(name="", size="bytes", place="bytes")
-    OLD = [["0", str(minor)] for minor in range(14)]  # releases that wrote lists of numbers
+    # The releases that wrote lists of numbers.
+    OLD = [["0", str(minor)] for minor in range(14)]
     BASE32 = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV"
     METADATA = Schema(*[(key, TEXT, True, "of the record") for key in SETTINGS],
                       additional=(TEXT, "of the record"))
@@ -9559,8 +9570,8 @@ class BurnRecord(Format):
 
     @staticmethod
     def too_old(reading: Reading, metadata: Facts, *trail: Any) -> FormatError:
-        what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before 0.14, "
-                "are not read; Burn 0.13 reads them")
+        what = (f"Burn {metadata['version']}: tensors that are lists of numbers, as before "
+                "0.14, are not read; Burn 0.13 reads them")
         return reading.error(what, *trail, error_class=Unsupported)
 
     def each_tensor(self, reading: Reading, item: Any, scalars: Facts) -> Any:
@@ -9799,7 +9810,8 @@ class ShardedFile(File):
         self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
         self.shards: "Dict[str, File]" = Map()  # that are open, by name
         self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
-        self.names: "Dict[str, List[str]]" = {}  # shard -> tensors that the index places there
+        # Of each shard the tensors that the index places there.
+        self.names: "Dict[str, List[str]]" = {}
         for name, shard in self._tensors.items():
             self.names.setdefault(shard, []).append(name)
         if partial:
@@ -10168,7 +10180,8 @@ def looks_like(head: bytes) -> str:
                 "reads it, save() takes the arrays")
     if head and not head.strip(b"\0"):
         return "it begins with zeros: a download that stopped?"
-    text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())  # a letter was cut
+    # The last letter may be cut.
+    text = " ".join(head.decode("utf-8", "replace").rstrip("\ufffd").split())
     if not text or "\ufffd" in text or not text.isprintable():
         return ""
     noun = "JSON" if text[0] in "{[" else "the text"
@@ -11131,7 +11144,8 @@ def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]
     """
     at = 0
     names = TrailNames(reading.trails)
-    starts: "Dict[Optional[str], Dict[int, None]]" = {}  # tensor -> offsets of its data, as keys
+    # Of each tensor the offsets of its data, as keys.
+    starts: "Dict[Optional[str], Dict[int, None]]" = {}
     for field in data:
         if field.nbytes:
             starts.setdefault(field.tensor, Map())[field.offset] = None
@@ -11376,7 +11390,8 @@ class Report(Result):
         self.rows: "List[Tuple[str, str, Optional[str], str, Optional[int]]]" = []
         self.errors: "List[FormatError]" = []
         self.limits: "List[FormatError]" = []
-        self.remedies: "Dict[str, None]" = Map()  # what would look at what a limit left out
+        # What would look at what a limit left out.
+        self.remedies: "Dict[str, None]" = Map()
         self.not_checked: "Dict[str, int]" = {"checksums": 0, "contents": 0}
 
     def __bool__(self) -> bool:
@@ -11393,7 +11408,8 @@ class Report(Result):
         self.rows.append((status, check, tensor, text, offset))
 
     def fail(self, error: FormatError) -> None:
-        error.__traceback__ = error.__context__ = None  # its frames would keep decoded blocks
+        # Its frames would keep decoded blocks.
+        error.__traceback__ = error.__context__ = None
         self.errors.append(error)
         self.add("FAIL", error.check, error.what, error.tensor, error.offset)
 
@@ -11587,14 +11603,15 @@ def check_beginning(report: Report, source: "Buffer", watch: Watch) -> None:
     places = find_beginnings(source, watch)
     tries = 0
     while places[1:] and tries < MAX_TRIES:
-        at = places.pop()  # the last one first: what reads an index at the end begins anywhere
+        # The last one first: what reads an index at the end begins anywhere.
+        at = places.pop()
         if not is_begun_again(source, places, at):
             continue
         tries += 1
         if is_whole(Rest(source, at)):
             what = (f"the beginning of the file stands again at 0x{at:x}, and from there "
-                    "on it is whole: did its download begin again? What lies before is too "
-                    "much")
+                    "on it is whole: did its download begin again? What lies before is "
+                    "too much")
             report.fail(FormatError(what, at, None, None, report.path, "beginning"))
             return
 
@@ -13020,7 +13037,8 @@ class ValueDiff:
 PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
 PAGE_LINES = 15  # of the list of tensors, about
 PAGE_PARTS = 400  # of the strip, about
-PAGE_BYTES = {"data": 32, "padding": 16}  # of one field, up to a multiple of 16; others: 64
+# Of one field, up to a multiple of 16; others: 64.
+PAGE_BYTES = {"data": 32, "padding": 16}
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>$title</title><style>
@@ -13094,7 +13112,8 @@ class Explained:
         shown = []
         for field in self.fields:
             end = field.offset + field.nbytes
-            self.sums[field.kind] += max(0, end - max(field.offset, reach))  # shared: once
+            # Shared bytes count once.
+            self.sums[field.kind] += max(0, end - max(field.offset, reach))
             reach = max(reach, end)
             is_asked = tensor in (None, field.tensor) and end > start
             if is_asked or field.kind == "fault":
@@ -13262,7 +13281,8 @@ def page_layout(found: Explained) -> str:
         at = field.offset
         places[field.kind] = places[str(at)] = places[f"end-{nbytes - at}"] = at
         places[field.name] = at
-        if "offset" in field.name and isinstance(field.value, int):  # not where the file is cut
+        # Where the file is cut there is none.
+        if "offset" in field.name and isinstance(field.value, int):
             places[field.name] = field.value
     lines = []
     for line in doc_of(found.fmt).split("\n"):
