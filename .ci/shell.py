@@ -19,8 +19,8 @@ from unittest import mock
 import tensorfmt
 from test_tensorfmt import (
     BESIDE, burnpack_of_spans, Changed, check_page, documented, dumps, environment, error_of,
-    F32, FILES, folder_for, go_to, HERE, INF, little, load, NAN, NET, parsers_kept, PYTHON3,
-    read_file, read_table, run, script, tensor, TestCase, text_of, write_file)
+    F32, FILES, folder_for, go_to, HERE, INF, little, load, module_of, NAN, NET, parsers_kept,
+    PYTHON3, read_file, read_table, run, script, tensor, TestCase, text_of, write_file)
 
 # -- [1] commands -------------------------------------------------------------------------------
 
@@ -192,8 +192,16 @@ class CommandTest(Commands):
                 for line in lines:
                     with self.subTest(modules=names, command=line):
                         self.prints(*line.split())
-        with mock.patch.dict(sys.modules, hashlib=None):  # by which copies are sealed
-            self.expect("vendor copy.py", 1, "error: sha256 needs the module hashlib")
+
+    def test_a_copy_that_is_made_without_hashlib(self):
+        """It has no checksum, so nobody can tell that it was not edited."""
+        with mock.patch.dict(sys.modules, hashlib=None):
+            self.expect("vendor copy.py", 0, "wrote copy.py")
+            self.expect("vendor copy.py", 1, "not a copy as vendor wrote it (edited since?)")
+            self.expect("vendor copy.py --check", 1, "to check a copy takes the module hashlib")
+        self.expect("vendor copy.py", 1, "not a copy as vendor wrote it (edited since?)")
+        self.assertEqual(read_file("copy.py").count(b"# unknown: this Python has no hashlib\n"), 2)
+        self.assertEqual(module_of(read_file("copy.py").decode()).crc32c(b""), 0)
 
     def test_files_that_are_read_and_not_mapped(self):
         """--no-mmap is mmap=False of Python, in each command that reads files."""
@@ -655,7 +663,8 @@ class TerminalTest(Commands):
         self.assertEqual(row, "    4      64  float32     [1]          "
                               "model.decoder.laye...se_with_bias.weight")
         rows = self.columns("explain m.zt", 80)
-        self.assertIn("0x8     00 00 00 ..  padding         56 bytes         to a multiple of 64", rows)
+        self.assertIn(
+            "0x8     00 00 00 ..  padding         56 bytes         to a multiple of 64", rows)
         self.assertIn("0x40    00 00 c0 3f  data ...weight  float32 [1]      1.5", rows)
 
     def test_progress(self):
