@@ -61,6 +61,7 @@ skipped by name.
     [16d] departures       where files are not as their specifications say
                            DeparturesTest
     [17] the command       which tests run, what is printed of those that fail
+                           RunnerTest
 
 `python3 test_tensorfmt.py --format NAME` runs what concerns one format: its files, bad files,
 truncations and mutants, codecs, conversions into it and out of it, what is said of it, copies;
@@ -12467,6 +12468,25 @@ class ShortRunner(unittest.TextTestRunner):
         if result.first:
             self.stream.writeln("Look first at " + result.first[1])
         return result
+
+
+@about()
+class RunnerTest(TestCase):
+    class Failing(unittest.TestCase):
+        def test(self):
+            for number in range(7):
+                with self.subTest(number=number):
+                    self.fail("as it should")
+
+    def test_five_subtests_are_printed_and_where_to_look(self):
+        stream = io.StringIO()
+        ShortRunner(stream=stream).run(self.Failing("test"))
+        text = stream.getvalue()
+        self.assertEqual(text.count("\nFAIL: "), 5)
+        self.assertIn("\nand 2 more subtests of this test\n", text)
+        look, place = text.strip().split("\n")[-2:]
+        self.assertRegex(look, r"^Look first at .*Failing\.test .*: as it should$")
+        self.assertRegex(place, r"^ +test_tensorfmt\.py:[0-9]+$")
 
 
 HELP = """\
