@@ -5315,7 +5315,8 @@ class Burnpack(Format):
     NAMES = {  # in the CBOR -> here; Bool: of burn 0.19 and 0.20; others: dtype_of()
         "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
         "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
-        "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "Bool": "bool", "Flex32": "float32"}
+        "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
+        "Bool": "bool", "Flex32": "float32"}
     CODEC = Cbor
     DTYPES: Any = dict([(name, code) for code, name in NAMES.items() if code != "Flex32"],
                        bool={"Bool": "Native"})  # as they are written
