@@ -11377,7 +11377,7 @@ class Report(Result):
     `.rows`: (status, check, tensor, text, offset), status "ok", "FAIL", "note" (legal but
     odd) or "-" (not possible). `.errors`: the FormatErrors of the FAILs. `.not_checked`:
     how many "checksums" and "contents" are not checked, `.limits`: an Unsupported for
-    each limit that left some out. `.format`, `.version`, `.path`.
+    each limit that left some out. `.format`, `.version`, `.path`. `.ok`: as bool().
     """
 
     def __init__(self, path: "Optional[str]", fmt: "Optional[Format]") -> None:
@@ -11394,6 +11394,13 @@ class Report(Result):
         # What would look at what a limit left out.
         self.remedies: "Dict[str, None]" = Map()
         self.not_checked: "Dict[str, int]" = {"checksums": 0, "contents": 0}
+
+    def __iter__(self) -> "Iterator[Tuple[Any, ...]]":
+        return iter(self.rows)
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -12123,7 +12130,7 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
 
 
 class Summary(Result):
-    """What convert() did."""
+    """What convert() did; it iterates over its lines."""
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
@@ -12135,7 +12142,11 @@ class Summary(Result):
         self.as_text: "List[str]" = []  # keys of numbers in metadata, with metadata="text"
         self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old or None, new)
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new)
+        self.notes: "List[str]" = []  # what is another than one may think
         self.nbytes = 0  # of the target
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(repr(self).split("\n"))
 
     def __repr__(self) -> str:
         lines = [f"{plural(len(self.copied), 'tensor')} copied, {len(self.cast)} cast"]
@@ -12144,13 +12155,15 @@ class Summary(Result):
             lines.append(f"renamed: {safe_repr(old)} -> {safe_repr(new)}")
         if len(self.renamed) > 5:
             lines.append(f"renamed: {len(self.renamed) - 5} more")
-        if self.missing:
-            lines.append(f"missing: {join_names(self.missing)}")
+        lines += [f"missing: {safe_repr(name)}" for name in self.missing[:100]]
+        if len(self.missing) > 100:
+            lines.append(f"missing: {len(self.missing) - 100} more")
         lines += [f"metadata as text: {short_repr(key)}" for key in self.as_text]
         for key, before, after in self.changed:
             change = change_words(before, after, None)
             lines.append(f"metadata {short_repr(key)}: {change}")
         lines += [f"dropped: {text}" for text in self.dropped]
+        lines += [f"note: {text}" for text in self.notes]
         lines.append(f"wrote {plural(self.nbytes, 'byte')}")
         return "\n".join(lines)
 
@@ -12194,13 +12207,21 @@ def convert(source: "Union[Source, File]", target: Target, *,
     """Write the tensors of a source, or a File, in a format; return what was done.
 
     Nothing changes silently: what the target cannot hold is a ValueError with all reasons. `cast`:
-    {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too).
+    {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too),
+    which is None in a mapping: {"int64": "int32", None: "float32"}.
     `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
     shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
     `drop`: leave out content that has no place (custom attributes, scalars, metadata).
     metadata="text": numbers as text where the target holds only text. `meta`: metadata to set, or
     to remove (None). `partial`: as in load(). `options` and memory: as in save(). `watch`(verb,
-    done, total) is called now and then: "casting", "checking" or "writing", bytes done, in all.
+    done, total) is called now and then: "casting", "checking" or "writing", bytes done, in all:
+
+        bar = tqdm.tqdm(unit="B", unit_scale=True)
+
+        def watch(verb, done, total):
+            bar.set_description(verb)
+            bar.total = total
+            bar.update(done - bar.n)
 
     >>> from io import BytesIO
     >>> convert(dumps({"w": [1.0]}, format="ztensor"), BytesIO(), format="burnpack")
@@ -12230,6 +12251,8 @@ def convert(source: "Union[Source, File]", target: Target, *,
     task.find_all_losses(watch)
     if task.reasons:
         raise task.refusal()
+    task.note_format(fitting)
+    task.note_shared()
     # 3 the bytes
     blocks = encode_file(fmt, items, fitting, task.attrs, options, watch)
     task.summary.nbytes = write_out(target, blocks, task.chosen)
@@ -12258,6 +12281,9 @@ class Refusal(ValueError):
             return str(self.args[0])
         line = truncate(", ".join(words), MAX_LINE - 30)
         return f"{self.args[0]}\nconvert(..., {line}) writes it"
+
+
+FORMAT_REMEDY = 'meta={"format": "pt"} (--meta format=pt) sets it'
 
 
 class Conversion:
@@ -12565,6 +12591,32 @@ class Conversion:
         else:
             self.refuse("tensor", name, why, "rename", new)
 
+    def note_format(self, fitting: Facts) -> None:
+        """Note where the format is missing of which safetensors says whose tensors it has."""
+        if self.fmt.NAME == "safetensors" and "format" not in fitting:
+            self.summary.notes.append("metadata 'format' is missing, without which transformers "
+                                      "refuses the file: " + FORMAT_REMEDY)
+        if "metadata format" in self.summary.left_behind:
+            value = short_repr(self.file.metadata["format"])
+            self.summary.notes.append(f"metadata 'format' = {value} is left behind: on the way "
+                                      "back to safetensors " + FORMAT_REMEDY)
+
+    def note_shared(self) -> None:
+        """Note tensors that share bytes, and that the target has one by one."""
+        owners: "Dict[Any, str]" = {}
+        shared = []
+        for name, item in self.chosen:
+            owner = owners.setdefault(place_of(item)[:3], name)
+            if owner != name and item.stored_nbytes and not self.fmt.HASHES_DECODED:
+                shared.append((name, owner, item.nbytes))
+        if shared:
+            name, owner, _ = shared[0]
+            nbytes = sum([row[2] for row in shared])
+            who = f"{safe_repr(name)} shares its bytes with {safe_repr(owner)}"
+            if shared[1:]:
+                who += f", and {plural(len(shared) - 1, 'other')} so"
+            self.summary.notes.append(f"{who}: {plural(nbytes, 'byte')} are written again")
+
     def leave_rest(self) -> None:
         """Note what lies behind the end of the file, if it is another file."""
         at = find_rest(self.file)
@@ -12740,6 +12792,9 @@ class Diff(Result):
     def __init__(self, a: File, b: File, tensors: int) -> None:
         self.a, self.b, self.tensors = a.path, b.path, tensors
         self.differences: "List[Facts]" = []
+
+    def __iter__(self) -> "Iterator[Facts]":
+        return iter(self.differences)
 
     def __bool__(self) -> bool:
         return bool(self.differences)
@@ -14272,6 +14327,9 @@ def each_file(args: "Namespace") -> int:
         results.append(facts)
     if args.json:
         print(to_json(results))
+    elif args.call is show_verify and results[1:] and (code or not args.quiet):
+        bad = [facts for facts in results if not facts.get("valid")]
+        print(f"\n{len(results)} files: {len(results) - len(bad)} valid, {len(bad)} INVALID")
     return code
 
 

@@ -101,6 +101,7 @@ from random import Random
 from shutil import rmtree
 from struct import pack, unpack
 from tempfile import mkdtemp
+from textwrap import dedent
 from unittest import mock
 from zlib import decompress
 
@@ -7259,6 +7260,50 @@ class ConvertTest(TestCase):
         self.assertEqual(row["changes"], ["attribute 'step': 2 -> absent",
                                           "attribute 'unit': 'm' -> 'cm'"])
 
+    @about("safetensors", "mag", "burnpack")
+    def test_notes_tell_what_one_may_not_think_of(self):
+        made = dumps({"w": F32}, format="safetensors", metadata={"format": "pt"})
+        plain = dumps({"w": F32}, format="safetensors")
+        for data, into, options, words in (
+                (made, "mag", {}, "'format' = 'pt' is left behind"),
+                (made, "burnpack", {}, ""),
+                (plain, "mag", {}, ""),
+                (plain, "safetensors", {}, "(--meta format=pt)"),
+                (plain, "safetensors", {"meta": {"format": "pt"}}, "")):
+            _, summary = converted(data, into, **options)
+            self.assertEqual(len(summary.notes), len(words[:1]), (into, options))
+            self.assertIn(words, "".join(summary.notes))
+            self.assertEqual(json.loads(summary.to_json())["notes"], summary.notes)
+            for note in summary.notes:
+                self.assertIn("note: " + note, list(summary))
+
+    @about("ztensor2", "burnpack")
+    def test_a_note_tells_of_bytes_that_are_written_again(self):
+        tied = dumps({"a": [1.0], "b": [1.0], "c": [2.0], "d": [1.0]}, format="ztensor", version=2)
+        _, summary = converted(tied, "burnpack")
+        self.assertEqual(summary.notes, ["'b' shares its bytes with 'a', and 1 other so: 16 bytes "
+                                         "are written again"])
+        self.assertEqual(converted(tied, "ztensor")[1].notes, [])  # of version 2: once again
+
+    def test_the_example_of_a_watch(self):
+        bar = mock.Mock(n=0)
+        text = tensorfmt.convert.__doc__
+        text = dedent("        bar = " + text.partition("bar = ")[2].partition("\n\n    >>>")[0])
+        names = {"tqdm": mock.Mock(tqdm=mock.Mock(return_value=bar))}
+        exec(text, names)
+        names["watch"]("writing", 3, 8)
+        self.assertEqual((bar.total, bar.update.call_args), (8, mock.call(3)))
+
+    def test_results_can_be_iterated(self):
+        data = dumps({"w": F32}, format="ztensor")
+        report = tensorfmt.verify(data)
+        self.assertEqual((list(report), report.ok), (report.rows, True))
+        self.assertFalse(tensorfmt.verify(data[:-1]).ok)
+        found = diff(data, dumps({}, format="ztensor"))
+        self.assertEqual(list(found), found.differences)
+        _, summary = converted(data, "burnpack")
+        self.assertEqual("\n".join(summary), repr(summary))
+
     @about("safetensors", "ztensor")
     def test_which_library_wrote_it_is_no_content_for_another_format(self):
         torch = saved(F32, "safetensors", metadata={"format": "pt"})
@@ -8660,7 +8705,8 @@ class BadFileTest(TestCase):
         there, summary = converted(cut, "ztensor", partial=True)
         self.assertEqual(sorted(there), sorted(found))
         self.assertEqual(summary.missing, file.attrs["missing"])
-        self.assertIn("missing: " + ", ".join(summary.missing), str(summary))
+        for name in summary.missing:
+            self.assertIn("\nmissing: %r\n" % name, str(summary))
         self.assertNotIn("missing", summary.left_behind)
 
     @about("ztensor", "burnpack", "tensorbuffers")
