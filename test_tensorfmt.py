@@ -12590,7 +12590,9 @@ def run_tool(word):
 if __name__ == "__main__":
     if sys.argv[1:2] in (["bench"], ["corpus"], ["fuzz"]):
         run_tool(sys.argv.pop(1))
-    elif sys.argv[1:2] == ["golden"] and len(sys.argv) == 3:
+    elif sys.argv[1:2] == ["golden"]:
+        if len(sys.argv) != 3:
+            sys.exit("usage: python3 test_tensorfmt.py golden FILE")
         print_golden(sys.argv[2])
     else:
         if not {"-h", "--help"}.isdisjoint(sys.argv):
