@@ -997,8 +997,7 @@ class Codec:
     """
 
     NAME: str
-    # As `formats` takes it.
-    WORD: str
+    WORD: str  # as `formats` takes it
     # (at, depth) -> (value, end) of an item; parse() calls it.
     parse_item: Any
     base = 0
@@ -3564,7 +3563,7 @@ class Format:
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
     REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
-    CODEC: Any = None  # the class that reads its index; its docstring draws the bytes
+    CODEC: Any = None  # the class that reads its index
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
