@@ -205,13 +205,18 @@ MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can make a dict slow
 MAX_INDEX = 256 << 20  # bytes of an index that is read whole
 MAX_DENSE = 1 << 30  # bytes of the dense form of a sparse tensor
 KEPT = 1 << 26  # decoded bytes that are kept, of one tensor of a file
-MAX_NAMES = 1 << 20  # characters of names that repeat others, and 4 for each byte of a file
+MAX_NAMES = 1 << 20  # characters of names that repeat others, beside 4 a byte of a file
 MAX_SLOW_HASH = 1 << 26  # bytes of XXH3 that verify() computes without the module xxhash
 MAX_ERRORS = 1000  # of single tensors that verify() notes
-TRAIL_WIDTH = 400  # characters of the trail of a field, as text
-TEXT_WIDTH = 300  # characters of one text of a file that is shown
+TRAIL_WIDTH = 400  # characters of a trail, as text
+TEXT_WIDTH = 300  # characters of a text of a file that are shown
 MAX_LINE = 2000  # characters of a line of a message, and of a repr
 MESSAGE_WIDTH = 32000  # characters of a message, which has at most 100 lines of one kind
+
+
+def __dir__() -> "List[str]":
+    """Return what is public."""
+    return __all__ + [name for name in globals() if name[:4] == "MAX_"]
 
 
 # -- [2] errors, text --------------------------------------------------------------------
@@ -1177,6 +1182,14 @@ class Cbor(Codec):
     def tagged(self, start: int, tag: int, at: int, depth: int) -> "Tuple[Any, int]":
         """Return (value, end) of the item after a tag; a bignum is an integer."""
         self.enter(start, depth)
+        major, n, stop = self.head(at)
+        # The stack of a board holds no call for each of many tags.
+        while major == 6:
+            depth += 1
+            self.enter(at, depth)
+            tag = n
+            at = stop
+            major, n, stop = self.head(at)
         value, end = self.parse_item(at, depth + 1)
         # The tag of a bignum stands right before its bytes.
         if self.bignums and tag in (2, 3) and self.data[at] >> 5 == 2:
@@ -1474,7 +1487,7 @@ def length_first(pair: "Tuple[bytes, Any]") -> "Tuple[int, bytes]":
 
 # -- [5b] MessagePack --------------------------------------------------------------------
 
-# How str is decoded and encoded that is not UTF-8: PEP 383, which boards lack.
+# For str that is not UTF-8: PEP 383, which boards lack.
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"
 # No value begins with this byte: read_rows() takes it where it does not look itself.
 NO_HEAD = 0xC1
@@ -1494,7 +1507,7 @@ WIDE_HEADS += wide_heads("float", "fd") + wide_heads("int", "BHIQbhiq")
 WIDE_HEADS += [("ext", 1 << i, None) for i in range(5)]
 WIDE_HEADS += wide_heads("str", "BHI")
 WIDE_HEADS += wide_heads("array", "HI") + wide_heads("map", "HI")
-# The row of each first byte, once it was met: boards have little memory.
+# Rows by the first byte, once it was met: boards have little memory.
 HEADS: "List[Any]" = [None] * 256
 
 
@@ -1520,7 +1533,7 @@ def head_row(first: int) -> Any:
 SHORT_HEADS = {"int": (0, 127), "map": (0x80, 15), "array": (0x90, 15), "str": (0xA0, 31)}
 # Bytes that each item of a type needs at least.
 LEAST_BYTES = {"str": 1, "array": 1, "map": 2}
-# The types of heads that a type of a row takes, where it is not called alike.
+# The heads of a type of a row that is not called alike.
 ROW_TYPES = {"uint32": ("int",), "float": ("float", "int"), "[str": ("array",),
              "[uint32": ("array",)}
 
@@ -1558,7 +1571,7 @@ class MessagePack(Codec):
         self.read_starts: Any = set()
         self.at = 0
         self.start = 0
-        # The bytes of the source from `window_at` on, and how many are read next time.
+        # Bytes from `window_at` on, and how many are read next time.
         self.window = b""
         self.window_at = 0
         self.window_size = WINDOW // 2
@@ -1787,8 +1800,7 @@ def str_of_bytes(data: bytes) -> str:
     """Return the bytes of a name as text; what is not UTF-8 survives as surrogates."""
     try:
         return str(data, "utf-8", TEXT_ERRORS)
-    except UnicodeError:
-        # On a board.
+    except UnicodeError:  # on a board
         raise Unsupported("a name that is not UTF-8 needs the surrogateescape handler")
 
 
@@ -2369,7 +2381,7 @@ ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard", "pyzstd")
 ZSTD_FOUND: "List[Tuple[str, Any]]" = []  # name and module, once there was one
 # Decoded bytes for each stored byte, at most: 128 KiB of a block of 4 bytes.
 ZSTD_RATIO = 32768
-# The encoding of parts in zTensor 2, and all that are decoded here.
+# That of parts in zTensor 2, and all encodings that are decoded here.
 SEEKABLE = "zt.zstd-seekable/1"
 DECODED = ("zstd", SEEKABLE)
 
@@ -3287,9 +3299,8 @@ class Schema:
 
 # -- [6c] Reading ------------------------------------------------------------------------
 #
-# What a format's read() asks for is a region of the file: a record, a run of values, a tree
-# of maps and arrays, a FlatBuffer. A trail is the keys and indices that lead to a field:
-# ("tensors", 3, "shape") leads to tensors[3].shape.
+# What read() asks for is a region of the file: a record, a run of values, a tree, a
+# FlatBuffer. The trail ("tensors", 3, "shape") leads to the field tensors[3].shape.
 
 
 class RecordType:
@@ -3567,16 +3578,17 @@ class Format:
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
     OPTIONS: "Dict[str, str]" = {}  # of save: name -> doc
-    FILE_ATTRS: Any = ()  # File.attrs that save takes
-    TENSOR_ATTRS: Any = ()  # Tensor.attrs that save takes; None: any
-    DTYPE_ATTRS: Any = ()  # those that describe values which cannot be read here
+    FILE_ATTRS: "Sequence[str]" = ()  # File.attrs that save takes
+    TENSOR_ATTRS: "Optional[Sequence[str]]" = ()  # Tensor.attrs that save takes; None: any
+    DTYPE_ATTRS: "Tuple[str, ...]" = ()  # that describe a type which is not known here
+    CAST_DROPS: "Tuple[str, ...]" = ()  # others that a cast drops
     DIGESTS: "Dict[str, int]" = {}  # algorithms of its checksums -> hexadecimal digits
     HASHES_DECODED = False  # its checksums are of decoded bytes; write() hashes, then yields
     VERSION = ""  # the option version= of save for this generation
     MAX_RANK = MAX_TENSORS = 1 << 31  # dimensions of a tensor; tensors in a file
     DIM_BITS = 64  # of a dimension
     ALIGN = 1  # tensors begin at multiples of it, with padding between
-    PAD_END: Any = ()  # what padding may follow at the end: "structure", "data"
+    PAD_END: "Sequence[str]" = ()  # what padding may follow at the end: "structure", "data"
     TEXT_METADATA = False  # its metadata are any text to text
     INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
     STRICT_END = False  # bytes behind the end are an error of verify()
@@ -6804,9 +6816,8 @@ class Cast(Tensor):
     def __init__(self, base: Tensor, dtype: Any) -> None:
         attrs = dict(base.attrs)
         for fmt in FORMATS + GENERATIONS:
-            for key in fmt.DTYPE_ATTRS:
+            for key in fmt.DTYPE_ATTRS + fmt.CAST_DROPS:
                 attrs.pop(key, None)
-        attrs.pop("parts", None)
         super().__init__(base.name, as_dtype(dtype), base.shape, base.source, base.start,
                          base.stored_nbytes, encoding="cast", attrs=attrs,
                          custom=base._custom, format=base.format)
@@ -8532,6 +8543,7 @@ class ZTensor2(Format):
     KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
     TENSOR_ATTRS = None  # a user's are attributes
     DTYPE_ATTRS = ("type", "dtype", "layout")
+    CAST_DROPS = ("parts",)
     MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
     FOOTER = RecordType(
         ("manifest_offset", "Q", "a multiple of 4096"),

@@ -9832,6 +9832,23 @@ class ModuleTest(TestCase):
         written = [kind.NAME for kind in tensorfmt.FORMATS if not kind.READ_ONLY]
         self.assertEqual(tuple(written), names_of(SAVED))
 
+    @unittest.skipIf(PYTHON < (3, 7), "modules have no __dir__")
+    def test_dir_shows_what_is_public(self):
+        shown = dir(tensorfmt)
+        limits = [name for name in vars(tensorfmt) if name.startswith("MAX_")]
+        self.assertEqual(shown, sorted(PUBLIC + limits))
+        self.assertLessEqual(len(shown), 45)
+
+    def test_what_completion_shows_of_a_tensor_is_documented(self):
+        known = tensorfmt.CALLS["load"].split() + ["name", "dtype", "shape", "format"]
+        docs = tensorfmt.Tensor.__slots__
+        bare = []
+        for name in dir(tensorfmt.Tensor):
+            doc = docs.get(name) or getattr(tensorfmt.Tensor, name).__doc__
+            if name[0] != "_" and name not in known and not doc:
+                bare.append(name)
+        self.assertEqual(bare, [])
+
     def test_contents_are_the_banners(self):
         for name in "tensorfmt.py", "test_tensorfmt.py":
             text = text_of(name)
