@@ -4080,7 +4080,8 @@ class Mag(Format):
                 number_type = 1
             raw = encode_text(key)
             code = f"<I{self.NUMBERS[number_type]}I"
-            records += [pack(code, number_type, value, len(raw)), raw]
+            records.append(pack(code, number_type, value, len(raw)))
+            records.append(raw)
         # 2 records of the tensors, each of 73 bytes and a name; the data begin after all
         names = [encode_text(name) for name, _ in items]
         at = 24 + len(b"".join(records + names)) + 73 * len(names)
@@ -4094,7 +4095,8 @@ class Mag(Format):
             fill = 0 if nbytes else -1
             places = item.shape + (fill,) * (6 - item.ndim)
             number = self.DTYPES.index(item.dtype)
-            records += [pack("<I", len(raw)), raw]
+            records.append(pack("<I", len(raw)))
+            records.append(raw)
             records.append(pack("<6qBQQI", *places, number, nbytes, at, 0))
             starts.append(at)
             at = round_up(at + nbytes, 64)
@@ -5425,8 +5427,12 @@ class Burnpack(Format):
         dtype = self.dtype_of(code)
         if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
             attrs = Map(attrs or (), burn_dtype=code)
-        tensor_class = Quantized if dtype == "qfloat" else Tensor
-        unreadable = None if dtype else f"dtype {short_repr(code)} is not known"
+        tensor_class = Tensor
+        unreadable = None
+        if dtype is None:
+            unreadable = f"dtype {short_repr(code)} is not known"
+        elif dtype == "qfloat":
+            tensor_class = Quantized
         return tensor_class(name, dtype, tuple(shape), source, start, nbytes,
                             unreadable=unreadable, attrs=attrs, format=format)
 
@@ -5437,7 +5443,9 @@ class Burnpack(Format):
         if "QFloat" in code:
             return "qfloat"
         store = code.get("Bool")
-        return self.BOOLS.get(store) if type(store) is str else None
+        if type(store) is not str:
+            return None
+        return self.BOOLS.get(store)
 
     def native_attrs(self, item: Tensor) -> Facts:
         if item.format == "burnrecord":  # the same attrs, but for ids that are text
@@ -5462,14 +5470,13 @@ class Burnpack(Format):
         """Return scalars as they are written; ValueError for what is unfit."""
         checked = Map()
         for name, scalar in scalars.items():
-            pairs = list(scalar.items()) if hasattr(scalar, "items") else []
-            if len(pairs) != 1:
+            if not hasattr(scalar, "items") or len(scalar) != 1:
                 raise self.scalar_error(name, scalar)
-            kind, value = pairs[0]
+            (kind, value), = scalar.items()
             if kind == "Float" and type(value) is int:
                 value = float(value)
             known = self.SCALARS.get(kind)
-            if known is None or not known.fits(value) or not is_text(name):
+            if known is None or not known.fits(value):
                 raise self.scalar_error(name, scalar)
             checked[str(name)] = Map([(kind, value)])
         return checked
@@ -5521,7 +5528,8 @@ class Burnpack(Format):
             raise ValueError(f"scalars are a map by name, not {short_repr(scalars)}")
         if options.get("scalars") is not None:
             scalars = self.check_scalars(scalars)
-        index = Map(tensors=Map(sorted(entries.items())))
+        index = Map()
+        index["tensors"] = Map(sorted(entries.items()))
         if metadata:
             index["metadata"] = Map(sorted(metadata.items()))
         if scalars:
@@ -5717,9 +5725,10 @@ class TensorBuffers(Format):
         new_ids = {}
         for tensor_id, (name, item), start in zip(ids, items, starts):
             shape = flat.numbers("I", item.shape)
-            place = flat.table(
-                self.TENSOR, id=tensor_id, name=flat.string(name), shape=shape, data_offset=start,
-                data_type=self.DTYPES[item.dtype], data_size=item.nbytes)
+            text = flat.string(name)
+            number = self.DTYPES[item.dtype]
+            place = flat.table(self.TENSOR, id=tensor_id, name=text, shape=shape,
+                               data_type=number, data_offset=start, data_size=item.nbytes)
             tables.append((tensor_id, place))
             new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
         if sort:
@@ -8384,7 +8393,10 @@ class Mag300(Format):
         items.sort(key=lambda item: item.start)
         for item in items:
             offset = item.start - start
-            if not at <= offset < at + 4096 or item.stored_nbytes and offset % 4096:
+            is_next = at <= offset < at + 4096
+            if item.stored_nbytes and offset % 4096:
+                is_next = False
+            if not is_next:
                 place = f"the next multiple of 4096 from {at}"
                 what = f"its data begin at {offset}, not at {place}"
                 trail = "tensor_map", item.name
@@ -9130,7 +9142,8 @@ class QuantPlan:
             if set(block[:-1]) - {1} or shape[-1] % block[-1]:
                 self.step = None
         self.scales_at = round_up(size * self.bits + 7 >> 3, 4)
-        self.nbytes = self.scales_at + self.count * ITEMSIZE.get(scale, 1)
+        self.nbytes = self.scales_at
+        self.nbytes += self.count * ITEMSIZE.get(scale, 1)
 
 
 class Quantized(Tensor):
@@ -9181,9 +9194,9 @@ class Quantized(Tensor):
         """Return the shape of what shares a scale; None: all does; []: not known."""
         if level == "Tensor":
             return None
-        if type(level) is not Map or len(level) != 1:
+        if type(level) is not Map or list(level) != ["Block"]:
             return []
-        block: Any = level.get("Block")
+        block = level["Block"]
         if not QUANT_BLOCK.fits(block) or len(block) != 2:
             return []
         sizes: "List[int]" = block["storage"]
