@@ -10389,11 +10389,23 @@ def missing_message(file: "File", name: Any) -> str:
 
 
 def composed(text: str) -> str:
-    """Return a text in NFC: its letters are composed in one way."""
+    """Return a text in NFC: its letters are composed in one way.
+
+    Many marks on one letter would be sorted in quadratic time; such a text stays as it is.
+    """
     try:
-        from unicodedata import normalize
+        from unicodedata import combining, normalize
     except ImportError:
         return text
+    if len(text.encode("utf-8", "replace")) == len(text):  # ASCII
+        return text
+    marks = 0
+    for letter in text:
+        marks += 1
+        if not combining(letter):
+            marks = 0
+        elif marks > 30:  # of Unicode's Stream-Safe Text
+            return text
     return normalize("NFC", text)
 
 
@@ -14163,7 +14175,7 @@ def terminal_width() -> "Optional[int]":
     from shutil import get_terminal_size
     if not sys.stdout.isatty():
         return None
-    return get_terminal_size().columns
+    return get_terminal_size().columns or 80
 
 
 def cut_middle(text: str, width: int) -> str:

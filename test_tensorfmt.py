@@ -2167,6 +2167,9 @@ class GoldenTest(FolderCase):
         for line in ("get FILE %s", "explain FILE --tensor %s", "ls FILE --only %s"):
             line = (line % one).replace("FILE", self.path)
             self.assertIn(words, run(*line.split(" "))[2])
+        marks = "a" + "\u0301" * 20000 + "\u0316" * 20000  # to sort them takes seconds
+        self.assertEqual(tensorfmt.composed(marks), marks)
+        self.assertEqual(tensorfmt.composed(two + "\u0316" * 20), one + "\u0316" * 20)
 
     @about()
     def test_repr_of_a_file(self):
