@@ -13504,7 +13504,8 @@ PARTS: "Dict[str, List[str]]" = {
     "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
 # What needs a part, whatever part its section is of.
-NEEDS = {"check_shards": "shards", "check_neighbours": "shards", "check_shard": "shards"}
+NEEDS = {"check_shards": "shards", "check_neighbours": "shards", "check_shard": "shards",
+         "ZTensor.split_sparse": "sparse"}
 # What users call of a part.
 CALLS = {
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items

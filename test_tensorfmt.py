@@ -10085,6 +10085,10 @@ class CopyTest(TestCase):
             self.assertEqual(re.findall(r"def plain_|\(--[a-z]\w+", text), [])
             self.assertEqual(re.findall("(?m)^ +>>> .*|.{101}", text), [])
             self.check_unused(text, copy)
+        if "save" in parts:
+            self.assertEqual(types_left_out(text), set())
+        if parts == ["load"]:  # what runs on boards: they have no such slices
+            self.assertNotIn("[::-1]", text)
         for section in re.split("(?m)^# -- .*", text)[1:]:
             self.assertTrue(re.search(r"(?m)^[^#\s]", section), "an empty section")
         if not PYPY and len(parts) < 3:
