@@ -5733,10 +5733,7 @@ class TensorBuffers(Format):
             new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
         if sort:
             tables.sort()
-        rows: "Iterable[Facts]" = ()
-        if not isinstance(operations, bool):
-            rows = operations
-        operation_places = self.write_operations(flat, rows, new_ids)
+        operation_places = self.write_operations(flat, operations, new_ids)
         root: Facts = {"version": flat.string("1.0.0")}
         root["tensors"] = flat.offsets([place for _, place in tables])
         if operations is not False:
@@ -5748,11 +5745,14 @@ class TensorBuffers(Format):
         tail = flatbuffer + self.TRAILER.pack(len(flatbuffer), b"TBS1")
         return self.iter_file(b"TBS1", items, starts, end, tail)
 
-    def write_operations(self, flat: FlatBuilder, operations: "Iterable[Facts]",
+    def write_operations(self, flat: FlatBuilder,
+                         operations: "Union[bool, Sequence[Facts]]",
                          new_ids: "Dict[Any, int]") -> "List[int]":
         """Return the places of the operations, with new ids of outputs."""
         names = [row[0] for row in self.OPERATION]
-        places = []
+        places: "List[int]" = []
+        if isinstance(operations, bool):
+            return places
         try:
             for operation in operations:
                 for name in operation:
