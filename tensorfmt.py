@@ -15158,7 +15158,8 @@ COMMANDS = (
     (show_diff, "compare two files tensor by tensor, whatever their formats",
      "a b --rtol --atol --any-dtype --only --exclude --rename --limit --no-mmap --max-copies "
      "--json"),
-    (show_formats, "list the formats and what each can hold; of one, its layout", "name --json"),
+    (show_formats, "list the formats and what each can hold; of one, or of cbor, its layout",
+     "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
     (show_vendor, "write a copy of this file with only what is asked for",
      "out --formats --with --check"))
