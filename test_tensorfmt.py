@@ -7642,12 +7642,18 @@ class Original:
             self.places.setdefault(name, (field.offset, field.nbytes))
 
     def damaged(self, changes):
-        """Return the file with changes {field: number that fills it, or bytes at its start}."""
+        """Return the file with changes to its fields.
+
+        They are {field: a number that fills it, or bytes at its start, or numbers there: 16 bits
+        each in a vtable, 32 bits elsewhere}.
+        """
         out = bytearray(self.data)
         for name, value in changes.items():
             offset, nbytes = self.places[name]
             if isinstance(value, int):
                 value = value.to_bytes(nbytes, "little")
+            elif isinstance(value, list):
+                value = uint16s(*value) if name.endswith("vtable") else uint32s(*value)
             out[offset:offset + len(value)] = value
         if self.seal:
             self.seal(out, self.places["padding"][0])
@@ -8064,28 +8070,40 @@ def parts2():
     return blobs, digest, csr, coo
 
 
+DENSE_OBJECTS = read_table("""
+    name     dtype  at  nbytes  shape    more
+    f4       u8     8   2       [3]      {'type': 'f4_e2m1'}
+    f4 even  u8     3   8192    [16384]  {'type': 'f4_e2m1'}
+    bool     u8     2   2       [2]      {'type': 'bool'}
+    e        i16    1   0       [3, 0]   {}
+    complex  f32    1   8       []       {'type': 'complex64'}
+    c128     f64    7   16      [1]      {'type': 'complex128'}
+    f8       u8     1   8       [8]      {'type': 'f8_e4m3fn'}
+    odd      u8     1   8       [1]      {'type': 'ex.type'}
+    coded    f32    3   8192    [9]      {'encoding': 'ex/1', 'decoded_length': 36}
+    far      f32    3   40      [10]     {'shard': 'x-1'}
+    md5      f32    1   8       [2]      {'digest': 'md5:0f'}
+    more     f32    1   8       [2]      {'u': 1}
+""")
+
+
+def object_of(row):
+    """Return a dense object of a row."""
+    return dense2(row.dtype, row.at, row.nbytes, *row.shape, **row.more)
+
+
 def ztensor2_of_all_kinds():
     """Return a file of zTensor 2 with all that it may hold."""
     blobs, digest, csr, coo = parts2()
-    xxh3 = part2("u8", 1, 8, digest="xxh3:4de8d78f7134f4b7")
-    objects = {
-        "a": dict(dense2("f32", 1, 8, 2, digest=digest), attributes={"k": [1, {"x": None}]}),
-        "f4": dense2("u8", 8, 2, 3, type="f4_e2m1"),
-        "f4 even": dense2("u8", 3, 8192, 16384, type="f4_e2m1"),
-        "bool": dense2("u8", 2, 2, 2, type="bool"),
-        "e": dense2("i16", 1, 0, 3, 0),
-        "complex": dense2("f32", 1, 8, type="complex64"),
-        "c128": dense2("f64", 7, 16, 1, type="complex128"),
-        "f8": dense2("u8", 1, 8, 8, type="f8_e4m3fn"),
-        "odd": dense2("u8", 1, 8, 1, type="ex.type"),
-        "csr": {"shape": [2, 9], "layout": "zt.sparse_csr/1", "parts": csr},
-        "coo": {"shape": [4, 3], "layout": "zt.sparse_coo/1", "parts": coo},
-        "coded": dense2("f32", 3, 8192, 9, encoding="ex/1", decoded_length=36),
-        "far": dense2("f32", 3, 40, 10, shard="x-1"),
-        "lay": {"shape": [], "layout": "ex.y/1", "parts": dict(coo, z=xxh3)},
-        "md5": dense2("f32", 1, 8, 2, digest="md5:0f"),
-        "more": dict(dense2("f32", 1, 8, 2, u=1), t=5),
-    }
+    xxh3 = part2("u8", 1, 8, digest=PART2["digest"])
+    objects = {row.name: object_of(row) for row in DENSE_OBJECTS}
+    objects["more"]["t"] = 5
+    objects["a"] = dict(dense2("f32", 1, 8, 2, digest=digest), attributes={"k": [1, {"x": None}]})
+    for name, shape, layout, parts in (
+            ("csr", [2, 9], "zt.sparse_csr/1", csr),
+            ("coo", [4, 3], "zt.sparse_coo/1", coo),
+            ("lay", [], "ex.y/1", dict(coo, z=xxh3))):
+        objects[name] = {"shape": shape, "layout": layout, "parts": parts}
     shards = {"x-1": {"size": 12368, "digest": digest, "k": 1}}
     return ztensor2_of_objects(objects, blobs, shards=shards, attributes={"m": 1}, zz=[])
 
@@ -8236,25 +8254,25 @@ def burnpack_files():
 
 # TensorBuffers
 
-TENSORBUFFERS_FAULTS = {  # name, fields of sorted_one.tbs
-    "n": {"metadata_size": 0xffffff},
-    "root": {"root": 255},
-    "vtable": {"table": 255},
-    "vtable length": {"tensors[0].vtable": uint16s(15)},  # then bytes of the table; its slots
-    "no version": {"vtable": uint16s(12, 16, 0)},
-    "tensors before version": {  # the vtable says so; both offsets are wrong
-        "vtable": uint16s(12, 16, 8, 0, 4, 12), "version": 255, "tensors": 255},
-    "no name": {"tensors[0].vtable": uint16s(16, 32, 24, 0)},
-    "offset 0": {"tensors[0].name": 0},
-    "string": {"-> tensors[0].name": uint32s(0xffff)},  # its length, then text
-    "no NUL": {"-> tensors[0].name": uint32s(1) + b"wx"},
-    "not UTF-8": {"-> tensors[0].name": uint32s(1) + b"\xff"},
-    "vector": {"-> tensors[0].shape": uint32s(0x3fffffff)},  # its length, then dimensions
-    "shape wraps": {"-> tensors[0].shape": uint32s(1, 0x40000002)},
-    "data_type 0": {"tensors[0].data_type": 0},
-    "data": {"tensors[0].data_offset": 3},
-    "size": {"tensors[0].data_size": 4},
-}
+TENSORBUFFERS_FAULTS = dict(read_table(r"""
+    name                    fields
+    n                       {'metadata_size': 0xffffff}
+    root                    {'root': 255}
+    vtable                  {'table': 255}
+    vtable length           {'tensors[0].vtable': [15]}
+    no version              {'vtable': [12, 16, 0]}
+    tensors before version  {'vtable': [12, 16, 8, 0, 4, 12], 'version': 255, 'tensors': 255}
+    no name                 {'tensors[0].vtable': [16, 32, 24, 0]}
+    offset 0                {'tensors[0].name': 0}
+    string                  {'-> tensors[0].name': [0xffff]}
+    no NUL                  {'-> tensors[0].name': b'\1\0\0\0wx'}
+    not UTF-8               {'-> tensors[0].name': b'\1\0\0\0\xff'}
+    vector                  {'-> tensors[0].shape': [0x3fffffff]}
+    shape wraps             {'-> tensors[0].shape': [1, 0x40000002]}
+    data_type 0             {'tensors[0].data_type': 0}
+    data                    {'tensors[0].data_offset': 3}
+    size                    {'tensors[0].data_size': 4}
+"""))  # of sorted_one.tbs; before a string and a vector stands its length
 
 
 def tensorbuffers_with(changes):
@@ -8593,7 +8611,7 @@ class BadFileTest(TestCase):
                 self.assertTrue(error.what, "an error without a text")
                 self.assertTrue(error.field, "an error that names no field")
                 self.assertNotIn("\n", str(error))
-                verified = [(found.field, found.offset) for found in tensorfmt.verify(data).errors]
+                verified = [(found.field, found.offset) for found in verify(data).errors]
                 self.assertIn((error.field, error.offset), verified)
 
     def test_errors_say_what_is_wrong(self):

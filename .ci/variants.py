@@ -9,9 +9,9 @@ import struct
 import tensorfmt
 from test_tensorfmt import (
     burnpack_file, burnpack_of_spans, burnpack_with, CSR, dense2, dumps, F32, mag300_replaced,
-    make_burnpack, odd_record, of_chosen, part2, parts2, primitiv_file, QUANTIZED, read_table,
-    record_file, safetensors_file, tensor, tensorbuffers_with, uint16s, ztensor2_of_all_kinds,
-    ztensor2_of_objects, ztensor2_replaced, ztensor_file)
+    make_burnpack, object_of, odd_record, of_chosen, part2, parts2, primitiv_file, QUANTIZED,
+    read_table, record_file, safetensors_file, tensor, tensorbuffers_with, uint16s,
+    ztensor2_of_all_kinds, ztensor2_of_objects, ztensor2_replaced, ztensor_file)
 
 # zTensor 2
 
@@ -62,10 +62,6 @@ LAYOUTS = read_table("""
     coo     [4, 3]  coords   u64    6   16
     coo     [4, 3]  coords   u32    6   15
 """)
-
-
-def object_of(row):
-    return dense2(row.dtype, row.at, row.nbytes, *row.shape, **row.more)
 
 
 def object_files():
