@@ -410,7 +410,8 @@ def iter_parts(blocks: Any, nbytes: int) -> Blocks:
 def without_gc(function: Any) -> Any:
     """Decorate a function that makes no cycles: looking for them takes a third of its time.
 
-    A board collects often instead: what stays lies side by side then, not all over its memory.
+    A board collects often instead: what stays lies side by side then, not all over its
+    memory.
     """
     def compact(*args: Any, **options: Any) -> Any:
         gc: Any = __import__("gc")
@@ -1411,9 +1412,9 @@ def cbor_scalar(value: Any) -> bytes:
 def cbor_dumps(value: Any, *, sort: Any = False) -> bytes:
     """Return a value as one CBOR item: shortest heads and floats, definite lengths.
 
-    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the keys
-    (as in serde_cbor), with sort="bytes" by bytes (RFC 8949, 4.2.1). Integers over 64 bits
-    are bignums. ValueError or TypeError for what CBOR cannot hold.
+    Maps keep the dict's order, or with `sort` go by encoded length, then bytes, of the
+    keys (as in serde_cbor), with sort="bytes" by bytes (RFC 8949, 4.2.1). Integers over
+    64 bits are bignums. ValueError or TypeError for what CBOR cannot hold.
 
     >>> cbor_dumps({"shape": [2, 300], "x": 1.5}).hex()
     'a2657368617065820219012c6178f93e00'
@@ -2389,8 +2390,9 @@ DECODED = ("zstd", SEEKABLE)
 def is_installed(package: str) -> bool:
     """Return whether a package is there; a board cannot tell.
 
-    An import has a lock of the module's name. If another thread holds it when a process forks, the
-    child waits for it without an end; imports that fail, again and again, make that likely.
+    An import has a lock of the module's name. If another thread holds it when a process
+    forks, the child waits for it without an end; imports that fail, again and again,
+    make that likely.
     """
     if package in sys.modules:
         return sys.modules[package] is not None
@@ -2544,9 +2546,9 @@ def zstd_encode(blocks: Blocks, nbytes: int, level: int) -> Blocks:
 class Tensor:
     """A named, typed, strided array over bytes that lie in a file, a buffer or memory.
 
-    `.dtype` is None if unknown here; `.attrs` say how its `.format` stores it, `.custom` is
-    what the user put there. Bytes are read when asked for: Unsupported (dtype, encoding),
-    FormatError (damage) or ValueError (closed File).
+    `.dtype` is None if unknown here; `.attrs` say how its `.format` stores it,
+    `.custom` is what the user put there. Bytes are read when asked for: Unsupported
+    (dtype, encoding), FormatError (damage) or ValueError (closed File).
 
     >>> tensor([[1, 2], [3, 4]], "int8")[1].tolist()
     [3, 4]
@@ -3059,9 +3061,9 @@ class Composite(Tensor):
 class File(TensorMap):
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
-    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format), `.nbytes`,
-    `.others`: what else it holds, by name (bytes of no tensor, in a record of Burn).
-    Any number of threads may read it and its Tensors.
+    `.path` (or None), `.metadata` (the user's), `.attrs` (facts of the format),
+    `.nbytes`, `.others`: what else it holds, by name (bytes of no tensor, in a record
+    of Burn). Any number of threads may read it and its Tensors.
 
     >>> load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     <File ztensor: 1 tensor 'w'>
@@ -3228,10 +3230,11 @@ START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
 class Schema:
     """What a map (or with container=list an array) of an index holds.
 
-    Rows (key, kind, required, doc[, items]) check what is read and written, and explain it. A kind
-    is Typed or a Schema. `required`: True, False, or None if null stands for absent. `items`: a
-    Schema that only explains what lies in a value of a Typed kind. `additional`: (kind, doc[,
-    items]) of all other keys, `key_type`: the kind of these keys.
+    Rows (key, kind, required, doc[, items]) check what is read and written, and explain
+    it. A kind is Typed or a Schema. `required`: True, False, or None if null stands for
+    absent. `items`: a Schema that only explains what lies in a value of a Typed kind.
+    `additional`: (kind, doc[, items]) of all other keys, `key_type`: the kind of these
+    keys.
     """
 
     def __init__(self, *rows: Any, additional: Any = (ANY, "unknown here"), key_type: Any = ANY,
@@ -3306,8 +3309,9 @@ class Schema:
 class RecordType:
     """What a record holds: little-endian fields side by side, as rows (name, code, doc).
 
-    A code is one of struct ("6q": six values; "8s": bytes), "text" (as many bytes as the value
-    before says), or a function of the values before, which returns one of struct.
+    A code is one of struct ("6q": six values; "8s": bytes), "text" (as many bytes as
+    the value before says), or a function of the values before, which returns one of
+    struct.
     """
 
     def __init__(self, *rows: Any) -> None:
@@ -3346,8 +3350,8 @@ class RecordType:
 class Reading:
     """One parse of a file: a format's read() gets bytes from it, and gives tensors to it.
 
-    `partial`: tensors that do not lie whole in the file may be left out. A trail that comes
-    last is spread: *trail.
+    `partial`: tensors that do not lie whole in the file may be left out. A trail that
+    comes last is spread: *trail.
     """
 
     regions: "List[Any]" = []  # what was read (Recorder)
@@ -3484,9 +3488,9 @@ class Reading:
     def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
         """Add a tensor with a new name, the size of its shape, and a place from `low` to `high`.
 
-        `field_of`: which field of the entry at a trail gives the "name", the "size" and the "place"
-        of its tensor; "": the entry itself. If `high` is the end of the file, a tensor that ends
-        after it is noted as missing.
+        `field_of`: which field of the entry at a trail gives the "name", the "size" and
+        the "place" of its tensor; "": the entry itself. If `high` is the end of the
+        file, a tensor that ends after it is noted as missing.
         """
         if item.name in self.tensors or item.name in self.missing:
             what = "two tensors have this name"
@@ -3521,9 +3525,9 @@ class Reading:
         if not self.missing or self.partial:
             return
         last_end = 0
-        for item, error in self.missing.values():
+        for tensor, error in self.missing.values():
             trail = trail or error.trail
-            last_end = max(last_end, item.start + item.stored_nbytes)
+            last_end = max(last_end, tensor.start + tensor.stored_nbytes)
         whole = len(self.tensors)
         what = f"cut short: {plural(self.end, 'byte')}, the index wants {last_end}; "
         what += f"{whole} of {whole + len(self.missing)} tensors are whole"
@@ -3547,11 +3551,11 @@ class Reading:
         return self.error(what, *trail, tensor=tensor, check=check, error_class=error_class)
 
 
-def size_message(item: Tensor, need: int) -> str:
+def size_message(tensor: Tensor, need: int) -> str:
     """Return that a tensor needs more or fewer bytes than are stored."""
     wanted = need if need < 1 << 64 else "more than 2**64"
-    text = f"{item.dtype} {short_repr(item.shape)} needs {wanted}"
-    return f"{item.stored_nbytes} bytes stored, {text}"
+    text = f"{tensor.dtype} {short_repr(tensor.shape)} needs {wanted}"
+    return f"{tensor.stored_nbytes} bytes stored, {text}"
 
 
 # -- [6d] Format -------------------------------------------------------------------------
@@ -3654,7 +3658,8 @@ class Format:
     def notes(self, file: File) -> "Notes":
         """Yield lists of (tensor or None, what): what a reader of the format may stumble over.
 
-        Each is of one kind, such as what the real library refuses, though it is saved here.
+        Each is of one kind, such as what the real library refuses, though it is saved
+        here.
         """
         return iter(())
 
@@ -3715,11 +3720,11 @@ class Format:
             return None
         return "there is no place for it"
 
-    def custom_problems(self, item: Tensor) -> "Dict[Any, str]":
+    def custom_problems(self, tensor: Tensor) -> "Dict[Any, str]":
         """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
         problems = {}
-        for key in item._custom or ():
-            why = self.custom_problem(item, key)
+        for key in tensor._custom or ():
+            why = self.custom_problem(tensor, key)
             if why:
                 problems[key] = f"attribute {short_repr(key)}: {why}"
         return problems
@@ -3747,10 +3752,10 @@ class Format:
                 texts.append(f"{short_repr(key)} = {short_repr(value)} ({why})")
         if texts:
             found.append((None, ", ".join(texts) + "; metadata={} leaves it out"))
-        for name, item in items:
-            found += [(name, why) for why in self.tensor_problems(item)]
-            if item._custom and (item.format is None or self.TENSOR_ATTRS is None):
-                found += [(name, why) for why in self.custom_problems(item).values()]
+        for name, tensor in items:
+            found += [(name, why) for why in self.tensor_problems(tensor)]
+            if tensor._custom and (tensor.format is None or self.TENSOR_ATTRS is None):
+                found += [(name, why) for why in self.custom_problems(tensor).values()]
             name_why = self.name_problem(name)
             if name_why:
                 found.append((name, name_why))
@@ -3771,20 +3776,20 @@ class Format:
     @staticmethod
     def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
         """Yield a file: the head, each tensor at its start, zeros between, the tail."""
-        for _, item in items:
-            if item.encoding == "zstd" and not item.unreadable:
+        for _, tensor in items:
+            if tensor.encoding == "zstd" and not tensor.unreadable:
                 zstd_module()  # raises without one, before the first byte
                 break
         yield head
         at = len(head)
-        for (_, item), start in zip(items, starts):
+        for (_, tensor), start in zip(items, starts):
             if start > at:
                 yield bytes(start - at)
-            if item.unreadable:
-                yield from item.iter_stored()
+            if tensor.unreadable:
+                yield from tensor.iter_stored()
             else:
-                yield from item.iter_bytes()
-            at = start + item.nbytes
+                yield from tensor.iter_bytes()
+            at = start + tensor.nbytes
         yield bytes(end - at) + tail
 
 
@@ -5816,8 +5821,8 @@ def find_format(name: Any) -> Format:
 def detect_format(source: Buffer, name: Any = None) -> Format:
     """Return the format by name, else by the leading bytes, never by the suffix.
 
-    Later generations come first, those without a magic last: any bytes may be the size of a
-    safetensors header, and `00 01 00` in it is a version in other files.
+    Later generations come first, those without a magic last: any bytes may be the size
+    of a safetensors header, and `00 01 00` in it is a version in other files.
     """
     head = source.read(0, 64)
     known: "List[Format]" = [Absent(*row) for row in ABSENT]
@@ -5859,11 +5864,12 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, partial: bool = False) -> File:
     """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
 
-    `source`: a path, bytes, or a seekable binary stream at its start or end (it is not closed).
-    `format`: what to read it as, if its bytes do not tell. mmap=False reads bytes when asked for:
-    for files that may be cut meanwhile (mapped, the system kills the reader). `verify`: raise the
-    first error that verify() finds. `partial`: take what is whole of a file that was cut short;
-    attrs["missing"] names the rest. Raises FormatError (or its Unsupported), or OSError.
+    `source`: a path, bytes, or a seekable binary stream at its start or end (it is not
+    closed). `format`: what to read it as, if its bytes do not tell. mmap=False reads
+    bytes when asked for: for files that may be cut meanwhile (mapped, the system kills
+    the reader). `verify`: raise the first error that verify() finds. `partial`: take
+    what is whole of a file that was cut short; attrs["missing"] names the rest. Raises
+    FormatError (or its Unsupported), or OSError.
 
     >>> f = load(dumps({"w": [1.0, 2.0]}, format="ztensor"))
     >>> f.format, list(f), f["w"].dtype, f["w"].tolist()
@@ -5914,10 +5920,11 @@ def tensor(data: Any = None, dtype: Any = None, shape: Any = None, *, components
            custom: "Optional[Mapping[Any, Any]]" = None, **unknown: "NoReturn") -> Tensor:
     """Return a Tensor in memory of lists, ranges, numbers, buffers or arrays.
 
-    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is given. bytes and
-    1-D byte views: raw little-endian elements of `dtype`. Arrays bring dtype and shape; `dtype`
-    converts, `shape` reshapes. `custom`: a mapping of what else it is to keep, in `.custom`: words
-    of the format to save to, or of the user. ValueError or TypeError for what is unfit.
+    Lists and numbers: int64 (uint64 if needed), float64 or bool unless `dtype` is
+    given. bytes and 1-D byte views: raw little-endian elements of `dtype`. Arrays bring
+    dtype and shape; `dtype` converts, `shape` reshapes. `custom`: a mapping of what
+    else it is to keep, in `.custom`: words of the format to save to, or of the user.
+    ValueError or TypeError for what is unfit.
 
     >>> t = tensor([[1, 2], [3, 4]], "float32", custom={"trainable": True})
     >>> t.shape, t[1, 0], t.tobytes()[:4].hex(), t.custom
@@ -5955,9 +5962,9 @@ def unknown_argument(name: str) -> str:
 
 def tensor_of(data: Any, dtype: Any = None) -> Tensor:
     """Return a value as a Tensor."""
-    item = own_tensor(data)
-    if item is not None:
-        made = item.copy()
+    tensor = own_tensor(data)
+    if tensor is not None:
+        made = tensor.copy()
     elif isinstance(data, LISTS + (bool, int, float)):
         made = tensor_of_lists(data, dtype)
     else:
@@ -6051,9 +6058,9 @@ def by_name(pairs: Any) -> TensorMap:
             raise TypeError(f"a tensor's name is a str, not {short_repr(name)}")
         if name in tensors:
             raise ValueError(f"two tensors are called {short_repr(name)}")
-        item = own_tensor(value)
+        tensor = own_tensor(value)
         try:
-            tensors[name] = tensor_of(value) if item is None else item
+            tensors[name] = tensor_of(value) if tensor is None else tensor
         except TypeError as error:
             raise TypeError(f"tensor {safe_repr(name)}: {error}")
         except (ValueError, RuntimeError) as error:  # torch raises the last
@@ -6122,7 +6129,7 @@ def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Opti
     elif hasattr(tensors, "items"):
         pairs = tensors.items()
     items = list(by_name(pairs).items())
-    names = [item.format for _, item in items]
+    names = [tensor.format for _, tensor in items]
     if file is not None:
         names = [file.fmt.NAME]
     fmt = choose_generation(fmt, names, attrs, options)
@@ -6139,7 +6146,7 @@ def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Opti
     check_work(items, dense=not fmt.SPARSE)
     if cast is not None:
         # What is made of a sparse tensor has no checksum any more.
-        check_stored([(name, item) for name, item in items if item.is_sparse])
+        check_stored([(name, tensor) for name, tensor in items if tensor.is_sparse])
         items = cast_items(fmt, items, cast)
     return fmt, items, metadata, attrs
 
@@ -6149,7 +6156,7 @@ def encode_file(fmt: Format, items: Items, metadata: Facts, attrs: Facts,
     """Check all that prepare() returns, then return an iterator over the bytes of the file."""
     meter = Meter(watch, "writing", 0)
     if watch is not None:
-        meter.total = sum([item.nbytes for _, item in items])
+        meter.total = sum([tensor.nbytes for _, tensor in items])
     blocks = meter.write(fmt, items, metadata, attrs, options)  # or its ValueError
     check_stored(items, watch)
     return blocks
@@ -6161,25 +6168,25 @@ def check_stored(items: Items, watch: Watch = None) -> None:
     # What is stored once is hashed once.
     checks: "Dict[Any, Tuple[Format, Tensor, str, Tensor, Any]]" = Map()
     seen: "Set[Any]" = set()
-    for _, item in items:
-        item = item.origin
-        if item.format is None or not item.source.has_offsets:
+    for _, tensor in items:
+        tensor = tensor.origin
+        if tensor.format is None or not tensor.source.has_offsets:
             continue
-        if item.format not in formats:
-            formats[item.format] = own_format(item.format)
-        fmt = formats[item.format]
+        if tensor.format not in formats:
+            formats[tensor.format] = own_format(tensor.format)
+        fmt = formats[tensor.format]
         if not fmt.DIGESTS:
             continue
-        for label, part, digest in iter_checksums(fmt, item, seen):
+        for label, part, digest in iter_checksums(fmt, tensor, seen):
             if part.source.has_offsets:  # no copy in memory
                 place = place_of(part) + (digest,)
-                checks.setdefault(place, (fmt, item, label, part, digest))
+                checks.setdefault(place, (fmt, tensor, label, part, digest))
     meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
-    for fmt, item, label, part, digest in checks.values():
+    for fmt, tensor, label, part, digest in checks.values():
         blocks = meter.over(fmt.hashed_blocks(part))
         status, text = compare_digest(blocks, digest, fmt.DIGESTS)
         if status == "FAIL":
-            raise item.error(label + text, check="checksums")
+            raise tensor.error(label + text, check="checksums")
 
 
 def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -> None:
@@ -6188,11 +6195,11 @@ def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -
     That is the stream `target`, or the file of which os.stat() says `about`.
     """
     sources: "Set[Buffer]" = set()
-    for _, item in items:
-        if type(item) is not Tensor:
-            item = item.origin
-            sources.update([part.source for part in item.stored_parts().values()])
-        sources.add(item.source)
+    for _, tensor in items:
+        if type(tensor) is not Tensor:
+            tensor = tensor.origin
+            sources.update([part.source for part in tensor.stored_parts().values()])
+        sources.add(tensor.source)
     for source in sources:
         if source.has_offsets and is_read_from(source, target, about):
             raise ValueError("tensors are read from the stream or file that is written: take "
@@ -6227,14 +6234,14 @@ def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]
     return other is not None and os.path.samestat(other, about)
 
 
-def iter_checksums(fmt: Format, item: Tensor,
+def iter_checksums(fmt: Format, tensor: Tensor,
                    seen: "Set[Any]") -> "Iterator[Tuple[str, Tensor, Any]]":
     """Yield (label, Tensor, digest) of all checksums of a tensor; inner ones once for each place.
 
     `seen`: the places of tensors before.
     """
-    yield from fmt.checksums(item)
-    for part in item.stored_parts().values():
+    yield from fmt.checksums(tensor)
+    for part in tensor.stored_parts().values():
         if part.encoding == "raw":
             continue
         place = place_of(part)[:4]
@@ -6290,16 +6297,16 @@ def save(target: Target, tensors: Any, *, format: "Optional[str]" = None,
          **options: Any) -> None:
     """Write tensors to a path or a writable binary stream.
 
-    `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as tensor()
-    takes them. The format: `format`, else the suffix, else that of the File. `metadata` and
-    `attrs` (facts of the format) are those of the File unless given. What the format cannot hold
-    is a ValueError before the first byte; damaged bytes of a source are a FormatError. `cast`: a
-    dtype for what the format cannot hold, or {old: new}. `watch`: as in convert().
-    A file is written as `.NAME.N.tmp` beside the target, then renamed: a failure or
-    Ctrl-C keeps the old file, only a killed process leaves the `.tmp` (delete it). A file
-    without write permission is refused. Symbolic links are kept, and so are owner, group
-    and mode where the system allows it; devices are written in place. A stream that
-    tensors are read from is refused.
+    `tensors`: a File, a mapping of names to values, or (name, value) pairs; values as
+    tensor() takes them. The format: `format`, else the suffix, else that of the File.
+    `metadata` and `attrs` (facts of the format) are those of the File unless given.
+    What the format cannot hold is a ValueError before the first byte; damaged bytes of
+    a source are a FormatError. `cast`: a dtype for what the format cannot hold, or
+    {old: new}. `watch`: as in convert(). A file is written as `.NAME.N.tmp` beside the
+    target, then renamed: a failure or Ctrl-C keeps the old file, only a killed process
+    leaves the `.tmp` (delete it). A file without write permission is refused. Symbolic
+    links are kept, and so are owner, group and mode where the system allows it; devices
+    are written in place. A stream that tensors are read from is refused.
 
     >>> from io import BytesIO
     >>> stream = BytesIO()
@@ -6460,7 +6467,8 @@ def is_done(name: str, *args: Any) -> bool:
 def check_writable(path: str, old: "os.stat_result") -> None:
     """Raise PermissionError for a file that may not be written.
 
-    Root may write all of them; but where there is no write bit at all, somebody protects it.
+    Root may write all of them; but where there is no write bit at all, somebody
+    protects it.
     """
     options = {}
     if os.access in getattr(os, "supports_effective_ids", ()):
@@ -6771,49 +6779,49 @@ def cast_table(cast: Any) -> "Dict[Optional[str], str]":
     return table
 
 
-def wanted_dtype(fmt: Format, item: Tensor,
+def wanted_dtype(fmt: Format, tensor: Tensor,
                  table: "Dict[Optional[str], str]") -> "Optional[str]":
     """Return the dtype that a tensor gets in a format, by a cast_table()."""
-    if not item.dtype:
-        return item.dtype
-    if item.dtype in table:
-        return table[item.dtype]
-    if item.dtype in fmt.DTYPES or fmt.can_copy_opaque(item):
-        return item.dtype
-    return table.get(None, item.dtype)
+    if not tensor.dtype:
+        return tensor.dtype
+    if tensor.dtype in table:
+        return table[tensor.dtype]
+    if tensor.dtype in fmt.DTYPES or fmt.can_copy_opaque(tensor):
+        return tensor.dtype
+    return table.get(None, tensor.dtype)
 
 
-def cast_tensor(item: Tensor, dtype: str) -> Tensor:
+def cast_tensor(tensor: Tensor, dtype: str) -> Tensor:
     """Return a tensor with another dtype; but for a sparse one it is cast when it is
     read.
     """
-    if item.is_sparse:
-        return item.astype(dtype)
-    if item.dtype == "qfloat":
-        Cast(item, "float32").iter_bytes()  # raises for an unknown scheme
+    if tensor.is_sparse:
+        return tensor.astype(dtype)
+    if tensor.dtype == "qfloat":
+        Cast(tensor, "float32").iter_bytes()  # raises for an unknown scheme
     else:
-        item.check_readable()
-    return Cast(item, dtype)
+        tensor.check_readable()
+    return Cast(tensor, dtype)
 
 
 def cast_items(fmt: Format, items: Items, cast: Any) -> Items:
     """Return tensors as save(cast=) asks for them; ValueError where values do not fit."""
     table = cast_table(cast)
     found: Items = []
-    for name, item in items:
-        new = wanted_dtype(fmt, item, table)
-        if new is not None and new != item.dtype:
+    for name, tensor in items:
+        new = wanted_dtype(fmt, tensor, table)
+        if new is not None and new != tensor.dtype:
             try:
-                item = cast_tensor(item, new)
+                tensor = cast_tensor(tensor, new)
                 # Numbers that do not fit: before the first byte.
                 if new not in FLOAT_DIGITS:
-                    for _ in item.iter_bytes():
+                    for _ in tensor.iter_bytes():
                         pass
             except FormatError:
                 raise
             except ValueError as error:
                 raise ValueError(f"tensor {safe_repr(name)}: cast to {new}: {error}")
-        found.append((name, item))
+        found.append((name, tensor))
     return found
 
 
@@ -7280,32 +7288,32 @@ def work_of_part(part: Tensor, factor: int = 1) -> int:
     return factor * decoded + CODEC_WORK * part.stored_nbytes
 
 
-def work_of_values(item: Tensor, dense: bool = True) -> int:
+def work_of_values(tensor: Tensor, dense: bool = True) -> int:
     """Return how many bytes the values are that are read and written."""
-    if item.encoding == "raw" and item._strides is None and item.dtype != "qfloat":
-        return item.stored_nbytes  # of most tensors
-    if item.unreadable and not item.is_decodable():
-        return item.stored_nbytes
-    if item.is_sparse and (not dense or item.nbytes > MAX_DENSE):
+    if tensor.encoding == "raw" and tensor._strides is None and tensor.dtype != "qfloat":
+        return tensor.stored_nbytes  # of most tensors
+    if tensor.unreadable and not tensor.is_decodable():
+        return tensor.stored_nbytes
+    if tensor.is_sparse and (not dense or tensor.nbytes > MAX_DENSE):
         return 0  # its parts count; as a dense one it would be refused
-    if item.dtype == "qfloat":
-        return max(item.nbytes, 4 * item.size)
-    return item.decoded_nbytes or item.stored_nbytes
+    if tensor.dtype == "qfloat":
+        return max(tensor.nbytes, 4 * tensor.size)
+    return tensor.decoded_nbytes or tensor.stored_nbytes
 
 
-def work_besides(item: Tensor) -> int:
+def work_besides(tensor: Tensor) -> int:
     """Return how many bytes are read and decoded besides the values."""
-    if item.encoding == "raw":
+    if tensor.encoding == "raw":
         return 0
     factor = 1
-    if item.is_sparse:
+    if tensor.is_sparse:
         factor = INDEX_WORK
     work = 0
-    for part in item.stored_parts().values():
-        if part is not item:
+    for part in tensor.stored_parts().values():
+        if part is not tensor:
             work += work_of_part(part, factor)
-        elif item.is_decodable():
-            work += CODEC_WORK * item.stored_nbytes
+        elif tensor.is_decodable():
+            work += CODEC_WORK * tensor.stored_nbytes
     return work
 
 
@@ -7313,22 +7321,22 @@ def check_work(items: Items, dense: bool = True,
                written: "Optional[Callable[[Tensor], int]]" = None) -> None:
     """Raise ValueError where tensors are much more, decoded and written, than their file.
 
-    What is no file's counts for nothing; a tensor that is there more than once counts once: that
-    is the wish of who calls. `dense`: sparse ones get their zeros. `written`(item): how many bytes
-    of text are made of a tensor.
+    What is no file's counts for nothing; a tensor that is there more than once counts
+    once: that is the wish of who calls. `dense`: sparse ones get their zeros.
+    `written`(tensor): how many bytes of text are made of a tensor.
     """
     # Of each source, by its id: itself, and by name all work and that of the values.
     files: "Dict[int, Tuple[Buffer, Dict[str, Tuple[int, int]]]]" = {}
-    for _, item in items:
-        base = item.origin
+    for _, tensor in items:
+        base = tensor.origin
         if not base.source.has_offsets:
             continue
         _, works = files.setdefault(id(base.source), (base.source, {}))
         values = work_of_values(base, dense)
-        if item is not base and values:
-            values = max(values, item.nbytes)
+        if tensor is not base and values:
+            values = max(values, tensor.nbytes)
         if written is not None:
-            values = max(values, written(item))
+            values = max(values, written(tensor))
         work = values + work_besides(base), values
         works[base.name] = max(work, works.get(base.name, work))
     for source, works in files.values():
@@ -7377,8 +7385,8 @@ class Meter:
         """Return the blocks of fmt.write(), counted, and also what it hashes before it writes."""
         hashing: Facts = {}
 
-        def digest_of(name: str, item: Tensor) -> str:
-            return hash_blocks("xxh3", self.over(item.iter_bytes()))
+        def digest_of(name: str, tensor: Tensor) -> str:
+            return hash_blocks("xxh3", self.over(tensor.iter_bytes()))
 
         if fmt.HASHES_DECODED and self.watch is not None:
             self.total *= 2
@@ -7429,12 +7437,12 @@ def is_same(a: Any, b: Any) -> bool:
         if token[0] is list:
             waiting.extend(zip(a, b))
             continue
-        others = {token_of(key): item for key, item in b.items()}
-        for key, item in a.items():
+        others = {token_of(key): tensor for key, tensor in b.items()}
+        for key, tensor in a.items():
             other = others.get(token_of(key), MISSING)
             if other is MISSING:
                 return False
-            waiting.append((item, other))
+            waiting.append((tensor, other))
     return True
 
 
@@ -7488,12 +7496,12 @@ def are_one_file(a: "Buffer", b: "Buffer") -> bool:
     return a.file_id is not None and b.file_id is not None and a.file_id[::2] == b.file_id[::2]
 
 
-def type_facts(item: "Tensor") -> Facts:
+def type_facts(tensor: "Tensor") -> Facts:
     """Return what its format says of a type that is not known here."""
     for fmt in FORMATS + GENERATIONS:
-        if fmt.NAME == item.format:
-            return fmt.type_facts(item)
-    return item.attrs
+        if fmt.NAME == tensor.format:
+            return fmt.type_facts(tensor)
+    return tensor.attrs
 
 
 def has_same_stored(a: "Tensor", b: "Tensor") -> bool:
@@ -7501,8 +7509,8 @@ def has_same_stored(a: "Tensor", b: "Tensor") -> bool:
     if a.encoding == b.encoding and a.attrs.get("encoding") == b.attrs.get("encoding"):
         if are_same_blocks(a.iter_stored(), b.iter_stored()):
             return True
-    for item in (a, b):
-        if item.itemsize is not None or item.encoding != "raw" and not item.is_decodable():
+    for tensor in (a, b):
+        if tensor.itemsize is not None or tensor.encoding != "raw" and not tensor.is_decodable():
             return False
     try:
         return are_same_blocks(a.iter_bytes(), b.iter_bytes())
@@ -7971,9 +7979,10 @@ def xxh64_end(h: int, rest: bytes) -> int:
 class Sparse(Tensor):
     """A tensor that stores some of its elements, csr or coo; read as its dense form.
 
-    `stored`: the Tensor of these elements, or of a blob that holds all. `open_parts(decode)`
-    returns the Tensors by role, or raises what is wrong with them; only with `decode` it decodes
-    one of them to learn how long the others are. `is_sorted`: the columns of each row of csr rise.
+    `stored`: the Tensor of these elements, or of a blob that holds all.
+    `open_parts(decode)` returns the Tensors by role, or raises what is wrong with them;
+    only with `decode` it decodes one of them to learn how long the others are.
+    `is_sorted`: the columns of each row of csr rise.
     """
 
     __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
