@@ -14287,7 +14287,10 @@ class Progress:
     def start(self) -> None:
         """Begin to tell the time."""
         from _thread import start_new_thread
-        start_new_thread(self.tick, ())
+        try:
+            start_new_thread(self.tick, ())
+        except RuntimeError:  # WebAssembly has no threads
+            pass
 
     def tick(self) -> None:
         """Tell the time where nothing else is told."""
@@ -15141,8 +15144,8 @@ OPTIONS: "Dict[str, Any]" = {
     "--set KEY=VALUE": dict(
         PAIRS, type=parse_setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
-    "--cast DTYPE or OLD=NEW,...": dict(
-        PAIRS, type=str, help="DTYPE for what TO cannot hold; NEW for each OLD"),
+    "--cast DTYPE,OLD=NEW,...": dict(
+        PAIRS, type=str, help="DTYPE for what TO cannot hold, NEW for each OLD"),
     "--rename OLD=NEW": dict(PAIRS, help="names, or patterns with one `*`: 'model.*=*'"),
     "--meta KEY=TEXT": dict(PAIRS, help="metadata to set; KEY= removes"),
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
