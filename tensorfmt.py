@@ -4474,8 +4474,9 @@ class ZTensor(Format):
             data = b"".join([pack_values("uint64", part) for part
                              in iter_parts([fact], PART)])
             return new_tensor("uint64", (len(fact),), data, "<", role)
-        for _, what in self.COMPONENT.iter_errors(fact, role):
-            raise FormatError(what, field=role)
+        wrong = list(self.COMPONENT.iter_errors(fact, role))
+        if wrong:
+            raise FormatError(wrong[0][1], field=role)
         start = fact["offset"]
         nbytes = fact["size"]
         why = blob_problem(start, nbytes, self.ALIGN, end)
@@ -4552,8 +4553,9 @@ class ZTensor(Format):
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
         """As Format.write(); `digest_of`(name, item): its checksum, if it is known."""
-        for _, what in self.CHOICES.iter_errors(options):
-            raise ValueError(what)
+        wrong = list(self.CHOICES.iter_errors(options))
+        if wrong:
+            raise ValueError(wrong[0][1])
         encoding = options.get("encoding")
         if encoding == "zstd" and options.get("data_endianness") == "big":
             raise ValueError(self.BIG_ZSTD)
@@ -5211,7 +5213,10 @@ def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
     raw = name_to_bytes(name)
     if b"\\" not in raw:
         whole, colon, statistic = raw.partition(b":")
-        return tuple(whole.split(b".")), statistic if colon else None
+        key = tuple(whole.split(b"."))
+        if not colon:
+            return key, None
+        return key, statistic
     parts = [bytearray()]
     at = 0
     while at < len(raw) and raw[at:at + 1] != b":":
@@ -8460,8 +8465,9 @@ class Mag300(Format):
             root[key] = self.option(key, default, options, attrs)
         root["usr_metadata"] = Map(metadata)
         root["tensor_map"] = Map()
-        for _, what in self.ROOT.iter_errors(root):
-            raise ValueError(what)
+        wrong = list(self.ROOT.iter_errors(root))
+        if wrong:
+            raise ValueError(wrong[0][1])
         root["tensor_map"] = entries
         data = json_dumps(root)
         # 3 header, JSON, data
@@ -9063,8 +9069,9 @@ class SeekTable:
             raise fault
         self.rows: "List[Tuple[int, int, Optional[int]]]" = []
         for at in range(8, len(table), step):
-            stored, decoded, *checksum = unpack_from(code, table, at)
-            self.rows.append((stored, decoded, checksum[0] if checksum else None))
+            stored, decoded, *checksums = unpack_from(code, table, at)
+            checksum = checksums[0] if checksums else None
+            self.rows.append((stored, decoded, checksum))
         sizes = [decoded for _, decoded, _ in self.rows]
         self.nbytes = sum(sizes)  # decoded
         largest = max(sizes, default=0)
@@ -9222,7 +9229,10 @@ class Quantized(Tensor):
             count = min(PART, self.size - start)
             raw = self.source.view(self.start + (start * bits >> 3), count * bits
                                    + 7 >> 3)
-            yield start, [number for byte in raw for number in rows[byte]][:count]
+            numbers: "List[Any]" = []
+            for byte in raw:
+                numbers += rows[byte]
+            yield start, numbers[:count]
 
     def read_scales(self, plan: QuantPlan, first: int, stop: int) -> Any:
         """Return some of the scales as numbers."""
@@ -9813,14 +9823,14 @@ class ReopenedFile(PickledFile):
 
 
 def metadata_values(file: Any, names: Any = None) -> "Dict[Any, List[Any]]":
-    """Return the values of each metadata key: several where the shards of `names` do not
-    agree.
-    """
+    """Return the values of each metadata key: several where shards (of `names`) differ."""
     if file.shards is None:
         return Map([(key, [value]) for key, value in file.metadata.items()])
+    if names is None:
+        names = file
+    shards = set([file._tensors[name] for name in names])
     values: Any = Map()
-    for shard in sorted(set([file._tensors[name] for name
-                             in (file if names is None else names)])):
+    for shard in sorted(shards):
         for key, value in file.shard(shard).metadata.items():
             if value not in values.setdefault(key, []):
                 values[key].append(value)
@@ -9867,9 +9877,11 @@ class ShardedFile(File):
 
     def check_placed(self, shard: str, file: File) -> None:
         """Raise unless a shard has the tensors that the index places there."""
-        for name, what in self.misplaced(shard, file):
-            raise FormatError(f"{what}; {anywhere()}", None, "weight_map", name,
-                              self.path)
+        wrong = list(self.misplaced(shard, file))
+        if wrong:
+            name, what = wrong[0]
+            what = f"{what}; {anywhere()}"
+            raise FormatError(what, None, "weight_map", name, self.path)
 
     def open_source(self, shard: str) -> Buffer:
         """Return the source of a shard; Unsupported where it is missing."""
@@ -11565,7 +11577,8 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
             gaps.append(field)
     if file is not None and fmt.NAME == "shards":
         file = ShardedFile(source, file.attrs, False)
-    add_structure(report, errors, last, reading.tensors if file is None else file)
+    tensors = reading.tensors if file is None else file
+    add_structure(report, errors, last, tensors)
     check_beginning(report, source, watch)
     check_blob_name(report, source, watch)
     if file is None:
@@ -12835,7 +12848,9 @@ class Diff(Result):
     """
 
     def __init__(self, a: File, b: File, tensors: int) -> None:
-        self.a, self.b, self.tensors = a.path, b.path, tensors
+        self.a = a.path
+        self.b = b.path
+        self.tensors = tensors
         self.differences: "List[Facts]" = []
 
     def __iter__(self) -> "Iterator[Facts]":
@@ -13035,7 +13050,8 @@ class ValueDiff:
         self.shape = a.shape
         self.same_dtype = a.dtype == b.dtype
         self.is_bool = a.dtype == "bool"
-        self.rtol, self.atol = rtol, atol
+        self.rtol = rtol
+        self.atol = atol
         self.is_exact = not rtol and not atol
         self.count = self.first = self.not_finite = 0
         self.max_abs = self.max_rel = 0.0
@@ -13059,8 +13075,10 @@ class ValueDiff:
     def compare(self, start: int, values: "Sequence[Any]",
                 others: "Sequence[Any]") -> None:
         """Note which values differ; the first has the number `start`."""
-        rtol, atol = self.rtol, self.atol
-        most, ratio = self.max_abs, self.max_rel
+        rtol = self.rtol
+        atol = self.atol
+        most = self.max_abs
+        ratio = self.max_rel
         found = []
         for i, (x, y) in enumerate(zip(values, others)):
             if x == y or (x != x and y != y):
@@ -13082,7 +13100,8 @@ class ValueDiff:
             self.first = start + found[0]
             self.values = values[found[0]], others[found[0]]
         self.count += len(found)
-        self.max_abs, self.max_rel = most, ratio
+        self.max_abs = most
+        self.max_rel = ratio
 
     def find_other_bits(self, start: int, part: bytes, other: bytes,
                         itemsize: int) -> None:
