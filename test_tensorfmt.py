@@ -490,8 +490,8 @@ class FolderCase(TestCase):
         self.folder = folder_for(self)
         self.path = self.at("m.zt")
 
-    def at(self, name):
-        return os.path.join(self.folder, name)
+    def at(self, *names):
+        return os.path.join(self.folder, *names)
 
 
 # -- [1b] formats --------------------------------------------------------------------------------
@@ -5961,23 +5961,23 @@ class Xxhash:
 
 def zstd_frame(data, has_sum=False):
     """Return a frame of bytes (of bytes(range(n)) for n), as they are; maybe with its checksum."""
-    tail = struct.pack("<I", ZSTD_SUMS[data]) if has_sum else b""
+    tail = pack("<I", ZSTD_SUMS[data]) if has_sum else b""
     if isinstance(data, int):
         data = bytes(range(data))
     flags = 0x24 if has_sum else 0x20
-    return struct.pack("<IBBHB", 0xFD2FB528, flags, len(data), len(data) << 3 | 1, 0) + data + tail
+    return pack("<IBBHB", 0xFD2FB528, flags, len(data), len(data) << 3 | 1, 0) + data + tail
 
 
 def seek_table(rows, magic=0x184D2A5E, size=None, count=None, flags=None, end=b"\xb1\xea\x92\x8f"):
     """Return a seek table of rows (stored, decoded[, checksum]); the rest as it should be."""
-    table = b"".join([struct.pack("<%dI" % len(row), *row) for row in rows])
+    table = b"".join([pack("<%dI" % len(row), *row) for row in rows])
     if size is None:
         size = len(table) + 9
     if count is None:
         count = len(rows)
     if flags is None:
         flags = 128 if rows and len(rows[0]) == 3 else 0
-    return struct.pack("<II", magic, size) + table + struct.pack("<IB", count, flags) + end
+    return pack("<II", magic, size) + table + pack("<IB", count, flags) + end
 
 
 def unknown_type(code, over, shape, data, digest=None, is_packed=False):
@@ -6061,7 +6061,7 @@ class ZTensor2Test(TestCase):
                             mock.patch.dict(sys.modules, numpy=module):
                         self.assertEqual("%016x" % tensorfmt.xxh3_64(blocks), digest)
         digests = [xxh3_of(bytes_to_hash(n))[5:] for n in range(300)]
-        self.assertEqual(tensorfmt.crc32("".join(digests).encode()), 0xCEB03D81)
+        self.assertEqual(crc32("".join(digests).encode()), 0xCEB03D81)
 
     def test_xxh64(self):
         """Alone, and by the module xxhash where it is there."""
@@ -6074,7 +6074,7 @@ class ZTensor2Test(TestCase):
                 for nbytes in range(99):
                     blocks = [data[i:min(i + 13, nbytes)] for i in range(0, nbytes, 13)]
                     text += "%016x" % tensorfmt.xxh64(blocks)
-                self.assertEqual(tensorfmt.crc32(text.encode()), 0x3550C65B)
+                self.assertEqual(crc32(text.encode()), 0x3550C65B)
 
     def test_canonical_form(self):
         file = load(V212_CANONICAL, verify=True)
@@ -6111,7 +6111,7 @@ class ZTensor2Test(TestCase):
         bad = ztensor2_replaced((b"xxh3:4d", b"xxh3:5d"))
         self.assertEqual(failed(bad), [("checksums", "w")])
         error_of(FormatError, dumps, load(bad), format="mag")
-        digest = "sha256:" + sha256(struct.pack("<2f", 1, 2)).hexdigest()
+        digest = "sha256:" + sha256(pack("<2f", 1, 2)).hexdigest()
         self.assertTrue(verify(ztensor2_with({"objects.w.parts.data.digest": digest})))
         bools = ztensor2_with({"objects.w.parts.data": dict(PART2, dtype="u8", type="bool"),
                                "objects.w.shape": [8]})
@@ -6136,7 +6136,7 @@ class ZTensor2Test(TestCase):
                  "values": part2("f32", 3, 8)}
         made = {"shape": [1, 9], "layout": "zt.sparse_csr/1", "parts": parts}
         falling = ztensor2_of_objects({"w": made}, (
-            struct.pack("<2Q", 0, 2), struct.pack("<2Q", 4, 1), struct.pack("<2f", 1, 2)))
+            pack("<2Q", 0, 2), pack("<2Q", 4, 1), pack("<2f", 1, 2)))
         self.raises(FormatError, "columns do not rise", load(falling)["w"].tolist)
 
     def test_equal_contents_are_stored_once(self):
@@ -6160,7 +6160,7 @@ class ZTensor2Test(TestCase):
         """Not even all of it; two tensors may share their bytes."""
         for nbytes in range(40, 200):  # the length of the manifest is in the manifest
             data = ztensor2_of_objects({"w": dense2("u8", 2, nbytes, nbytes)}, (bytes(4096),))
-            if struct.unpack("<Q", data[-32:-24])[0] == nbytes:
+            if unpack("<Q", data[-32:-24])[0] == nbytes:
                 break
         error = self.raises(FormatError, "those of the manifest", load, data)
         self.assertEqual(error.tensor, "w")
@@ -6260,7 +6260,7 @@ class ZTensor2Test(TestCase):
         data, frame = bytes(range(8)), zstd_frame(8)
         entry = {"name": "a", "offset": 64, "size": len(frame), "dtype": "complex64",
                  "layout": "dense", "shape": [1], "encoding": "zstd"}
-        made = ztensor_of_index(tensorfmt.cbor_dumps([entry]), data=frame)
+        made = ztensor_of_index(cbor_dumps([entry]), data=frame)
         item = load(made)["a"]
         self.assertEqual((item.dtype, item.nbytes), (None, len(frame)))
         self.assertEqual((bytes(item.raw), item.tobytes()), (frame, data))
@@ -6555,9 +6555,6 @@ class ShardTest(FolderCase):
             write_file(self.at(name), data)
         return self.at("m" + INDEX)
 
-    def at(self, name):
-        return os.path.join(self.folder, name)
-
     def ask(self, path, call, **options):
         with load(path, **options) as file:
             return call(file)
@@ -6802,7 +6799,7 @@ class ShardTest(FolderCase):
         self.assertEqual(file.metadata, {"format": "np", "n": "1"})
         self.assertEqual(summary.changed, [("format", None, "np")])
         with load(path) as file:
-            tensorfmt.save(other, dict(file), format="safetensors", metadata=metadata)
+            save(other, dict(file), format="safetensors", metadata=metadata)
             self.assertEqual(diff(file, file).differences, [])
             row, = diff(file, other).differences
         self.assertEqual((row["kind"], row["name"]), ("metadata", "format"))
@@ -6834,16 +6831,16 @@ class ShardTest(FolderCase):
         self.assertIn("a symbolic link to two.zt, a link that leads to no file", run("ls", one)[2])
         os.unlink(one)
         os.symlink("gone/o.zt", one)
-        error = error_of(FileNotFoundError, tensorfmt.save, one, {"w": F32})
+        error = error_of(FileNotFoundError, save, one, {"w": F32})
         self.assertEqual(error.filename, one)
         self.assertEqual(error.strerror, "there is no folder " + self.at("gone"))
 
     def test_models_in_shards_are_only_read(self):
         path = self.at("m" + INDEX)
         words = "only read", "one .safetensors file of any size"
-        self.refuses(words, tensorfmt.save, path, {"w": F32})
+        self.refuses(words, save, path, {"w": F32})
         self.refuses(words, dumps, {"w": F32}, format="shards")
-        self.refuses(words, tensorfmt.convert, golden("custom_fields.zt"), path)
+        self.refuses(words, convert, golden("custom_fields.zt"), path)
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_folder_is_its_index(self):
@@ -6903,7 +6900,7 @@ class ShardTest(FolderCase):
         self.assertIn(f"This is an index; {words}</p>", read_file(page).decode())
 
     def test_folders_that_are_called_like_files(self):
-        os.makedirs(os.path.join(self.folder, *[".zt"] * 400))
+        os.makedirs(self.at(*[".zt"] * 400))
         os.makedirs(self.at("m" + INDEX))
         for folder in self.folder, self.at(".zt"):
             for call in load, verify, detect:
@@ -7049,9 +7046,9 @@ class RecordTest(TestCase):
 
     def test_ids(self):
         good = golden("v021_one_tensor.mpk")
-        old = tensorfmt.msgpack_dumps("d5m78v4vc0ahe")
+        old = msgpack_dumps("d5m78v4vc0ahe")
         for text, key, value in RECORD_IDS:
-            data = good.replace(old, tensorfmt.msgpack_dumps(text))
+            data = good.replace(old, msgpack_dumps(text))
             self.assertSame(load(data)["item"].attrs, {key: value})
 
     def test_what_is_not_of_a_tensor(self):
@@ -7116,8 +7113,8 @@ class RecordTest(TestCase):
             for name, item in file.items():
                 self.assertSame(there[name].attrs, changed_map(item.attrs, {"id": None}))
             self.assertNotIn("id", summary.left_behind)
-            for call, *args in ((tensorfmt.save, "x.mpk", file), (tensorfmt.save, "x", file),
-                                (tensorfmt.convert, there, "x.mpk")):
+            for call, *args in ((save, "x.mpk", file), (save, "x", file),
+                                (convert, there, "x.mpk")):
                 self.refuses([".bpk"], call, *args)
         scalars = record_file({"a": 1})
         for options in {}, {"cast": "float64"}:
@@ -7583,15 +7580,15 @@ BIG = b"\xc2\x59\x07\x08" + b"\xff" * 1800  # a CBOR integer of 4,335 digits: ne
 
 
 def uint16s(*numbers):
-    return struct.pack("<%dH" % len(numbers), *numbers)
+    return pack("<%dH" % len(numbers), *numbers)
 
 
 def uint32s(*numbers):
-    return struct.pack("<%dI" % len(numbers), *numbers)
+    return pack("<%dI" % len(numbers), *numbers)
 
 
 def int64s(*numbers):
-    return struct.pack("<%dq" % len(numbers), *numbers)
+    return pack("<%dq" % len(numbers), *numbers)
 
 
 def patched(data, *changes):
@@ -7635,7 +7632,7 @@ class Original:
         self.data = data
         self.seal = seal  # makes the checksum right again
         self.places = {}
-        for field in tensorfmt.explain(data):
+        for field in explain(data):
             name = field.name
             if name in self.places:
                 name = "-> " + name
@@ -7728,7 +7725,7 @@ MAG_UNSUPPORTED = dict(read_table(r"""
 def seal_mag(data, end):
     """Make the checksum of the index right, which ends there; it counts as 0 itself."""
     data[8:12] = bytes(4)
-    data[8:12] = uint32s(tensorfmt.crc32(data[:end]))
+    data[8:12] = uint32s(crc32(data[:end]))
 
 
 def mag_with(**changes):
@@ -7742,7 +7739,7 @@ def mag_of_records(*rows):
     for key, shape, dtype, nbytes, offset in rows:
         fill = (0,) * (6 - len(shape))
         records += uint32s(len(key)) + key
-        records += struct.pack("<6qBQQI", *(shape + fill), dtype, nbytes, offset, 0)
+        records += pack("<6qBQQI", *(shape + fill), dtype, nbytes, offset, 0)
     data = bytearray(b"MAG!" + uint32s(1, 0, len(rows), 0, 0) + records)
     seal_mag(data, len(data))
     return bytes(data) + bytes(256)
@@ -7783,7 +7780,7 @@ MAGNETRON_UNSUPPORTED = dict(read_table("""
 
 
 def seal_magnetron(data, end):
-    data[8:12] = uint32s(tensorfmt.crc32c(data[12:end]))
+    data[8:12] = uint32s(crc32c(data[12:end]))
 
 
 def magnetron_of_rank(rank):
@@ -7794,7 +7791,7 @@ def magnetron_of_rank(rank):
     end = original.places["padding"][0]
     key = b"k" * (85 - 8 * rank)  # up to the same end
     dimensions = (1,) * rank
-    data[24:end] = struct.pack("<IQQ%dQI" % rank, rank << 8, 1, 192, *dimensions, len(key)) + key
+    data[24:end] = pack("<IQQ%dQI" % rank, rank << 8, 1, 192, *dimensions, len(key)) + key
     seal_magnetron(data, end)
     return bytes(data)
 
@@ -7855,7 +7852,7 @@ def mag300_file(text, **header):
     fields = {"aux": 0, "meta_offset": 44, "meta_span": len(text), "blob_offset": blob_offset,
               "blob_span": len(data)}
     fields.update(header)
-    head = struct.pack("<4sIIQQQQ", b"MAG!", 300, *fields.values())
+    head = pack("<4sIIQQQQ", b"MAG!", 300, *fields.values())
     return head + text + bytes(blob_offset - 44 - len(text)) + data
 
 
@@ -7932,14 +7929,14 @@ def ztensor_file(*entries, **changes):
              "encoding": "raw"}
     if not entries:
         entries = [dict(usual, **changes)]
-    return ztensor_of_index(tensorfmt.cbor_dumps(list(entries)))
+    return ztensor_of_index(cbor_dumps(list(entries)))
 
 
 def ztensor_of_index(index, nbytes=None, data=b"\0\0\x80\x3f" * 4):
     """Return a zTensor file of CBOR bytes; `nbytes` is what it says of their size."""
     if nbytes is None:
         nbytes = len(index)
-    return b"ZTEN0001" + bytes(56) + data + index + struct.pack("<Q", nbytes)
+    return b"ZTEN0001" + bytes(56) + data + index + pack("<Q", nbytes)
 
 
 def ztensor_files():
@@ -8003,7 +8000,7 @@ ZTENSOR2_CODES = read_table(r"""
 
 
 def canonical_cbor(value):
-    return tensorfmt.cbor_dumps(value, sort="bytes")
+    return cbor_dumps(value, sort="bytes")
 
 
 def ztensor2_file(text, **footer):
@@ -8012,8 +8009,8 @@ def ztensor2_file(text, **footer):
     fields = {"start": 8192, "nbytes": len(text), "hash": tensorfmt.xxh3_64([text]),
               "version": 2, "reserved": 0, "magic": magic}
     fields.update(footer)
-    blobs = magic + bytes(4088) + struct.pack("<2f", 1, 2) + bytes(4088)
-    return blobs + text + struct.pack("<QQQII8s", *fields.values())
+    blobs = magic + bytes(4088) + pack("<2f", 1, 2) + bytes(4088)
+    return blobs + text + pack("<QQQII8s", *fields.values())
 
 
 def ztensor2_with(changes):
@@ -8033,8 +8030,8 @@ def ztensor2_of_objects(objects, data=(), **top):
     blobs = b""
     for blob in (magic,) + data:
         blobs += blob + bytes(-len(blob) % 4096)
-    return blobs + text + struct.pack("<QQQII8s", len(blobs), len(text),
-                                      tensorfmt.xxh3_64([text]), 2, 0, magic)
+    return blobs + text + pack("<QQQII8s", len(blobs), len(text),
+                               tensorfmt.xxh3_64([text]), 2, 0, magic)
 
 
 def part2(dtype, at, nbytes, **more):
@@ -8050,14 +8047,14 @@ def dense2(dtype, at, nbytes, *shape, **more):
 
 def parts2():
     """Return blobs at 4096, 8192 ... and what lies there: a digest, a csr, a coo tensor."""
-    small = struct.pack("<2f", 1, 2)
+    small = pack("<2f", 1, 2)
     blobs = (
         small,
         b"\0\1\2\1\0",
         bytes(8191) + b"\x1f",  # it goes on in the place of the next
-        struct.pack("<3Q", 0, 1, 2),
-        struct.pack("<4I", 0, 1, 2, 1),
-        struct.pack("<2Q", 1, 4),
+        pack("<3Q", 0, 1, 2),
+        pack("<4I", 0, 1, 2, 1),
+        pack("<2Q", 1, 4),
         b"\x21\x03",
     )
     digest = "sha256:" + sha256(small).hexdigest()
@@ -8161,7 +8158,7 @@ def primitiv_of_values(kind, values):
         if isinstance(value, str):
             value = PRIMITIV_CODES.get(value, value)
         if not isinstance(value, Code):
-            value = tensorfmt.msgpack_dumps(value)
+            value = msgpack_dumps(value)
         data += value
     return data
 
@@ -8169,7 +8166,7 @@ def primitiv_of_values(kind, values):
 def primitiv_of_statistics(key, count=6000):
     """Return a primitiv model of one parameter that has many statistics."""
     stat = b"\x91\x00\x01\xc4\x00"
-    data = primitiv_file(MODEL, "01") + key + stat + b"\xcd" + struct.pack(">H", count)
+    data = primitiv_file(MODEL, "01") + key + stat + b"\xcd" + pack(">H", count)
     return data + b"".join([b"\xa4%04d" % i + stat for i in range(count)])
 
 
@@ -8218,8 +8215,8 @@ BURNPACK_ENTRIES = dict(read_table("""
 def burnpack_file(top, data=bytes(4)):
     """Return an aligned Burnpack file of a map, or of CBOR bytes."""
     if not isinstance(top, bytes):
-        top = tensorfmt.cbor_dumps(top)
-    head = struct.pack("<4sHI", b"NRUB", 1, len(top)) + top
+        top = cbor_dumps(top)
+    head = pack("<4sHI", b"NRUB", 1, len(top)) + top
     return head + bytes(-len(head) % 256) + data
 
 
@@ -8356,7 +8353,7 @@ def safetensors_file(top, data=bytes(8)):
         for name, entry in top.items():
             usual[name] = dict(usual.get(name, usual["w"]), **entry)
         top = tensorfmt.json_dumps(usual).decode()
-    return struct.pack("<Q", len(top.encode())) + top.encode() + data
+    return pack("<Q", len(top.encode())) + top.encode() + data
 
 
 def safetensors_of_two(start, end):
@@ -8429,8 +8426,8 @@ RECORD_ENTRIES = read_table(r"""
 
 def record_file(item, float="f32", end="a25f6290"):
     """Return a record of Burn; the item (hex or a value) begins at 186."""
-    head = golden("v021_one_tensor.mpk")[:186].replace(b"\xa3f32", tensorfmt.msgpack_dumps(float))
-    data = unhex(item) if isinstance(item, str) else tensorfmt.msgpack_dumps(item)
+    head = golden("v021_one_tensor.mpk")[:186].replace(b"\xa3f32", msgpack_dumps(float))
+    data = unhex(item) if isinstance(item, str) else msgpack_dumps(item)
     return (b"\x83" if end else b"\x82") + head[1:] + data + unhex(end)
 
 
@@ -8583,14 +8580,14 @@ def check_refused(data, wanted):
     test, fields = TestCase(), []
 
     def collect():
-        for field in tensorfmt.explain(data):
+        for field in explain(data):
             fields.append(field)
     error = error_of(type(wanted), collect)
     test.assertEqual((error.field, error.offset, error.what),
                      (wanted.field, wanted.offset, wanted.what))
     faults = [(field.name, field.offset, field.doc) for field in fields if field.kind == "fault"]
     marked = []
-    if tensorfmt.detect(data):
+    if detect(data):
         marked = [(error.field, error.offset, error.what)]
     test.assertEqual(faults, marked)
     has_data = "data" in [field.kind for field in fields]  # of a file that was cut short
@@ -8619,7 +8616,7 @@ class BadFileTest(TestCase):
             with self.subTest(begins=data[:40], words=words):
                 self.assertIn(words, str(error_of(error_class, load, data)))
                 if words:
-                    self.assertFalse(tensorfmt.verify(data), "verify calls it valid")
+                    self.assertFalse(verify(data), "verify calls it valid")
 
     def test_names_may_be_many_if_they_are_short(self):
         self.assertEqual(len(load(primitiv_of_statistics(b"\x91\xa1k"))), 6001)
@@ -8634,10 +8631,10 @@ class BadFileTest(TestCase):
             if chosen("tensorbuffers") and at < 1 << 32:
                 files.append(tensorbuffers_with(dict(fields, **{"tensors[0].data_offset": at})))
             for data in files:
-                with self.subTest(format=tensorfmt.detect(data), at=at):
+                with self.subTest(format=detect(data), at=at):
                     file = load(data, verify=True)
                     self.assertEqual([item.tobytes() for item in file.values()], [b""] * len(file))
-                    self.assertTiles(tensorfmt.explain(data), len(data))
+                    self.assertTiles(explain(data), len(data))
 
     def test_every_truncation_of_small_goldens_is_refused_or_read(self):
         for number, (_, title, data, _) in enumerate(FILES):
@@ -8652,7 +8649,7 @@ class BadFileTest(TestCase):
         try:
             load(data)
         except FormatError as error:
-            if explained and tensorfmt.detect(data):
+            if explained and detect(data):
                 check_refused(data, error)
         else:  # where the end is marked, no prefix will do
             self.assertNotIn(title, ENDS_ARE_MARKED)
@@ -8742,14 +8739,14 @@ class BadFileTest(TestCase):
                 (burnpack_with(dtype="F8"), "F8")):
             with self.subTest(words=words):
                 self.check_values_raise(Unsupported, data, words)
-                self.assertTrue(tensorfmt.verify(data), "verify calls it bad")
+                self.assertTrue(verify(data), "verify calls it bad")
 
     @about("ztensor")
     @with_zstd
     def test_values_of_damaged_zstd_raise_format_errors(self):
         data = ztensor_file(encoding="zstd", shape=[131072])
         self.check_values_raise(FormatError, data, "zstd")
-        self.assertFalse(tensorfmt.verify(data), "verify calls it valid")
+        self.assertFalse(verify(data), "verify calls it valid")
 
     def check_values_raise(self, error_class, data, words):
         item, = load(data).values()
@@ -8827,10 +8824,10 @@ class ManyTensorsTest(FolderCase):
         target = self.path + "2"
         for name in FORMATS:
             with self.subTest(format=name):
-                tensorfmt.save(self.path, many, format=name)
+                save(self.path, many, format=name)
                 self.assertLess(peak_of(load, self.path), most)
-                tensorfmt.save(self.path, {"w": big}, format=name)
-                peak = peak_of(tensorfmt.convert, self.path, target, format="ztensor",
+                save(self.path, {"w": big}, format=name)
+                peak = peak_of(convert, self.path, target, format="ztensor",
                                cast={"float32": "bfloat16"})
                 self.assertLess(peak, 6 << 20)
 
@@ -8945,7 +8942,7 @@ def messagepack_bombs(n):
               for i in range(n * 2 // 3)]
     text = "ce%08x" % len(shapes) + "".join(shapes)
     rows.append(("many shapes", primitiv_file(MODEL, text)))
-    key = b"\x91\xda" + struct.pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
+    key = b"\x91\xda" + pack(">H", n + 4) + "\U0001f600".encode() + b"\\" * n
     rows.append(("statistics", primitiv_of_statistics(key, 2 * n)))
     return rows
 
@@ -9076,8 +9073,8 @@ def packed_burnpack():
     for i, name in enumerate("abcdefgh"):
         place = [8 * i, 8 * i + 8]
         tensors[name] = {"dtype": "F32", "shape": [2], "data_offsets": place}
-    index = tensorfmt.cbor_dumps({"tensors": tensors, "metadata": {"version": "0.19.1"}})
-    return struct.pack("<4sHI", b"NRUB", 1, len(index)) + index + bytes(64)
+    index = cbor_dumps({"tensors": tensors, "metadata": {"version": "0.19.1"}})
+    return pack("<4sHI", b"NRUB", 1, len(index)) + index + bytes(64)
 
 
 def fuzz_files():
@@ -9158,7 +9155,7 @@ class CorpusTest(FolderCase):
         self.assertEqual(sorted(names + ["manifest.json"]), sorted(os.listdir(self.folder)))
         self.assertEqual(len(rows), len(fuzz_files()) + len(bad_files()) + len(wrong_files()))
         for row in rows[::9]:
-            report = verify(os.path.join(self.folder, row["file"]))
+            report = verify(self.at(row["file"]))
             self.assertEqual(row["verdict"] == "good", bool(report), row)
 
 
@@ -9236,11 +9233,11 @@ class ExplainTest(FolderCase):
 
 def appended(data):
     """Return a file of zTensor 2 with a second manifest behind the whole first file."""
-    start, nbytes = struct.unpack("<2Q", data[-40:-24])
+    start, nbytes = unpack("<2Q", data[-40:-24])
     text = data[start:start + nbytes]
     data += bytes(-len(data) % 4096)
-    return data + text + struct.pack("<QQQII8s", len(data), nbytes, tensorfmt.xxh3_64([text]), 2, 0,
-                                     data[:8])
+    return data + text + pack("<QQQII8s", len(data), nbytes, tensorfmt.xxh3_64([text]), 2, 0,
+                              data[:8])
 
 
 def again(data, *stopped):
@@ -9321,7 +9318,7 @@ class VerifyTest(FolderCase):
         """Return what verify says of the name of a file of these bytes: rows (status, text)."""
         write_file(path, data)
         found = []
-        for source in path, os.path.join(self.folder, "link.zt"):
+        for source in path, self.at("link.zt"):
             report = verify(source)
             found.append([(row[0], row[3]) for row in report.rows if row[1] == "name"])
             for error in report.errors:
@@ -9337,10 +9334,10 @@ class VerifyTest(FolderCase):
         digest = sha256(data).hexdigest()
         names = {"good": digest, "upper": digest.upper(), ".zt": digest + ".zt",
                  "short": digest[1:]}
-        middle = os.path.join(self.folder, "middle")
-        os.symlink("middle", os.path.join(self.folder, "link.zt"))
+        middle = self.at("middle")
+        os.symlink("middle", self.at("link.zt"))
         for row in NAMES_OF_BLOBS:
-            path = os.path.join(self.folder, row.folder, names[row.name])
+            path = self.at(row.folder, names[row.name])
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.symlink(path, middle)
             for bad in data[:64] + b"?" + data[65:], data[:-8], bytes(9):
@@ -9355,11 +9352,11 @@ class VerifyTest(FolderCase):
             self.assertEqual(statuses, ["ok"] * len(rows))
             load(path, verify=True)
             os.unlink(middle)
-            rmtree(os.path.join(self.folder, row.folder.split("/")[0]))
+            rmtree(self.at(row.folder.split("/")[0]))
 
     def test_a_name_of_digits_without_hashlib(self):
-        path = os.path.join(self.folder, "0" * 64)
-        tensorfmt.save(path, {"w": [1.0]}, format="ztensor")
+        path = self.at("0" * 64)
+        save(path, {"w": [1.0]}, format="ztensor")
         with mock.patch.dict(sys.modules, hashlib=None):
             text = str(verify(path))
         self.assertIn("-     name         not checked: sha256 needs the module hashlib", text)
@@ -9368,7 +9365,7 @@ class VerifyTest(FolderCase):
     def test_what_is_noted_or_cannot_be_checked(self):
         two = dumps({"a": [1.0, 2.0], "b": [3.0, 4.0]}, format="burnpack")
         one = dumps({"a": [1.0]}, format="ztensor")
-        long_head = dumps({}, format="ztensor")[:8] + b"\x98\x00" + struct.pack("<Q", 2)
+        long_head = dumps({}, format="ztensor")[:8] + b"\x98\x00" + pack("<Q", 2)
         for data, status, check, count in (
                 (two + b"x", "note", "padding", 1),
                 (burnpack_of_spans([(0, 4), (2, 6), (0, 4)], bytes(7)), "note", "padding", 1),
@@ -9537,7 +9534,7 @@ class NoteTest(TestCase):
     def test_what_is_saved_again_though_the_real_library_refuses_it(self):
         known = {"value": "Q8S", "param": "F32", "store": "Native", "level": "Tensor",
                  "mode": "Symmetric"}
-        burnpacks = [burnpack_of_dtype(tensorfmt.cbor_dumps(code)) for code in (
+        burnpacks = [burnpack_of_dtype(cbor_dumps(code)) for code in (
             "F7", {"QFloat": dict(known, value="Q9")}, {"QFloat": known})]
         for kind, data, *wanted in (
                 ("ztensor", ztensor_file(dtype="f8"), ("a", "dtype 'f8' is not known: ztensor")),
@@ -9574,7 +9571,7 @@ class NoteTest(TestCase):
                 entry = dict(coo, coords=coords[row.entry["coords"]])
             entry["data_endianness"] = row.order
             with self.subTest(row=row):
-                data = ztensor_of_index(tensorfmt.cbor_dumps([entry]), data=frame)
+                data = ztensor_of_index(cbor_dumps([entry]), data=frame)
                 words = [ORDER_NOTES.get(note, note) for note in row.notes]
                 self.assertNotes(data, *[("w", text) for text in words])
 
@@ -9583,7 +9580,7 @@ class NoteTest(TestCase):
         """The real library looks for the id that is the hash of a name."""
         data = dumps({"a": tensor([1], "int8"), "b": tensor([2], "int8")}, format="tensorbuffers")
         self.assertNotIn("real library", str(verify(data)))
-        a, b = [struct.pack("<Q", load(data)[name].attrs["id"]) for name in "ab"]
+        a, b = [pack("<Q", load(data)[name].attrs["id"]) for name in "ab"]
         other, third = b"12345678", b"12345679"
         for changes, finds in (
                 ([(a, other), (b, a), (other, b)], {"a": "'b'", "b": "'a'"}),
@@ -9603,9 +9600,9 @@ class NoteTest(TestCase):
 
 
 SPARSE_PARTS = {
-    "values": struct.pack("<2f", 1, 2),
-    "indices": struct.pack("<2Q", 1, 4),
-    "indptr": struct.pack("<3Q", 0, 1, 2),
+    "values": pack("<2f", 1, 2),
+    "indices": pack("<2Q", 1, 4),
+    "indptr": pack("<3Q", 0, 1, 2),
 }
 
 
@@ -9614,7 +9611,7 @@ def sparse_file(bad=None, layout="sparse", sparse_format="csr", dtype="float32",
     facts, data = {}, b""
     for role, blob in SPARSE_PARTS.items():
         data += bytes(-len(data) % 64)
-        checksum = tensorfmt.crc32c(blob) ^ (role == bad)
+        checksum = crc32c(blob) ^ (role == bad)
         facts[role] = {"offset": 64 + len(data), "size": len(blob), "encoding": "raw",
                        "dtype": index, "checksum": "crc32c:0x%08X" % checksum}
         data += blob
@@ -9622,7 +9619,7 @@ def sparse_file(bad=None, layout="sparse", sparse_format="csr", dtype="float32",
                  sparse_format=sparse_format)
     if layout == "deep":
         facts = {"parts": [facts, {}]}
-    return ztensor_of_index(tensorfmt.cbor_dumps([dict(entry, **facts)]), data=data)
+    return ztensor_of_index(cbor_dumps([dict(entry, **facts)]), data=data)
 
 
 def two_hashed(version=2, **options):
@@ -9639,7 +9636,7 @@ class ChecksumTest(TestCase):
         """What is one in the file is looked at once; what is too much in all is left out."""
         entry = {"offset": 64, "size": 16, "dtype": "float32", "shape": [4], "encoding": "raw"}
         raw = load(ztensor_file(dict(entry, name="a")))["a"].raw
-        crc = "%08x" % tensorfmt.crc32c(raw)
+        crc = "%08x" % crc32c(raw)
         sums = {"a": crc, "b": "0x" + crc, "c": "0x0" + crc, "d": crc}
         data = ztensor_file(*[dict(entry, name=name, checksum="crc32c:" + text)
                               for name, text in sums.items()])
@@ -9722,7 +9719,7 @@ class ChecksumTest(TestCase):
         names = [field.name for field in explain(data) if field.kind == "data"]
         self.assertEqual(names, ["data w", "data w.parts", "data w.parts[1]"])
         self.assertNotIn("no field names", str(verify(data)))
-        other = data.replace(SPARSE_PARTS["indptr"], struct.pack("<3Q", 0, 2, 2))
+        other = data.replace(SPARSE_PARTS["indptr"], pack("<3Q", 0, 2, 2))
         self.assertTrue(load(data)["w"] == load(data)["w"])
         self.assertFalse(load(data)["w"] == load(other)["w"])
         self.assertTrue(diff(data, other))
@@ -9756,14 +9753,14 @@ def index_of_two_layouts():
 
     It has a record of magnetron 0.1.2, and ours, in whose name the rest of that one is.
     """
-    other = struct.pack("<I3QI", 256, 2, 576, 2, 1) + b"x"
+    other = pack("<I3QI", 256, 2, 576, 2, 1) + b"x"
     record = other + b"k" * (260 - len(other))
-    record += struct.pack("<6qBQQ", 2, 0, 0, 0, 0, 0, 0, 8, 640)
+    record += pack("<6qBQQ", 2, 0, 0, 0, 0, 0, 0, 8, 640)
     counts = uint32s(1, 0, 0)
-    checksum = tensorfmt.crc32(counts + other)
+    checksum = crc32(counts + other)
 
     def crc_of(aux):
-        return tensorfmt.crc32(counts + record + uint32s(aux))
+        return crc32(counts + record + uint32s(aux))
     # crc_of(a ^ b) is crc_of(a) ^ crc_of(b) ^ crc_of(0): solve it for the checksum.
     rows = [(crc_of(1 << i) ^ crc_of(0), 1 << i) for i in range(32)]
     left, aux = checksum ^ crc_of(0), 0
@@ -10069,7 +10066,7 @@ def known_answers():
     """Return rows (title, bytes, format, good, answer of the whole) of goldens and bad files."""
     if "answers" not in SOURCE:
         rows = [row[1:3] + (True,) for row in FILES] + [row[:2] + (False,) for row in bad_files()]
-        SOURCE["answers"] = [(title, data, tensorfmt.detect(data), good, answer_of(tensorfmt, data))
+        SOURCE["answers"] = [(title, data, detect(data), good, answer_of(tensorfmt, data))
                              for title, data, good in rows]
     return SOURCE["answers"]
 
@@ -10241,8 +10238,8 @@ class CopyTest(TestCase):
         blob = dumps({"w": [1.0]}, format="ztensor")[:72]
         entry = dict(name="w", offset=64, size=8, dtype="float64", shape=[1], encoding="raw",
                      layout="ragged", part=dict(offset=64, size=8, encoding="raw"))
-        index = tensorfmt.cbor_dumps([entry])
-        data = blob + index + struct.pack("<Q", len(index))
+        index = cbor_dumps([entry])
+        data = blob + index + pack("<Q", len(index))
         for parts, lists in (["load"], False), (["load", "save"], True), (["load", "zstd"], False):
             item = make_copy(["ztensor"], parts)[1].load(data)["w"]
             self.assertEqual((item.nbytes, hasattr(item, "parts")), (8, lists))
@@ -10361,7 +10358,7 @@ class CopyTest(TestCase):
         good = dumps({"w": tensor([[1.0, 2.0]]), "x": tensor(3)}, format="burnpack")
         canonical = "-     canonical    it cannot be saved again: this copy was made without save"
         for data in good, good[:-3], good[:20], good + good:
-            whole = str(tensorfmt.verify(data)).split("\n")
+            whole = str(verify(data)).split("\n")
             found = str(made.verify(data)).split("\n")
             if canonical in found:
                 whole[found.index(canonical)] = canonical
@@ -10369,7 +10366,7 @@ class CopyTest(TestCase):
         file = made.load(good)
         self.assertEqual([repr(item) for item in file.values()],
                          [repr(item) for item in load(good).values()])
-        self.assertEqual(str(made.diff(good, good)), str(tensorfmt.diff(good, good)))
+        self.assertEqual(str(made.diff(good, good)), str(diff(good, good)))
         self.assertTrue(file["w"] == made.load(good)["w"])
         path = os.path.join(folder_for(self), "t.bpk")
         write_file(path, good)
@@ -10404,7 +10401,7 @@ def write_board_files(folder):
     small = values.astype("float8_e4m3fn")
     for name, item, options in (("model.bpk", values, {}), ("model.primitiv", values, {}),
                                 ("float8.zt", small, {"version": "2"})):
-        tensorfmt.save(os.path.join(folder, name), {"w": item}, **options)
+        save(os.path.join(folder, name), {"w": item}, **options)
     write_file(os.path.join(folder, "q.bpk"), make_burnpack(BLOCK4._replace(name="q")))
 
 
@@ -10581,8 +10578,8 @@ class ReadmeTest(FolderCase):
         ones = tensor([[1.0, 2.0]], "float32")
         half = tensor([1.5], "bfloat16")
         for name in "model.zt", "a.zt", "old.zt":
-            tensorfmt.save(name, {"w": ones})
-        tensorfmt.save("model.bpk", {"model.w": ones})
+            save(name, {"w": ones})
+        save("model.bpk", {"model.w": ones})
         cut = dumps({"w": ones, "v": half}, format="burnpack")
         write_file("cut.bpk", cut[:-1])
         os.mkdir("FOLDER")
@@ -10631,11 +10628,11 @@ class ReadmeTest(FolderCase):
         """Each reads the file of its format, and is that of the tiny reader."""
         self.run_page(self.READERS)
         for row in WRITES:
-            suffix = tensorfmt.find_format(row.name).SUFFIXES[0]
+            suffix = find_format(row.name).SUFFIXES[0]
             with self.subTest(format=row.name):
                 (name, found), = self.names["read_" + row.name](read_file("w" + suffix)).items()
                 self.assertEqual((name, list(found[1]), bytes(found[3])),
-                                 ("w", [2], struct.pack("<2f", 1, -2)))
+                                 ("w", [2], pack("<2f", 1, -2)))
         tiny = text_of(path_of(self, ".ci", "tiny.py"))
         parts = []
         for language, text in self.blocks(self.READERS):
@@ -10694,7 +10691,7 @@ class ReadmeTest(FolderCase):
         self.assertEqual(copied.load(SLAB)["w"].tolist(), [[1.0], [2.0]])
 
 
-SLAB = b"SLAB 1 00000033\nfloat32 2,1 0 8 w\nint32 - 16 4 n\n" + bytes(15) + struct.pack(
+SLAB = b"SLAB 1 00000033\nfloat32 2,1 0 8 w\nint32 - 16 4 n\n" + bytes(15) + pack(
     "<2f8xi", 1, 2, 7)  # of the format that .docs/add-a-format.md makes up
 SLAB_FAULTS = read_table(r"""
     name              old         new         error        field
@@ -10896,7 +10893,7 @@ class TrustTest(FolderCase):
         file = load(burnpack_of_spans([(0, 4096)] * 400, bytes(4096)))
         users = {"u%d" % i: file["t0"] for i in range(400)}  # the user's own wish
         self.assertEqual(len(load(dumps(users, format="ztensor"))), 400)
-        cast = {name: tensorfmt.Cast(item, "int16") for name, item in file.items()}
+        cast = {name: Cast(item, "int16") for name, item in file.items()}
         with Changed(tensorfmt, "MAX_COPIES", 1):
             for tensors in file, dict(file), file.items(), cast:
                 self.refuses(["decoded and written", "MAX_COPIES = 1 "], dumps, tensors,
@@ -10922,7 +10919,7 @@ class TrustTest(FolderCase):
     @unittest.skipUnless(os.name == "posix", "modes are of POSIX")
     def test_files_are_made_with_the_mode_of_the_target(self):
         def mode_of(name):
-            return os.stat(os.path.join(self.folder, name)).st_mode & 0o7777
+            return os.stat(self.at(name)).st_mode & 0o7777
 
         def blocks():  # while the temporary file is written
             seen.extend([mode_of(name) for name in os.listdir(self.folder) if ".tmp" in name])
@@ -10941,7 +10938,7 @@ class TrustTest(FolderCase):
         """At opcodes of the module; at lines where opcodes are not traced (Python 3.12.1)."""
         self.addCleanup(warnings.resetwarnings)
         warnings.simplefilter("ignore", ResourceWarning)  # an interrupted close()
-        tensorfmt.save(self.path, {"w": F32})
+        save(self.path, {"w": F32})
         load(self.path).close()
         gc.collect()  # what tests before this one left
         descriptors = len(os.listdir("/proc/self/fd"))
@@ -10984,7 +10981,7 @@ def spread(count, blob, part=None, **fields):
         if part:
             entry.update({part: dict(place, encoding="zstd"), "size": 0})
         entries.append(entry)
-    return ztensor_of_index(tensorfmt.cbor_dumps(entries), None, blob.ljust(step, b"\0") * count)
+    return ztensor_of_index(cbor_dumps(entries), None, blob.ljust(step, b"\0") * count)
 
 
 def zeros_by_zstd(nbytes):
@@ -11045,11 +11042,11 @@ class WorkTest(FolderCase):
 
     @staticmethod
     def convert(data, format, **options):
-        tensorfmt.convert(data, io.BytesIO(), format=format, dense=True, **options)
+        convert(data, io.BytesIO(), format=format, dense=True, **options)
 
     def calls(self, file, data):
         """Return {what it is: call and its arguments} of all that decodes or writes a file."""
-        casts = {name: tensorfmt.Cast(item, "float64") for name, item in file.items()}
+        casts = {name: Cast(item, "float64") for name, item in file.items()}
         renamed = [("x" + name, item) for name, item in file.items()]
         return {
             "convert": (self.convert, file),
@@ -12180,7 +12177,7 @@ class DeparturesTest(TestCase):
 
     def value_at(self, data, name):
         """Return the value that explain shows of a field."""
-        for field in tensorfmt.explain(data):
+        for field in explain(data):
             if field.name == name:
                 return field.value
         return None
@@ -12236,8 +12233,8 @@ class DeparturesTest(TestCase):
         with self.row("checksum"):
             end = 0xCF
             without = text[:8] + bytes(4) + text[12:end]
-            self.assertEqual(text[8:12], uint32s(tensorfmt.crc32(without)))
-            for checksum in tensorfmt.crc32, tensorfmt.crc32c:
+            self.assertEqual(text[8:12], uint32s(crc32(without)))
+            for checksum in crc32, crc32c:
                 load(text[:8] + uint32s(checksum(text[12:end])) + text[12:])
         with self.row("`aux` of metadata"):
             metadata = Map([("a", 1), ("b", -1), ("c", 0.5)])
@@ -12265,8 +12262,8 @@ class DeparturesTest(TestCase):
     def check_mag300(self):
         with self.row("big-endian data"):
             item = load(mag300_replaced(aux=1))["w"]
-            numbers = struct.unpack(">6f", item.raw)
-            self.assertEqual(item.tobytes(), struct.pack("<6f", *numbers))
+            numbers = unpack(">6f", item.raw)
+            self.assertEqual(item.tobytes(), pack("<6f", *numbers))
         with self.row("unknown `dtype_id`"):
             self.has_no_values(mag300_with({"tensor_map.w.dtype_id": 99}))
 
@@ -12279,8 +12276,8 @@ class DeparturesTest(TestCase):
             self.assertEqual(load(good)["a"].tolist(), [1.0] * 4)
             self.assertIn(b"layout", again)
         with self.row("sparse layouts"):
-            csr = make_entry(struct.pack("<3Qf", 0, 1, 1, 1), layout="sparsecsr", shape=[1, 2])
-            coo = make_entry(struct.pack("<2Qf", 0, 1, 1), layout="sparsecoo", shape=[1, 2])
+            csr = make_entry(pack("<3Qf", 0, 1, 1, 1), layout="sparsecsr", shape=[1, 2])
+            coo = make_entry(pack("<2Qf", 0, 1, 1), layout="sparsecoo", shape=[1, 2])
             saved = dumps(load(csr), format="ztensor")
             for data in csr, coo, saved:
                 self.assertEqual(load(data)["s"].tolist(), [[0.0, 1.0]])
@@ -12289,10 +12286,10 @@ class DeparturesTest(TestCase):
             for key in "dtype", "encoding", "layout":
                 self.has_no_values(ztensor_file(**{key: "new"}))
         with self.row("checksum sha256"):
-            self.assertFalse(tensorfmt.verify(ztensor_file(checksum="sha256:" + "0" * 64)))
+            self.assertFalse(verify(ztensor_file(checksum="sha256:" + "0" * 64)))
         with self.row("checksum crc32c"):
             wrong = ztensor_file(checksum="crc32c:0x00000000")
-            self.assertFalse(tensorfmt.verify(wrong))
+            self.assertFalse(verify(wrong))
             self.assertEqual(load(wrong)["a"].tolist(), [1.0] * 4)
         with self.row("byte order of zstd data"):
             data = ztensor_file(encoding="zstd", data_endianness="big")
@@ -12311,7 +12308,7 @@ class DeparturesTest(TestCase):
         with self.row("bytes of bool over 1"):
             data = ztensor2_with({"objects.w": dense2("u8", 1, 3, 3, type="bool")})
             self.assertEqual(load(data)["w"].tobytes(), b"\0\0\x80")
-            self.assertFalse(tensorfmt.verify(data))
+            self.assertFalse(verify(data))
         with self.row("sparse coordinates"):
             parts = {"coords": part2("u64", 1, 8), "values": part2("u8", 2, 1)}
             outside = {"shape": [2], "layout": "zt.sparse_coo/1", "parts": parts}
@@ -12322,9 +12319,9 @@ class DeparturesTest(TestCase):
             error_of(Unsupported, file["far"].tolist)
 
     def check_primitiv(self):
-        short = primitiv_of_values(TENSOR, [[1], 1, struct.pack("<f", 1)])
+        short = primitiv_of_values(TENSOR, [[1], 1, pack("<f", 1)])
         with self.row("batch"):
-            two = load(primitiv_of_values(TENSOR, [[1], 2, struct.pack("<2f", 1, 2)]))
+            two = load(primitiv_of_values(TENSOR, [[1], 2, pack("<2f", 1, 2)]))
             self.assertEqual(load(dumps(two, format="primitiv"))["tensor"].shape, (1, 2))
             self.cannot_save(two["tensor"], "primitiv")
         with self.row("integers and floats"):
@@ -12344,7 +12341,7 @@ class DeparturesTest(TestCase):
             self.assertEqual(list(load(other)), ["b", "a"])
         with self.row("bytes after the end"):
             self.assertEqual(load(short + b"\0")["tensor"].tolist(), [1.0])
-            self.assertFalse(tensorfmt.verify(short + b"\0"))
+            self.assertFalse(verify(short + b"\0"))
         with self.row("byte order of data"):
             self.assertEqual(load(short)["tensor"].tolist(), [1.0])
         with self.row("files of kind `shape` and `tensor`"):
@@ -12394,7 +12391,7 @@ class DeparturesTest(TestCase):
         three = {"b": F32, "a": F32, "c": F32}
         with self.row("length in front of the last magic"):
             start = len(data) - 8 - self.value_at(data, "metadata_size")
-            root = [field for field in tensorfmt.explain(data) if field.name == "root"]
+            root = [field for field in explain(data) if field.name == "root"]
             self.assertEqual(root[0].offset, start)
         with self.row("`operations`"):
             self.assertEqual(len(load(golden("up_7190fc4_f32.tbs"))), 2)
@@ -12428,7 +12425,7 @@ class DeparturesTest(TestCase):
         with self.row("unknown type"):
             data = safetensors_file({"w": {"dtype": "F99"}})
             self.has_no_values(data)
-            self.assertIn("note", str(tensorfmt.verify(data)))
+            self.assertIn("note", str(verify(data)))
         with self.row("empty metadata without tensors"):
             data = dumps({}, format="safetensors", empty_metadata=True)
             self.assertEqual(data[8:].rstrip(), b'{"__metadata__":{}}')
