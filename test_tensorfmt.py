@@ -9009,7 +9009,7 @@ def attempt(call, data):
 
 
 def count_fields(data):
-    return len(list(map(len, explain(data))))
+    return sum([1 for _ in explain(data)])
 
 
 class HostileTest(TestCase):

@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 from functools import lru_cache, partial
+from itertools import product
+from operator import itemgetter
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
@@ -65,24 +67,28 @@ def tensorbuffers(tree):
     flat, kind = tensorfmt.FlatBuilder(), tensorfmt.TensorBuffers
     text = lru_cache(None)(flat.string)
     vector = lru_cache(None)(flat.numbers)
-    tensors = [flat.table(
-        kind.TENSOR, id=i, name=text(row["name"] + "%x" % i * bool(row["more"])),
-        shape=vector("I", tuple(row["shape"])), data_type=7, data_offset=4, data_size=1)
-        for i, row in enumerate(tree["tensors"])]
-    steps = [flat.table(kind.OPERATION, id=i, operation=1,
-                        input_operations=vector("Q", tuple(row["input_operations"])))
-             for i, row in enumerate(tree["operations"])]
-    data = flat.finish(flat.table(
-        kind.ROOT, version=text(tree["version"]), model=text(tree["model"]),
-        tensors=flat.offsets(tensors), operations=flat.offsets(steps)))
+    tensors, steps = [], []
+    for i, row in enumerate(tree["tensors"]):
+        name = row["name"]
+        if row["more"]:
+            name += "%x" % i
+        shape = vector("I", tuple(row["shape"]))
+        tensors.append(flat.table(kind.TENSOR, id=i, name=text(name), shape=shape, data_type=7,
+                                  data_offset=4, data_size=1))
+    for i, row in enumerate(tree["operations"]):
+        inputs = vector("Q", tuple(row["input_operations"]))
+        steps.append(flat.table(kind.OPERATION, id=i, operation=1, input_operations=inputs))
+    root = flat.table(kind.ROOT, version=text(tree["version"]), model=text(tree["model"]),
+                      tensors=flat.offsets(tensors), operations=flat.offsets(steps))
+    data = flat.finish(root)
     return b"TBS1" + bytes(4) + data + struct.pack("<I", len(data)) + b"TBS1"
 
 
 def mag300(top):
     text = json.dumps(top).encode()
     base = tensorfmt.round_up(44 + len(text), 4096)
-    return (struct.pack("<4sIIQQQQ", b"MAG!", 300, 0, 44, len(text), base, 4)
-            + text).ljust(base, b"\0") + bytes(4)
+    head = struct.pack("<4sIIQQQQ", b"MAG!", 300, 0, 44, len(text), base, 4)
+    return (head + text).ljust(base, b"\0") + bytes(4)
 
 
 def documents():
@@ -137,8 +143,12 @@ def boxes(tree, path=()):
     """Yield (path, value) of each map, list and text of a tree."""
     if isinstance(tree, (dict, list, str)):
         yield path, tree
-    for key, item in tree.items() if isinstance(tree, dict) else (
-            enumerate(tree) if isinstance(tree, list) else ()):
+    items = ()
+    if isinstance(tree, dict):
+        items = tree.items()
+    elif isinstance(tree, list):
+        items = enumerate(tree)
+    for key, item in items:
         yield from boxes(item, path + (key,))
 
 
@@ -146,14 +156,16 @@ def drawn(seed, only=""):
     """Return (document, long path, numerous path, of what, its line) of pairs, shuffled."""
     rows, draw = [], random.Random(seed)
     for name, (_, tree) in documents().items():
-        found = list(boxes(tree))
-        pairs = [(long, many, items) for long, _ in found for many, value in found
-                 if value and not isinstance(value, str) for items in ("", "junk", "deep")]
+        places = [path for path, _ in boxes(tree)]
+        full = [path for path, value in boxes(tree) if value and not isinstance(value, str)]
+        pairs = list(product(places, full, ("", "junk", "deep")))
         draw.shuffle(pairs)
         for turn, (long, many, items) in enumerate(pairs):
             line = "%s: long %s, many %s %s" % (name, list(long), list(many), items)
-            rows.append((turn, (name, long, many, items, line)))
-    return [row for _, row in sorted(rows, key=lambda pair: pair[0]) if only in row[4]]
+            if only in line:
+                rows.append((turn, (name, long, many, items, line)))
+    rows.sort(key=itemgetter(0))
+    return [row for _, row in rows]
 
 
 def rebuilt(tree, path, change):
@@ -186,7 +198,9 @@ def make(name, long, many, items, nbytes, seed):
             last = value[-1] if value and not isinstance(value[-1], (dict, list)) else 1
             return value + [last] * len(text)
         chosen = draw.choice(list(value)[-3:])
-        return {key + text * (key == chosen): item for key, item in value.items()}
+        made = dict(value)
+        made[chosen + text] = made.pop(chosen)
+        return made
 
     def nest(value):
         for _ in range(DEPTH):
@@ -194,7 +208,9 @@ def make(name, long, many, items, nbytes, seed):
         return value
     try:
         tree = rebuilt(rebuilt(tree, many, multiply), long, lengthen)
-        return encode(rebuilt(tree, many, nest) if items == "deep" else tree)
+        if items == "deep":
+            tree = rebuilt(tree, many, nest)
+        return encode(tree)
     except (LookupError, TypeError, AttributeError, ValueError, struct.error):
         return None
 
@@ -222,12 +238,18 @@ def convert(file):
         fuzz.check_converted(file, None, i << 4 | 1 << 12)  # to the newest version
 
 
+def save(file):
+    fuzz.check_saved(file, None, 1)
+
+
+def pickle_all(file):
+    pickle.loads(pickle.dumps([file] + list(file.values())))
+
+
 OPERATIONS = {
-    "load": partial(use, len), "fields": lambda path: sum(1 for _ in tensorfmt.explain(path)),
+    "load": partial(use, len), "fields": tests.count_fields, "convert": partial(use, convert),
     "values": partial(use, fuzz.check_values), "texts": partial(use, fuzz.check_texts),
-    "convert": partial(use, convert),
-    "save": partial(use, lambda file: fuzz.check_saved(file, None, 1)), "pickle": partial(
-        use, lambda file: pickle.loads(pickle.dumps([file] + list(file.values()))))}
+    "save": partial(use, save), "pickle": partial(use, pickle_all)}
 OPERATIONS.update([(line, partial(command, line)) for line in COMMANDS])
 
 
@@ -243,7 +265,10 @@ def cpu(operation, path):
     """Return (seconds, bytes of what it gives)."""
     start = time.process_time()
     text = attempt(operation, path)
-    return time.process_time() - start, len(text) if isinstance(text, (str, bytes)) else 0
+    seconds, printed = time.process_time() - start, 0
+    if isinstance(text, (str, bytes)):
+        printed = len(text)
+    return seconds, printed
 
 
 def look(*pair):
