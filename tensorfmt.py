@@ -12192,13 +12192,15 @@ class Summary(Result):
 
     def __init__(self) -> None:
         self.copied: "List[str]" = []
-        self.cast: "List[Tuple[str, str, str, bool]]" = []  # (name, old dtype, new dtype, exact)
+        # (name, old dtype, new dtype, whether it is exact)
+        self.cast: "List[Tuple[str, str, str, bool]]" = []
         self.lost: "List[Tuple[str, int, int]]" = []  # (name, values now infinite, NaN)
-        self.missing: "List[str]" = []  # names, not whole in the source, with partial=True
+        self.missing: "List[str]" = []  # names, not whole in the source
         self.left_behind: "List[str]" = []  # facts of the old format alone
         self.dropped: "List[str]" = []  # content, with drop=True
-        self.as_text: "List[str]" = []  # keys of numbers in metadata, with metadata="text"
-        self.changed: "List[Tuple[Any, Any, Any]]" = []  # metadata: (key, old or None, new)
+        self.as_text: "List[str]" = []  # keys of numbers, with metadata="text"
+        # of metadata: (key, old or None, new)
+        self.changed: "List[Tuple[Any, Any, Any]]" = []
         self.renamed: "List[Tuple[str, str]]" = []  # (old, new)
         self.notes: "List[str]" = []  # what is another than one may think
         self.nbytes = 0  # of the target
@@ -12264,15 +12266,16 @@ def convert(source: "Union[Source, File]", target: Target, *,
             **options: Any) -> Summary:
     """Write the tensors of a source, or a File, in a format; return what was done.
 
-    Nothing changes silently: what the target cannot hold is a ValueError with all reasons. `cast`:
-    {"float16": "float32"}, or "float32" for whatever the target cannot hold (it dequantizes too),
-    which is None in a mapping: {"int64": "int32", None: "float32"}.
-    `dense`: sparse tensors as dense ones where the target has none. `only`, `exclude`: names or
-    shell patterns. `rename`: {"model.*": "*"}, names or patterns with one `*`, or a function.
-    `drop`: leave out content that has no place (custom attributes, scalars, metadata).
-    metadata="text": numbers as text where the target holds only text. `meta`: metadata to set, or
-    to remove (None). `partial`: as in load(). `options` and memory: as in save(). `watch`(verb,
-    done, total) is called now and then: "casting", "checking" or "writing", bytes done, in all:
+    Nothing changes silently: what the target cannot hold is a ValueError with all reasons
+    and, as `.needed`, the arguments with which it is written. `cast`: {"float16": "float32"},
+    or "float32" for whatever the target cannot hold (it dequantizes too), which is None in a
+    mapping: {"int64": "int32", None: "float32"}. `dense`: sparse tensors as dense ones where
+    the target has none. `only`, `exclude`: names or shell patterns. `rename`: {"model.*":
+    "*"}, names or patterns with one `*`, or a function. `drop`: leave out content that has no
+    place (custom attributes, scalars, metadata). metadata="text": numbers as text where the
+    target holds only text. `meta`: metadata to set, or to remove (None). `partial`: as in
+    load(). `options` and memory: as in save(). `watch`(verb, done, total) is called now and
+    then: "casting", "checking" or "writing", bytes done, bytes in all:
 
         bar = tqdm.tqdm(unit="B", unit_scale=True)
 
@@ -12293,13 +12296,15 @@ def convert(source: "Union[Source, File]", target: Target, *,
                            rename=rename, dense=dense, drop=drop, metadata=metadata, meta=meta,
                            watch=watch, **options)
     source = own
-    fmt = choose_generation(target_format(format, target, None), [source.fmt.NAME], None, options)
+    fmt = target_format(format, target, None)
+    fmt = choose_generation(fmt, [source.fmt.NAME], None, options)
     if metadata not in (None, "text"):
         raise ValueError(f"metadata is None or 'text', not {short_repr(metadata)}")
     # 1 what is asked for
     task = Conversion(source, fmt, options, {
-        "cast": cast, "only": list_of(only), "exclude": list_of(exclude or ()), "rename": rename,
-        "dense": dense, "drop": drop, "metadata": metadata, "meta": meta or {}})
+        "cast": cast, "only": list_of(only), "exclude": list_of(exclude or ()),
+        "rename": rename, "dense": dense, "drop": drop, "metadata": metadata,
+        "meta": meta or {}})
     if source.attrs.get("missing") and not task.chosen:
         raise ValueError("none of the tensors is whole: nothing to convert")
     planned = [(name, task.planned(item)) for name, item in task.chosen]
@@ -12345,18 +12350,20 @@ FORMAT_REMEDY = 'meta={"format": "pt"} (--meta format=pt) sets it'
 
 
 class Conversion:
-    """What one convert() makes of tensors, metadata, attributes; `asked`: its arguments."""
+    """What one convert() makes of tensors and all else; `asked`: its arguments."""
 
     def __init__(self, file: File, fmt: Format, options: Facts, asked: Facts) -> None:
         self.file, self.fmt, self.options, self.asked = file, fmt, options, asked
         names = select_names(file, asked["only"], asked["exclude"])
         self.chosen = in_order([(name, file[name]) for name in names], file)
-        self.names = rename_all([name for name, _ in self.chosen], asked["rename"])  # old -> new
+        names = [name for name, _ in self.chosen]
+        self.names = rename_all(names, asked["rename"])  # old -> new
         # (noun, why, remedy) -> names
         self.reasons: "Dict[Tuple[str, str, str], List[Any]]" = {}
         self.refused: "Set[Tuple[str, Any]]" = set()  # nouns and names of these
         self.needed: Facts = {}  # arguments that help against all of them
-        self.casts: "List[Tuple[str, Tensor, str, str]]" = []  # (name, values, old dtype, new)
+        # (name, values, old dtype, new dtype)
+        self.casts: "List[Tuple[str, Tensor, str, str]]" = []
         self.summary = Summary()
         self.summary.renamed = [pair for pair in self.names.items() if pair[0] != pair[1]]
         self.summary.missing = file.attrs.get("missing", [])
@@ -12364,20 +12371,23 @@ class Conversion:
         self.table = cast_table(asked["cast"])
 
     def fit(self) -> "Tuple[Items, Facts]":
-        """Return tensors and metadata as the target holds them; note what it cannot hold."""
-        items = [(self.names[name], self.fit_tensor(name, item)) for name, item in self.chosen]
+        """Return tensors and metadata for the target; note what it cannot hold."""
+        items = []
+        for name, item in self.chosen:
+            items.append((self.names[name], self.fit_tensor(name, item)))
         fitting = self.fit_metadata(self.change_metadata())
         self.leave_attrs()
         self.leave_rest()
         return items, fitting
 
-    def refuse(self, noun: str, name: Any, why: str, remedy: str, value: Any = True) -> None:
-        """Note why the target cannot hold something; the argument that helps, and its value."""
+    def refuse(self, noun: str, name: Any, why: str, remedy: str,
+               value: Any = True) -> None:
+        """Note why the target cannot hold something, and the argument that helps."""
         shown = value
         if remedy == "cast":
             old, shown = value
             known = self.needed.setdefault("cast", {})
-            if known.get(old, "int") in INT_RANGE or old not in known:
+            if old not in known or known[old] in INT_RANGE:  # others may not fit
                 known[old] = shown
         elif remedy == "exclude":
             shown = "NAME"
@@ -12437,7 +12447,7 @@ class Conversion:
         return not trial.reasons
 
     def all_casts(self) -> "Union[str, Dict[Optional[str], str]]":
-        """Return what `cast` must be, with what it is: the commonest new dtype for all others."""
+        """Return what `cast` must be: the commonest new dtype for all others."""
         needed = self.needed["cast"]
         table = dict(self.table, **needed)
         if None not in table:
@@ -12497,7 +12507,7 @@ class Conversion:
             self.refuse("tensor", name, why, "exclude", name)
 
     def fitting_dtype(self, item: Tensor) -> str:
-        """Return the dtype of the target that holds the values of a tensor best, or ""."""
+        """Return the dtype of the target that holds the values best, or ""."""
         if item.dtype == "qfloat" and "float32" in self.fmt.DTYPES:
             try:
                 cast_tensor(item, "float32")
@@ -12530,7 +12540,7 @@ class Conversion:
         return Cast(item, new)
 
     def fit_custom(self, name: str, item: Tensor) -> Tensor:
-        """Return a tensor with those attributes of a user that have a place; note the others."""
+        """Return a tensor with the user's attributes that have a place; note the others."""
         problems = self.fmt.custom_problems(item)
         if not problems:
             return item
@@ -12572,7 +12582,7 @@ class Conversion:
             self.summary.cast.append((name, old, new, exact))
 
     def fit_metadata(self, found: "Dict[Any, List[Any]]") -> Facts:
-        """Return the metadata that the target holds; note what is left out or becomes text."""
+        """Return the metadata that the target holds; note what becomes of the others."""
         fmt, summary = self.fmt, self.summary
         fitting = Map()
         no_place = fmt.no_metadata(dict(self.attrs, **self.options))
@@ -12601,7 +12611,7 @@ class Conversion:
         return fitting
 
     def change_metadata(self) -> "Dict[Any, List[Any]]":
-        """Return the values of each metadata key (shards may differ), changed by `meta`."""
+        """Return the values of each metadata key (of shards several), changed by `meta`."""
         found = metadata_values(self.file, self.names)
         for key, new in self.asked["meta"].items():
             if new is None and key not in found:
@@ -12619,7 +12629,7 @@ class Conversion:
         return found
 
     def leave_attrs(self) -> None:
-        """Note what attributes and names the target does not hold; content needs `drop`."""
+        """Note attributes and names that the target does not hold."""
         left = set(self.summary.left_behind)
         for name in self.file.others:
             self.lose("bytes", name, "there is no place for them")
@@ -12650,14 +12660,15 @@ class Conversion:
             self.refuse("tensor", name, why, "rename", new)
 
     def note_format(self, fitting: Facts) -> None:
-        """Note where the format is missing of which safetensors says whose tensors it has."""
+        """Note where the metadata `format` is missing that programs ask safetensors for."""
+        notes = self.summary.notes
         if self.fmt.NAME == "safetensors" and "format" not in fitting:
-            self.summary.notes.append("metadata 'format' is missing, without which transformers "
-                                      "refuses the file: " + FORMAT_REMEDY)
+            notes.append("metadata 'format' is missing, without which transformers refuses "
+                         f"the file: {FORMAT_REMEDY}")
         if "metadata format" in self.summary.left_behind:
-            value = short_repr(self.file.metadata["format"])
-            self.summary.notes.append(f"metadata 'format' = {value} is left behind: on the way "
-                                      "back to safetensors " + FORMAT_REMEDY)
+            value = short_repr(self.file.metadata.get("format"))
+            notes.append(f"metadata 'format' = {value} is left behind: on the way back to "
+                         f"safetensors {FORMAT_REMEDY}")
 
     def note_shared(self) -> None:
         """Note tensors that share bytes, and that the target has one by one."""
@@ -12673,7 +12684,8 @@ class Conversion:
             who = f"{safe_repr(name)} shares its bytes with {safe_repr(owner)}"
             if shared[1:]:
                 who += f", and {plural(len(shared) - 1, 'other')} so"
-            self.summary.notes.append(f"{who}: {plural(nbytes, 'byte')} are written again")
+            text = f"{who}: {plural(nbytes, 'byte')} are written again"
+            self.summary.notes.append(text)
 
     def leave_rest(self) -> None:
         """Note what lies behind the end of the file, if it is another file."""
