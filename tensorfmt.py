@@ -3823,7 +3823,8 @@ class Mag(Format):
     HOLDS = "metadata: numbers; up to 6 dimensions"
     MAGICS = (b"MAG!",)
     REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
-    DTYPES = ("float32", "float16", "bool", "int32")  # by number, from 0
+    # A number of the file is a place in it.
+    DTYPES = ("float32", "float16", "bool", "int32")
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
     TENSOR_ATTRS = ("aux",)
@@ -3859,7 +3860,8 @@ class Mag(Format):
         ("shape", lambda values: f"{values[0] >> 8 & 255}Q", "dimensions"),
         ("key_length", "I", "bytes of the key"),
         ("key", "text", "name of the tensor"))
-    NUMBERS = "Qqd"  # struct codes of payloads, by type
+    # Struct codes of payloads; the type is the place.
+    NUMBERS = "Qqd"
     SPEC_FIELD_OF = dict(name="key", size="data_length", place="data_offset")
     M012_FIELD_OF = dict(name="key", size="numel", place="data_offset")
 
@@ -3870,7 +3872,8 @@ class Mag(Format):
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
             if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
-                what += "; tensorfmt 0.3.0 reads it"  # of snapshots, not of "storage 100"
+                # Those of snapshots have it, "storage 100" has not.
+                what += "; tensorfmt 0.3.0 reads it"
             # There was never a version 0.
             error_class = Unsupported if version else FormatError
             raise reading.error(what, "version", error_class=error_class)
@@ -3929,7 +3932,8 @@ class Mag(Format):
                 rows, end = self.read_records(reading, at, record_type, "tensors", total)
                 self.check_checksum(reading, checksum, end)
             except FormatError as error:
-                error.__traceback__ = None  # a cycle with this frame
+                # It would be in a cycle with this frame.
+                error.__traceback__ = None
                 faults.append((error, reading.regions))
                 continue
             if record_type is self.SPEC and rows and 1 <= rows[0][0] >> 8 <= self.MAX_RANK:
@@ -4205,7 +4209,8 @@ def is_level(value: int) -> bool:
     return -131073 < value < 23
 
 
-INDEX_TYPES = ("uint64", "uint32")  # of sparse tensors
+# The types of indices of sparse tensors.
+INDEX_TYPES = ("uint64", "uint32")
 
 
 class ZTensor(Format):
@@ -4242,7 +4247,8 @@ class ZTensor(Format):
         "uint64", "uint32", "uint16", "uint8", "bool")
     LAYOUTS = ("dense", "sparse", "sparsecsr", "sparsecoo")
     ENCODINGS = ("raw", "zstd")
-    DIGESTS = {"crc32c": 8, "sha256": 64}  # digits of each algorithm
+    # How many digits each algorithm has.
+    DIGESTS = {"crc32c": 8, "sha256": 64}
     ALIGN = 64
     SPARSE = True
     CHOICES = Schema(
@@ -4368,7 +4374,8 @@ class ZTensor(Format):
         if entry.get("layout") == "sparse":
             keys += self.SPARSE_KEYS
         attrs = {key: entry[key] for key in keys if key in entry}
-        if len(entry) == len(self.KEYS) + len(attrs):  # most have no others
+        # Most have no other fields.
+        if len(entry) == len(self.KEYS) + len(attrs):
             return attrs, None
         keys += self.KEYS
         custom = Map()
@@ -4434,7 +4441,8 @@ class ZTensor(Format):
             indptr = self.open_component(blob, "indptr", (shape[0] + 1,), end)
             if indptr.encoding != "raw" and not decode:
                 indices = self.open_index(blob, "indices", end)
-                if indices.encoding != "raw":  # at most as many as there are elements
+                # There are at most as many as elements.
+                if indices.encoding != "raw":
                     indices.shape = (count_elements(shape),)
                 return Map(values=blob, indptr=indptr, indices=indices)
             nnz = indptr.data[shape[0]]
@@ -4525,7 +4533,8 @@ class ZTensor(Format):
         return ""
 
     def checksums(self, item: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
-        yield from iter_digests(item, "checksum")  # of the stored bytes
+        # They are of the stored bytes.
+        yield from iter_digests(item, "checksum")
         if not item.is_sparse:
             return
         # Where something is wrong with one component, the others are not known as its
@@ -4592,9 +4601,11 @@ class ZTensor(Format):
         if item.is_sparse:
             layout = "sparse"
         if encoding == "zstd" and not copy:
-            zstd_module()  # raises where there is none
+            # It raises where there is no module.
+            zstd_module()
         if checksum == "sha256":
-            Digest("sha256")  # raises where there is no hashlib
+            # It raises where there is no hashlib.
+            Digest("sha256")
         custom = item.custom
         if item.format is None:
             custom = {key: custom[key] for key in custom if key not in self.MECHANICS}
@@ -4623,7 +4634,8 @@ class ZTensor(Format):
             if options.get("data_endianness") or item.format is None:
                 yield self.BIG_ZSTD
         try:
-            _ = item.components  # of a sparse one: raises what is wrong with them
+            # Those of a sparse tensor may be wrong.
+            _ = item.components
         except FormatError as error:
             yield error.what
 
@@ -4639,12 +4651,14 @@ class ZTensor(Format):
         taken = self.KEYS
         if item.is_sparse:
             taken += self.SPARSE_KEYS
-        if item.format is not None:  # else they say how to store it
+        # In a tensor of no format they say how to store it.
+        if item.format is not None:
             taken += self.MECHANICS
         if not isinstance(key, str) or key in taken:
             return "a custom field cannot be called so"
         value = item.custom[key]
-        try:  # one level deeper than it is: the real library reads 127
+        # It is tried one level deeper: the real library reads 127.
+        try:
             Cbor(cbor_dumps([[{key: value}]]), bignums=False).parse()
         except (ValueError, TypeError) as error:
             return str(error)
@@ -4657,7 +4671,8 @@ class ZTensor(Format):
         yield b"ZTEN0001"
         at = 8
         index = [cbor_head(4, len(items))]
-        encoded: "Dict[Any, bytes]" = {}  # fields that come again
+        # Fields of many entries are encoded once.
+        encoded: "Dict[Any, bytes]" = {}
         for (name, item), plan in zip(items, plans):
             custom = plan["custom"]
             entry: Facts = {}
@@ -4775,7 +4790,8 @@ def places_other_bytes(item: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known.
     """
     parts = item.stored_parts()
-    if "parts" in item.attrs:  # in zTensor 2 all bytes are of a part
+    # In zTensor 2 all bytes are of a part.
+    if "parts" in item.attrs:
         return len(item.attrs["parts"]) > len(parts)
     if item.attrs.get("layout", "dense") == "dense":
         return False
@@ -4831,7 +4847,8 @@ class Primitiv(Format):
     HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
     STRICT_END = True
-    INDEX_FIRST = True  # each tensor is described in front of its data
+    # Each tensor is described in front of its data.
+    INDEX_FIRST = True
     CODEC = MessagePack
     DTYPES = ("float32",)
     OPTIONS = {
@@ -4842,7 +4859,8 @@ class Primitiv(Format):
     TENSOR_ATTRS = ("batch",)
     DIM_BITS = 32
     RANK_WRITTEN = 8
-    NAME_PARTS = 1 << 16  # at most in a name
+    # A name has so many parts at most.
+    NAME_PARTS = 1 << 16
     KINDS = ("shape", "tensor", "parameter", "model", "optimizer")
     DATA_TYPES = range(0, 0x500, 0x100)  # of each kind
     HEADER = (
@@ -4934,7 +4952,8 @@ class Primitiv(Format):
             is_cut = error.check == "bounds" and (reading.partial or reading.missing)
             if not is_cut:
                 raise
-            reading.unnamed.append(rest)  # they have no names yet
+            # What is cut off has no names yet.
+            reading.unnamed.append(rest)
 
     def each_statistic(self, reading: Reading, trail: Trail, name: str, at: int,
                        count: int) -> Any:
@@ -4954,7 +4973,8 @@ class Primitiv(Format):
         shape = tuple(dims)
         key = shape, batch
         if key not in plans:
-            if len(plans) >= 256:  # shapes can be chosen to have one hash
+            # Shapes can be chosen to have one hash.
+            if len(plans) >= 256:
                 plans.clear()
             # The batch is the last dimension.
             if batch > 1:
@@ -4999,7 +5019,8 @@ class Primitiv(Format):
             yield [(None, f"primitiv loads no file of kind {kind} by itself")]
 
     def name_problem(self, name: str) -> "Optional[str]":
-        return None  # make_row() looks at it
+        # make_row() looks at it.
+        return None
 
     def no_metadata(self, options: Facts) -> "Optional[str]":
         if options.get("kind") == "optimizer":
@@ -5079,7 +5100,8 @@ class Primitiv(Format):
                 rows.append(self.make_row(kind, name, item))
             except ValueError as error:
                 problems.append((name, str(error)))
-        rows.sort(key=lambda row: (row[0], row[1] is not None))  # a value, its statistics
+        # A value comes before its statistics.
+        rows.sort(key=lambda row: (row[0], row[1] is not None))
         problems += self.find_clashes(rows)
         self.raise_problems(problems)
         return rows
@@ -5108,7 +5130,8 @@ class Primitiv(Format):
 
     def find_clashes(self, rows: "List[Any]") -> "Iterator[Tuple[str, str]]":
         """Yield (name, why) of keys that cannot be beside the others."""
-        outer: Any = (None,)  # the last key that is not inside another
+        # The last key that is not inside of another.
+        outer: Any = (None,)
         last = outer
         for key, statistic, name, _, _ in rows:
             is_inside = key[:len(outer)] == outer
@@ -5137,8 +5160,10 @@ class Primitiv(Format):
     def iter_rows(self, head: bytes, rows: "List[Any]", kind: str) -> Blocks:
         """Yield a file: the head, then name, shape and data of each tensor."""
         yield head
-        shape_heads: "Dict[Any, bytes]" = {}  # most shapes come again
-        statistics: "Dict[Any, int]" = {}  # of each key: how many
+        # Most shapes come again.
+        shape_heads: "Dict[Any, bytes]" = {}
+        # How many statistics each key has.
+        statistics: "Dict[Any, int]" = {}
         for row in rows:
             statistics[row[0]] = statistics.get(row[0], -1) + 1
         for key, statistic, _, item, batch in rows:
@@ -5310,7 +5335,8 @@ class Burnpack(Format):
     TITLE = "Burnpack"
     SUFFIXES = (".bpk", ".burnpack")
     HOLDS = "metadata: text to text; scalars; param_id; quantized bytes"
-    MAGICS = (b"NRUB", b"BURN")  # BURN is in an example of Burn: found, then refused
+    # BURN stands in an example of Burn: it is found, then refused.
+    MAGICS = (b"NRUB", b"BURN")
     HEADER = RecordType(
         ("magic", "4s", "Burnpack"),
         ("version", "H", "1 from burn 0.19 on"),
@@ -5357,7 +5383,8 @@ class Burnpack(Format):
     INDEX_FIRST = True
     ALIGN = 256
     PAD_END = ("structure",)
-    MAX_METADATA_BYTES = 104857600  # limits of the real reader
+    # The limits of the real reader.
+    MAX_METADATA_BYTES = 104857600
     MAX_TENSORS = 100000
 
     def read(self, reading: Reading) -> Any:
@@ -5435,7 +5462,8 @@ class Burnpack(Format):
                     nbytes: int, format: str, attrs: Any) -> Tensor:
         """Return the tensor of a dtype in Burn's words, also for its records (.mpk)."""
         dtype = self.dtype_of(code)
-        if code != self.DTYPES.get(dtype) and code != "Bool":  # the old word for Native
+        # "Bool" is the old word for Native.
+        if code != self.DTYPES.get(dtype) and code != "Bool":
             attrs = Map(attrs or (), burn_dtype=code)
         tensor_class = Tensor
         unreadable = None
@@ -5458,7 +5486,8 @@ class Burnpack(Format):
         return self.BOOLS.get(store)
 
     def native_attrs(self, item: Tensor) -> Facts:
-        if item.format == "burnrecord":  # the same attrs, but for ids that are text
+        # Its attrs are the same, but for ids that are text.
+        if item.format == "burnrecord":
             return Map([row for row in item.attrs.items() if row[0] != "id"])
         return super().native_attrs(item)
 
@@ -5510,7 +5539,8 @@ class Burnpack(Format):
     def make_entry(self, item: Tensor, start: int) -> Facts:
         """Return the entry of the CBOR for a tensor."""
         own = self.native_attrs(item)
-        entry = Map()  # a board's keeps the order of its keys only so
+        # A board's map keeps the order of its keys only so.
+        entry = Map()
         entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(item.dtype))
         entry["shape"] = list(item.shape)
         entry["data_offsets"] = [start, start + item.nbytes]
@@ -5627,7 +5657,8 @@ class TensorBuffers(Format):
             raise reading.error("truncated: no TBS1 trailer", "end_magic", check="magic")
         reading.check_range(nbytes, "metadata_size", high=reading.end - 12,
                             why="bytes before it")
-        data_end = reading.end - 8 - nbytes  # the metadata begin there
+        # The metadata begin where the data end.
+        data_end = reading.end - 8 - nbytes
         # 2 the metadata are one FlatBuffer, a dict
         root = reading.flatbuffer(data_end, nbytes, self.ROOT)
         # 3 each table in "tensors" is a tensor, which ends before the metadata
@@ -5659,13 +5690,15 @@ class TensorBuffers(Format):
                                       "data_type")
         dtype = self.NAMES.get(code)
         unreadable = None
-        attrs: Any = (("id", entry["id"]),)  # pairs are smaller than a map
+        # Pairs are smaller than a map.
+        attrs: Any = (("id", entry["id"]),)
         if dtype is None:
             unreadable = f"data_type {code} is not known"
             attrs += (("data_type", code),)
         start = entry["data_offset"]
         nbytes = entry["data_size"]
-        if not nbytes:  # of no bytes, any offset does
+        # Of no bytes, any offset does.
+        if not nbytes:
             start = min(start, data_end)
         return Tensor(name, dtype, shape, reading.source, start, nbytes,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
@@ -6803,7 +6836,8 @@ def cast_tensor(tensor: Tensor, dtype: str) -> Tensor:
     if tensor.is_sparse:
         return tensor.astype(dtype)
     if tensor.dtype == "qfloat":
-        Cast(tensor, "float32").iter_bytes()  # raises for an unknown scheme
+        # It raises for an unknown scheme.
+        Cast(tensor, "float32").iter_bytes()
     else:
         tensor.check_readable()
     return Cast(tensor, dtype)
@@ -8539,7 +8573,8 @@ class ZTensor2(Format):
     OPTIONS = {"version": ZTensor.OPTIONS["version"]}
     FILE_ATTRS = ("version", "shards", "data_shard")
     ALIGN = 4096
-    PLACE = 65536  # multiples where blobs are written
+    # Blobs are written at multiples of it.
+    PLACE = 65536
     MAX_RANK = 64
     LAYOUTS = {
         "dense": ["data"],
@@ -8567,8 +8602,10 @@ class ZTensor2(Format):
     DTYPES.update([(row[2], {"dtype": "u8", "type": code}) for code, row
                    in TYPES.items()])
     del DTYPES[None]
-    KEPT = ("type", "shard", "digest", "encoding")  # of a part, in Tensor.attrs
-    TENSOR_ATTRS = None  # a user's are attributes
+    # Fields of a part that are in Tensor.attrs.
+    KEPT = ("type", "shard", "digest", "encoding")
+    # What a user gives are attributes.
+    TENSOR_ATTRS = None
     DTYPE_ATTRS = ("type", "dtype", "layout")
     CAST_DROPS = ("parts",)
     MAGIC_RECORD = RecordType(("magic", "8s", "zTensor 2"))
@@ -8862,7 +8899,8 @@ class ZTensor2(Format):
             return
 
     def checksums(self, item: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
-        return iter_digests(item, "digest")  # of decoded bytes
+        # They are of decoded bytes.
+        return iter_digests(item, "digest")
 
     def inner_checksums(self, part: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         """Those of a seek table that no frame has: the others are compared on decoding.
@@ -8889,7 +8927,8 @@ class ZTensor2(Format):
             yield from part.iter_stored()
             return
         if not part.is_decodable():
-            part.check_readable()  # raises why
+            # It raises why they cannot be decoded.
+            part.check_readable()
         yield from part.iter_decoded()
 
     def can_copy_opaque(self, item: Tensor) -> bool:
@@ -8967,7 +9006,8 @@ class ZTensor2(Format):
 
     def tensor_problems(self, item: Tensor) -> "Iterator[str]":
         yield from super().tensor_problems(item)
-        if count_elements(until_0(item.shape)) >> 64:  # so the real reader multiplies
+        # The real reader multiplies the dimensions before a 0.
+        if count_elements(until_0(item.shape)) >> 64:
             yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
         odd = self.odd_byte(item)
         if odd is not None:
@@ -8986,7 +9026,8 @@ class ZTensor2(Format):
         zeros = memoryview(bytes(self.PLACE))
         objects = []
         encoded: "Dict[Any, Tuple[bytes, bytes, bytes]]" = {}
-        stored: "Dict[Any, Tuple[Tensor, int]]" = {}  # (tensor, where) by size and digest
+        # (tensor, where it is) by size and digest.
+        stored: "Dict[Any, Tuple[Tensor, int]]" = {}
         for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
             nbytes: Any = item.decoded_nbytes
             start = round_up(at, self.PLACE)
@@ -9021,11 +9062,13 @@ class ZTensor2(Format):
                     encoded: "Dict[Any, Tuple[bytes, bytes, bytes]]") -> bytes:
         """Return an object of the manifest; `encoded`: what comes again in others."""
         code = self.DTYPES.get(item.dtype)
-        if code is None:  # an unknown type
+        # An unknown type has its words in attrs.
+        if code is None:
             code = item.attrs
         key = code["dtype"], code.get("type"), item.shape
         if key not in encoded:
-            count = 4 if "type" in code else 3  # fields of the part
+            # The part has so many fields.
+            count = 4 if "type" in code else 3
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
             front += cbor_head(5, count) + cbor_scalar("blob")
             middle = pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest")
@@ -9073,7 +9116,8 @@ class SeekTable:
             checksum = checksums[0] if checksums else None
             self.rows.append((stored, decoded, checksum))
         sizes = [decoded for _, decoded, _ in self.rows]
-        self.nbytes = sum(sizes)  # decoded
+        # Those of the decoded bytes.
+        self.nbytes = sum(sizes)
         largest = max(sizes, default=0)
         are_even = sizes[:-1] == [largest] * (len(sizes) - 1) and largest <= 16 << 20
         if not are_even or sum([row[0] for row in self.rows]) != start - offset:
@@ -9190,7 +9234,8 @@ class Quantized(Tensor):
         """Return (scheme, shape of what shares a scale); raise for unknown ones."""
         scheme: Facts = Map(self.scheme.items())
         block = self.block_of(scheme.get("level"))
-        scheme["level"] = "Tensor"  # block_of() has looked at it
+        # block_of() has looked at it.
+        scheme["level"] = "Tensor"
         if len(scheme) != 5 or block == [] or not QUANT_SCHEME.fits(scheme):
             what = f"quantization scheme {short_repr(self.scheme, 200)} is not known"
             raise self.error(what, Unsupported)
@@ -9351,10 +9396,12 @@ class Safetensors(Format):
     TENSOR_ATTRS = DTYPE_ATTRS = ("st_dtype",)
     TEXT_METADATA = True
     INDEX_FIRST = True
-    MAX_HEADER_BYTES = 100000000  # limits of the real reader
+    # The limits of the real reader.
+    MAX_HEADER_BYTES = 100000000
     NESTED = 127  # arrays and objects
 
-    def detect(self, head: bytes) -> bool:  # a larger header is refused by read()
+    def detect(self, head: bytes) -> bool:
+        # read() refuses a larger header.
         return head[8:9] == b"{" and unpack_from("<Q", head, 0)[0] < 1 << 40
 
     def notes(self, file: File) -> "Notes":
@@ -9471,7 +9518,8 @@ class Safetensors(Format):
             raise ValueError("sort and empty_metadata are bools")
         rows = self.make_rows(items, metadata)
         if sort:
-            rows.sort(key=lambda row: row[:2])  # code points sort as UTF-8 does
+            # Code points sort as UTF-8 does.
+            rows.sort(key=lambda row: row[:2])
         # 2 the index, spaces after it
         index: Facts = {}
         if metadata or empty:
@@ -9526,7 +9574,8 @@ class Module:
         self.trail = trail
         pairs = value.items() if type(value) is Map else enumerate(value)
         self.pairs: "Iterator[Tuple[Any, Any]]" = iter(pairs)
-        self.prefix: "Optional[str]" = None  # of the names in it, which can be long
+        # The names in it begin so, which can be long.
+        self.prefix: "Optional[str]" = None
 
     def name_of(self, key: Any) -> str:
         """Return the name of a member: the keys that lead to it, but for the first."""
@@ -9579,7 +9628,8 @@ class BurnRecord(Format):
     ITEM = Schema(("id", ANY, False, "Burn's own id of it"), doc="one map")
     ITEM.rows.update(TENSOR.rows, param=(ANY, "the tensor", ITEM))
     ITEM.rows["value"] = ANY, "the elements", ITEM
-    ITEM.additional = ANY, "of the record", ITEM  # maps of any depth
+    # Maps lie in maps of any depth.
+    ITEM.additional = ANY, "of the record", ITEM
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         reading.root = "magic"
@@ -9594,7 +9644,8 @@ class BurnRecord(Format):
             raise self.too_old(reading, metadata, "metadata", "version")
         # 2 the whole map; the bytes of tensors stay in the file
         top, end = codec.parse()
-        if end < reading.end:  # for convert(); verify() notes it only
+        # It is for convert(); verify() only notes it.
+        if end < reading.end:
             reading.rest = end
         if "item" not in top:
             raise reading.error("the map has no item", "item", offset=0)
@@ -9671,7 +9722,8 @@ class BurnRecord(Format):
     def is_tensor(entry: Any) -> bool:
         if type(entry) is not Map or "shape" not in entry:
             return False
-        if len(entry) == 2:  # of an old record
+        # An old record has numbers as its value.
+        if len(entry) == 2:
             return type(entry["shape"]) is type(entry.get("value")) is list
         if "bytes" not in entry or "dtype" not in entry:
             return False
@@ -9700,7 +9752,8 @@ class BurnRecord(Format):
         if len(text) not in (10, 13) or text.strip(self.BASE32):
             return {"id": text}
         nbytes = 5 * len(text) // 8
-        spare = 5 * len(text) % 8  # bits at the end, which are 0
+        # So many bits at the end are 0.
+        spare = 5 * len(text) % 8
         number = int(text, 32)
         if number & (1 << spare) - 1:
             return {"id": text}
@@ -9713,8 +9766,10 @@ FORMATS += (BurnRecord(),)
 
 # -- [10f] shards ------------------------------------------------------------------------
 
-UTF8_MARK = b"\xef\xbb\xbf"  # which editors put in front of a text
-OPEN_SHARDS = 200  # descriptors are few: others are opened for each read
+# Some editors put it in front of a text.
+UTF8_MARK = b"\xef\xbb\xbf"
+# Descriptors are few: other shards are opened for each read.
+OPEN_SHARDS = 200
 
 
 def anywhere() -> str:
@@ -9851,9 +9906,12 @@ class ShardedFile(File):
         self.attrs = attrs
         self.partial = partial
         self.others = {}
-        self._tensors: Any = attrs.pop("weight_map")  # tensor -> its shard
-        self.shards: "Dict[str, File]" = Map()  # that are open, by name
-        self.states: Facts = {}  # of those that a pickle names, (state, nbytes)
+        # Of each tensor its shard.
+        self._tensors: Any = attrs.pop("weight_map")
+        # Those that are open, by name.
+        self.shards: "Dict[str, File]" = Map()
+        # Of those that a pickle names (state, nbytes).
+        self.states: Facts = {}
         # Of each shard the tensors that the index places there.
         self.names: "Dict[str, List[str]]" = {}
         for name, shard in self._tensors.items():
@@ -9872,7 +9930,8 @@ class ShardedFile(File):
             except BaseException:
                 source.close()
                 raise
-            self.shards.setdefault(shard, file)  # another thread may have been first
+            # Another thread may have been first.
+            self.shards.setdefault(shard, file)
         return self.shards[shard]
 
     def check_placed(self, shard: str, file: File) -> None:
@@ -9887,7 +9946,8 @@ class ShardedFile(File):
         """Return the source of a shard; Unsupported where it is missing."""
         if self.source.file_id is None:
             raise Unsupported("shards lie beside their index: load it by its path")
-        self.source.view(0, 0)  # raises where the File is closed
+        # It raises where the File is closed.
+        self.source.view(0, 0)
         path = os.path.join(os.path.dirname(str(self.path)), shard)
         where = self.place_of(shard)
         if not os.path.isfile(where):
@@ -9963,7 +10023,8 @@ class ShardedFile(File):
             try:
                 file = self.shard(shard)
             except FormatError:
-                if self.source.file_id is None:  # none can be looked for
+                # No other one can be looked for.
+                if self.source.file_id is None:
                     raise
                 continue
             names.update(Map.fromkeys(list(file) + file.attrs.get("missing", [])))
@@ -10147,7 +10208,8 @@ def own_file(value: Any) -> "Optional[File]":
         made = ShardedFile(value.source, Map(weight_map=Map()), False)
         facts["shards"] = Map([(name, own_file(file)) for name, file
                                in value.shards.items()])
-    made.__dict__.update(facts)  # of another version, perhaps without some that are ours
+    # Another version may lack some that are ours.
+    made.__dict__.update(facts)
     return made
 
 
@@ -10183,7 +10245,8 @@ def unknown_file(head: bytes) -> FormatError:
         return FormatError("the file is empty", 0, "magic", check="magic")
     looks = looks_like(head)
     error_class = FormatError
-    if ".open(path)" in looks:  # it may be right inside
+    # The file may be right inside.
+    if ".open(path)" in looks:
         error_class = Unsupported
     if not looks:
         looks = "it begins with " + " ".join(["%02x" % byte for byte in head[:8]])
@@ -11214,7 +11277,8 @@ def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]
                 continue
             target = None
             lead = value_at - begin
-            if not 0 <= lead < max(end - begin, 1):  # where an offset leads
+            # Then it is where an offset leads.
+            if not 0 <= lead < max(end - begin, 1):
                 target = value_at
                 lead = 0
             if begin < at:
@@ -11232,7 +11296,8 @@ def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]
 def spans_in_order(region: Region) -> Spans:
     """Yield the spans of a region by offset, empty ones first."""
     spans = region.spans()
-    if region.kind == "flatbuffer":  # its tables lie anywhere
+    # Its tables lie anywhere.
+    if region.kind == "flatbuffer":
         return iter(sorted(spans, key=lambda span: (span[0], span[1] > span[0])))
     return spans
 
@@ -11268,7 +11333,8 @@ class TrailNames:
 
 def depth_of(region: Region, trail: Trail) -> int:
     """Return how many fields of an index a field lies in."""
-    if region.kind == "tree":  # of any depth; the others are flat
+    # Trees have any depth, the others are flat.
+    if region.kind == "tree":
         return len(trail) - len(region.trail)
     count = len([key for key in trail if isinstance(key, str)])
     if region.kind == "flatbuffer":
@@ -11283,7 +11349,8 @@ def target_of(field: Field, starts: "Dict[int, None]") -> "Optional[int]":
     if "offset" not in last and last != "blob":
         return None
     value = field.value
-    if field.depth and isinstance(value, list):  # [start, end) or [offset, length]
+    # It is [start, end) or [offset, length].
+    if field.depth and isinstance(value, list):
         value = value[0] if value else None
     if isinstance(value, int):
         is_direct = not field.depth or value in starts
@@ -11409,12 +11476,14 @@ def name_gap(at: int, before: Field, after: Field, fmt: Format, source: "Buffer"
     """Return the padding between two fields, from `at` on, or what is unused."""
     nbytes, byte = fmt.padding(at, after.offset, before.kind, after.kind, attrs)
     is_odd = is_odd_padding(source, at, nbytes, byte)
-    if is_odd and nbytes >= fmt.ALIGN > 1:  # more than aligns what follows, and not empty
+    # It is more than aligns what follows.
+    if is_odd and nbytes >= fmt.ALIGN > 1:
         nbytes = -at % fmt.ALIGN
         is_odd = is_odd_padding(source, at, nbytes, byte)
     if not nbytes:
         nbytes = after.offset - at
-        source.view(after.offset - 1, 1)  # raises if a stream ends before
+        # It raises if a stream ends before.
+        source.view(after.offset - 1, 1)
         doc = plural(nbytes, "byte") + " that no field names"
         return Field(at, nbytes, "unused", None, doc, "unused")
     value = f"not all {byte:02x}" if is_odd else None
@@ -11587,7 +11656,8 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
     if file.shards is not None:
         check_shards(report, file, deep, watch)
         return report
-    if not report.errors:  # a tensor that was left out leaves its bytes without a name
+    # A tensor that was left out leaves its bytes without a name.
+    if not report.errors:
         note_gaps(report, gaps)
     note_places(report, file)
     data = DataCheck(report, file, deep, watch)
@@ -11636,9 +11706,12 @@ def add_structure(report: Report, errors: "List[FormatError]",
             reached = False
 
 
-MAX_BEGINNINGS = 64  # places where a file may begin again that verify() looks at
-MAX_TRIES = 8  # of these, how many it reads as files
-MARK = 16  # bytes that tell where a file may begin
+# verify() looks at so many places where a file may begin again.
+MAX_BEGINNINGS = 64
+# It reads so many of them as files.
+MAX_TRIES = 8
+# So many bytes tell where a file may begin.
+MARK = 16
 
 
 class Rest(Buffer):
@@ -11754,7 +11827,8 @@ def blob_names(path: str) -> "Iterator[Tuple[str, str]]":
 
     `folder`: the word for which the name is taken for the SHA-256 of the file, or "".
     """
-    for _ in range(40):  # links at most, as systems count
+    # Systems follow so many links at most.
+    for _ in range(40):
         folder, name = os.path.split(path)
         folder = os.path.realpath(folder)
         if len(name) == 64 and not name.lower().strip("0123456789abcdef"):
@@ -11776,7 +11850,8 @@ def check_blob_name(report: Report, source: "Buffer", watch: Watch) -> None:
     So does the cache of Hugging Face call the targets of its links, and Git LFS its
     objects.
     """
-    if source.file_id is None:  # of a stream of gzip the path is not that of its bytes
+    # The path of a stream of gzip is not that of its bytes.
+    if source.file_id is None:
         return
     names = dict(sorted(blob_names(source.file_id[0])))
     if not names:
@@ -11862,7 +11937,8 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Watch) ->
                    "not looked for: they lie beside the index, which has no path")
         return
     total = 0
-    left: "Dict[Any, List[str]]" = Map()  # what was not looked at -> the shards
+    # Of what was not looked at the shards.
+    left: "Dict[Any, List[str]]" = Map()
     for shard in file.attrs["shards"]:
         before = len(report.errors)
         try:
@@ -11958,8 +12034,9 @@ class Check:
         self.part = part
         self.digest = digest
         self.label = label
-        self.work = work  # bytes to be read and decoded
-        self.nbytes: int = part.decoded_nbytes or part.stored_nbytes  # to be hashed
+        # So many bytes are read and decoded, and so many are hashed.
+        self.work = work
+        self.nbytes: int = part.decoded_nbytes or part.stored_nbytes
         self.items: "List[Tensor]" = []
         self.kind = "contents" if digest is None else "checksums"
 
@@ -11973,12 +12050,14 @@ class Check:
 def list_checks(file: File) -> "List[Check]":
     """Return what is to be checked of the tensors, what they have in common once."""
     checks: "Dict[Any, Check]" = Map()
-    seen: "Set[Any]" = set()  # places in the file
-    hashed: "Set[Any]" = set()  # those of which the decoded bytes are hashed
+    seen: "Set[Any]" = set()
+    # Places in the file: those seen, those whose decoded bytes are hashed.
+    hashed: "Set[Any]" = set()
     for item in file.values():
         for label, part, digest in iter_checksums(file.fmt, item, seen):
             work = part.stored_nbytes
-            key = place_of(part)[:3] + (label, digest)  # the type does not count
+            # The type does not count.
+            key = place_of(part)[:3] + (label, digest)
             if file.fmt.HASHES_DECODED:
                 work = work_of_part(part)
                 key = place_of(part)[:5] + (label, digest)
@@ -11987,7 +12066,8 @@ def list_checks(file: File) -> "List[Check]":
             checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
         key = place_of(item) + (item.unreadable, item.size)
         work = 0
-        if item.is_sparse:  # what its indices may be is said by its shape
+        # Its shape says what its indices may be.
+        if item.is_sparse:
             key = (item.name,)
             work = work_besides(item)
         elif file.fmt.has_odd_bytes(item):
@@ -12016,12 +12096,13 @@ class DataCheck:
         self.report = report
         self.fmt = file.fmt
         self.checks = list_checks(file)
-        self.left: "Dict[Any, List[Tensor]]" = Map()  # (kind, why not, remedy) -> tensors
+        # Of (kind, why not, remedy) the tensors.
+        self.left: "Dict[Any, List[Tensor]]" = Map()
         self.planned = self.choose(deep, file.source)
         sizes = [check.nbytes for check in self.planned if check.kind == "checksums"]
         self.meter = Meter(watch, "checking", sum(sizes))
         self.digests: "Dict[str, str]" = {}
-        self.decoded: "Set[Any]" = set()  # places in the file
+        self.decoded: "Set[Any]" = set()
         self.agreed = 0
         for item in file.values():
             if item.unreadable:
@@ -13095,7 +13176,8 @@ class ValueDiff:
         for i, (x, y) in enumerate(zip(values, others)):
             if x == y or (x != x and y != y):
                 continue
-            gap = float(abs(x - y) or abs(int(x) - int(y)))  # of an integer over 2**53
+            # Integers over 2**53 may differ by less than floats tell.
+            gap = float(abs(x - y) or abs(int(x) - int(y)))
             if gap <= atol + rtol * abs(y) and gap < INFINITY:
                 continue
             found.append(i)
@@ -13166,9 +13248,11 @@ class ValueDiff:
 # -- [14a] page --------------------------------------------------------------------------
 # What `explain` shows. The page of `explain --html` has no script.
 
-PAGE_ROWS = 1000  # fields shown from the start, and as many from the end; tensors
+# So many fields are shown from the start, and as many from the end.
+PAGE_ROWS = 1000
 PAGE_LINES = 15  # of the list of tensors, about
-PAGE_PARTS = 400  # of the strip, about
+# The strip has about so many parts.
+PAGE_PARTS = 400
 # Of one field, up to a multiple of 16; others: 64.
 PAGE_BYTES = {"data": 32, "padding": 16}
 PAGE = """<!DOCTYPE html>
@@ -13269,7 +13353,8 @@ def rows_of(fields: "List[Field]") -> "Iterator[Tuple[Field, str, str, str]]":
     for field, after in zip(fields, fields[1:] + fields[-1:]):
         name = name_within(field, around.get(field.depth - 1, ""))
         around[field.depth] = field.name
-        if field.name.endswith(".table"):  # of FlatBuffers
+        # A table of FlatBuffers is not in the names inside of it.
+        if field.name.endswith(".table"):
             around[field.depth] = field.name[:-6]
         meaning = field.doc
         if after.depth > field.depth and field.tensor is not None and field.value != 0:
@@ -13286,9 +13371,11 @@ def name_within(field: Field, around: str) -> str:
     name = field.name
     if around and name.startswith(around) and name != around:
         return name[len(around):].lstrip(".")
-    if len(name) == TRAIL_WIDTH:  # its middle was cut out
+    # Its middle was cut out.
+    if len(name) == TRAIL_WIDTH:
         return "..." + name[-40:]
-    if field.depth:  # tensors[0].x -> [0].x
+    # tensors[0].x is shown as [0].x.
+    if field.depth:
         return name[max(0, name.find("[")):]
     return name
 
@@ -13298,7 +13385,8 @@ def value_text(field: Field) -> str:
     if field.kind in ("padding", "unused", "unreached"):
         return plural(field.nbytes, "byte")
     if field.kind == "data":
-        return safe_str(str(field.value))  # a role of a file is any text
+        # A role of a file is any text.
+        return safe_str(str(field.value))
     if field.value is None:
         return ""
     return short_repr(field.value, 40)
@@ -13409,7 +13497,8 @@ def page_layout(found: Explained) -> str:
     import re
     nbytes = found.source.nbytes
     places: "Dict[str, int]" = {}
-    for field in reversed(found.fields):  # the first one wins
+    # The first one wins.
+    for field in reversed(found.fields):
         at = field.offset
         places[field.kind] = places[str(at)] = places[f"end-{nbytes - at}"] = at
         places[field.name] = at
@@ -13466,7 +13555,8 @@ def page_strip(fields: "List[Field]") -> str:
             name = largest.name[len("data "):]
         about = f"{html_escape(safe_str(name))}\n0x{start:x}, {plural(size, 'byte')}"
         label = about if len(parts) < 20 else ""
-        width = size ** .33  # about the cube root: all can be seen
+        # It is about the cube root, so that all can be seen.
+        width = size ** .33
         strip += (f'<a class="{largest.kind}" href="#0x{start:x}" title="{about}" '
                   f'style="--w:{width:.4g}">{label}</a>\n')
     return strip
@@ -13497,7 +13587,8 @@ def page_rows(source: "Buffer", picked: "List[Tuple[Field, str, str, str]]") -> 
         doc = re.sub(r"-&gt; (0x[0-9a-f]+)$", r'<a href="#\1">&rarr;&nbsp;\1</a>',
                      with_breaks(html_escape(meaning, MAX_LINE)))
         place = ""
-        if at > before:  # the first of this offset
+        # The first field of an offset has its anchor.
+        if at > before:
             place = f' id="0x{at:x}"'
             before = at
         text += f"""<tr class="{field.kind}"{place}><td class="at">0x{at:x}</td><td class="hex">{
