@@ -10452,9 +10452,11 @@ def text_changed(text, diff):
     """Return a text with the changes of a diff; a line of three dots is between two places."""
     for place in diff.split("\n...\n"):
         lines = place.split("\n")
-        old = [line[1:] for line in lines if line[0] != "+"]
-        new = [line[1:] for line in lines if line[0] != "-"]
-        text = replaced(text, ("\n".join(old), "\n".join(new)))
+        old = "\n".join([line[1:] for line in lines if line[0] != "+"])
+        new = "\n".join([line[1:] for line in lines if line[0] != "-"])
+        if old not in text:
+            raise AssertionError("the page changes what the module has no more:\n" + old)
+        text = text.replace(old, new, 1)
     return text
 
 
