@@ -10114,8 +10114,8 @@ def find_in_folder(folder: str) -> str:
     if kind is not None and kind[1] > 1:
         stem, count, ending = kind
         index = safe_str(f"{stem}.{ending}.index.json")
-        what = (f", of a model in {count} shards whose index {index} is missing: download it, "
-                "or load each shard by its own path")
+        what = (f", of a model in {count} shards whose index {index} is missing: "
+                "download it, or load each shard by its own path")
     elif len(found) == 1:
         return os.path.join(folder, found[0])
     elif found:
@@ -10285,8 +10285,8 @@ def looks_like(head: bytes) -> str:
             return "it looks like " + text
     # A map of MessagePack whose first key is a word.
     if re.match(b"(?s)([\x81-\x8f]|\xde..)[\xa1-\xbf][a-z]", head, re.I):
-        return ("it looks like MessagePack, of Flax perhaps: flax.serialization.msgpack_restore "
-                "reads it, save() takes the arrays")
+        return ("it looks like MessagePack, of Flax perhaps: "
+                "flax.serialization.msgpack_restore reads it, save() takes the arrays")
     if head and not head.strip(b"\0"):
         return "it begins with zeros: a download that stopped?"
     # The last letter may be cut.
@@ -10475,7 +10475,7 @@ def missing_message(file: "File", name: Any) -> str:
 def composed(text: str) -> str:
     """Return a text in NFC: its letters are composed in one way.
 
-    Many marks on one letter would be sorted in quadratic time; such a text stays as it is.
+    Many marks on one letter would be sorted in quadratic time; such a text is kept.
     """
     try:
         from unicodedata import combining, normalize
@@ -13420,10 +13420,10 @@ def make_page(found: Explained) -> "Tuple[str, str]":
     tensors = ""
     if not shards_message(found):
         tensors = page_tensors([field for field in fields if field.kind == "data"])
-    # The columns of fields and values are as wide as their longest words, where there is room.
-    field_width = max([widest_word(row[1]) + 2 * row[0].depth for row in picked], default=0)
+    # Fields and values are as wide as their longest words, where there is room.
+    field_widths = [widest_word(row[1]) + 2 * row[0].depth for row in picked]
     value_width = max([widest_word(row[2]) for row in picked], default=0)
-    field_width = min(field_width, max(24, 44 - value_width))
+    field_width = min(max(field_widths, default=0), max(24, 44 - value_width))
     page = Template(PAGE).substitute(
         title=html_escape(safe_str(os.path.basename(found.source.path or "the data"))),
         facts=html_escape(facts, MAX_LINE),
@@ -13451,9 +13451,9 @@ def page_key(found: Explained) -> str:
 
 
 def with_breaks(text: str) -> str:
-    """Return escaped text with the places where a long name may go on in the next line.
+    """Return escaped text with the places where a long name may be broken.
 
-    They are behind a dot or `/`, and where more than 24 letters are between them behind `_`.
+    They are behind a dot or `/`, and behind `_` where more than 24 letters are between.
     """
     import re
 
@@ -13478,7 +13478,8 @@ def page_banner(found: Explained) -> str:
     text = ""
     shards = shards_message(found)
     if shards:
-        text = f'<p class="banner structure">This is an index; {html_escape(shards, MAX_LINE)}</p>'
+        text = '<p class="banner structure">This is an index; '
+        text += html_escape(shards, MAX_LINE) + "</p>"
     for field in found.fields:
         if field.kind == "fault":
             text += (f'<p class="banner fault"><b>This file is broken: '
@@ -14237,7 +14238,7 @@ def plain_main(argv: "Optional[List[str]]" = None) -> int:
 
 
 def describe(error: BaseException, path: "Optional[str]" = None) -> str:
-    """Return the message of an error, which names the file, in words of the command line."""
+    """Return an error in words of the command line; it names the file."""
     import re
     if isinstance(error, OSError):
         text = error.strerror or str(error)
@@ -14311,7 +14312,7 @@ def terminal_width() -> "Optional[int]":
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Return both halves of a text that is longer than a width: ends of names tell most."""
+    """Return both ends of a text that is longer than a width."""
     if len(text) <= width:
         return text
     front = (width - 3) // 2
@@ -14332,7 +14333,7 @@ def fit_widths(widths: "List[int]", is_text: "List[bool]", room: int) -> None:
 
 
 def fit_line(cells: "List[str]", widths: "List[int]", room: int) -> None:
-    """Cut the cells of a line to their columns if it is longer than a terminal is wide."""
+    """Cut cells to their columns where a terminal has no room for the line."""
     padded = [cell.ljust(width) for cell, width in zip(cells, widths)]
     if len("  ".join(padded).rstrip()) <= room:
         return
@@ -14351,7 +14352,7 @@ def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = (),
     texts: "List[List[str]]" = []
     is_text: "List[bool]" = []
     for row in rows:
-        # The first row below the head says which columns are numbers: they stand at the right.
+        # The first row below the head says which columns are numbers, at the right.
         if len(texts) < 2:
             is_text = [isinstance(cell, str) for cell in row]
         texts.append([cell_text(cell) for cell in row])
@@ -14483,7 +14484,7 @@ def print_list(texts: "Iterable[str]") -> None:
 
 
 def each_file(args: "Namespace") -> int:
-    """Run the command for each file, also after a bad one; print what it returns as JSON."""
+    """Run the command for each file, also after a bad one; print JSON."""
     code = 0
     results: "List[Facts]" = []
     for path in args.files:
@@ -14543,7 +14544,7 @@ def shard_of(item: Tensor) -> str:
 
 
 def facts_of_file(path: str, file: File, items: Items) -> Facts:
-    """Return what ls says of a file; "differ": on what the shards of the tensors do not agree."""
+    """Return what ls says of a file; "differ": on what its shards do not agree."""
     metadata = Map()
     differ = []
     for key, values in metadata_values(file, [name for name, _ in items]).items():
@@ -14567,7 +14568,7 @@ def facts_of_tensor(name: str, item: Tensor) -> Facts:
 
 
 def tree_of(items: Items, depth: int) -> "List[Facts]":
-    """Return sums of tensors by the beginnings of names; depth 0: as deep as MAX_TREE allows."""
+    """Return sums by beginnings of names; depth 0: as deep as MAX_TREE allows."""
     if depth:
         return sums_of(items, depth)
     rows = sums_of(items, 1)
@@ -14580,13 +14581,14 @@ def tree_of(items: Items, depth: int) -> "List[Facts]":
 
 
 def sums_of(items: Items, parts: int) -> "List[Facts]":
-    """Return sums of tensors by so many parts of their names, in which a number is a #."""
+    """Return sums by so many parts of names, in which a number is a #."""
     sums: "Dict[str, Facts]" = Map()
     for path, item in items:
         steps = path.split(".", parts)[:parts]
         name = ".".join(["#" if step.isdigit() else step for step in steps])
         if name not in sums:
-            sums[name] = {"name": name, "tensors": 0, "elements": 0, "bytes": 0, "dtypes": Map()}
+            sums[name] = {"name": name, "tensors": 0, "elements": 0, "bytes": 0,
+                          "dtypes": Map()}
         row = sums[name]
         row["tensors"] += 1
         row["elements"] += item.size
@@ -14629,7 +14631,8 @@ def print_pairs(what: str, pairs: Facts) -> None:
         print(f"{len(pairs) - 20} more, see --json")
 
 
-def print_tensors(facts: Facts, items: Items, limit: "Optional[int]", in_shards: bool) -> None:
+def print_tensors(facts: Facts, items: Items, limit: "Optional[int]",
+                  in_shards: bool) -> None:
     """Print a row for each tensor, or for each part of names, and their sums."""
     nbytes = sum([item.stored_nbytes for _, item in items])
     size = sum([item.size for _, item in items])
@@ -14718,7 +14721,7 @@ def print_previews(items: Items, is_one: bool) -> None:
 
 
 def count_json(item: Tensor) -> int:
-    """Return how many characters the values are in JSON, at most; 0 where there are none."""
+    """Return how many characters the values are in JSON, at most; 0 without any."""
     itemsize = item.itemsize
     if itemsize is None or item.unreadable or item.is_sparse and item.nbytes > MAX_DENSE:
         return 0
@@ -14751,7 +14754,7 @@ def print_values(items: Items, is_one: bool) -> None:
 
 
 def write_raw(item: Tensor, watch: Watch) -> None:
-    """Write the bytes of the values to standard output, of unknown ones what is stored."""
+    """Write the bytes of values to standard output; of unknown ones those stored."""
     blocks = item.iter_bytes()
     if item.unreadable and not item.is_decodable():
         blocks = item.iter_stored()
@@ -14760,7 +14763,8 @@ def write_raw(item: Tensor, watch: Watch) -> None:
     write_all(target, meter.over(map(memoryview, blocks)))
 
 
-def pick_all(file: File, names: "List[str]", path: str) -> "List[Tuple[str, Tensor, Any]]":
+def pick_all(file: File, names: "List[str]",
+             path: str) -> "List[Tuple[str, Tensor, Any]]":
     """Return (title, tensor, index or None) of each NAME, or of all tensors."""
     if not names:
         return [(name, item, None) for name, item in file.items()]
@@ -14771,7 +14775,7 @@ def pick_all(file: File, names: "List[str]", path: str) -> "List[Tuple[str, Tens
 
 
 def pick(file: File, name: str, path: str) -> "List[Tuple[str, Tensor, Any]]":
-    """Return (title, tensor, index or None) of NAME, of NAME[0:2], or of all of a pattern."""
+    """Return (title, tensor, index or None) of NAME, NAME[0:2], or a pattern."""
     if name in file and not is_pattern(name):
         return [(name, file[name], None)]
     owner, _, keys = name.rpartition("[")
@@ -14805,7 +14809,8 @@ def parse_index(text: str) -> "Tuple[Any, ...]":
     try:
         keys = [parse_key(part) for part in text.split(",")]
     except (ValueError, TypeError):  # TypeError: more than three in a slice
-        raise ValueError(f"[{safe_str(text)}] is not an index, as in Python: [0, 2:8:2, ..., -1]")
+        what = f"[{safe_str(text)}] is not an index, as in Python"
+        raise ValueError(f"{what}: [0, 2:8:2, ..., -1]")
     if Ellipsis not in keys:
         keys.append(Ellipsis)
     return tuple(keys)
@@ -14824,7 +14829,7 @@ def parse_key(text: str) -> Any:
 
 
 def show_stats(items: Items, is_one: bool, as_json: bool, watch: Watch) -> None:
-    """Print statistics of tensors as they come; raise the first error of one after all others."""
+    """Print statistics of tensors as they come; raise the first error at the end."""
     damage: "List[FormatError]" = []
     rows = iter_stats(items, damage, watch)
     if not as_json:
@@ -14837,8 +14842,9 @@ def show_stats(items: Items, is_one: bool, as_json: bool, watch: Watch) -> None:
         raise damage[0]
 
 
-def iter_stats(items: Items, damage: "List[FormatError]", watch: Watch) -> "Iterator[Facts]":
-    """Yield what is known of each tensor; add to `damage` the errors of those that are bad."""
+def iter_stats(items: Items, damage: "List[FormatError]",
+               watch: Watch) -> "Iterator[Facts]":
+    """Yield statistics of each tensor; add the errors of bad ones to `damage`."""
     meter = Meter(watch, "reading", sum([item.nbytes for _, item in items]))
     for name, item in items:
         row: Facts = {"name": name, "dtype": dtype_words(item), "shape": item.shape}
@@ -14864,7 +14870,7 @@ def print_stats(rows: "Iterable[Facts]") -> None:
 
 
 def stats_of(item: Tensor, meter: Meter) -> Facts:
-    """Return min, max and mean of the finite elements (or None), and the counts of others."""
+    """Return min, max, mean of finite elements (or None), and counts of others."""
     count = nans = 0
     total = 0.0
     low, high = INFINITY, -INFINITY
@@ -14914,7 +14920,7 @@ def is_coloured(choice: str) -> bool:
 
 
 def most_text(source: "Buffer") -> int:
-    """Return how many characters may be printed of the fields of a file, but for the last row."""
+    """Return how many characters of fields may be printed, but for the last row."""
     return 64 * source.nbytes + 98000
 
 
@@ -14937,7 +14943,7 @@ def json_rows(found: Explained) -> "Iterator[str]":
 
 
 def fields_left(found: Explained, number: int) -> str:
-    """Return how many rows are not shown, from one with this number on, and what shows them."""
+    """Return how many rows are left from a number on, and what shows them."""
     left = plural(len(found.rows) - number, "more field")
     return f"{left}: --from 0x{found.rows[number][0].offset:x}"
 
@@ -15149,7 +15155,7 @@ def show_demo(args: "Namespace") -> None:
 
 
 def show_small_file(fmt: Format, folder: str) -> None:
-    """Write a file of a format that holds what it can, read it back, show its first fields."""
+    """Write a small file of a format, read it back, show its first fields."""
     wanted = {"layer.weight": tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32"),
               "layer.bias": tensor([0.5, -0.5], "float32"), "steps": tensor(7, "int32")}
     items = [pair for pair in wanted.items() if not fmt.problems([pair], {})]
@@ -15192,14 +15198,14 @@ def show_vendor(args: "Namespace") -> int:
 
 
 def split_words(texts: "List[str]") -> "List[str]":
-    """Return the words of an option that takes several, with commas between, more than once."""
+    """Return the words of an option: several with commas, and more than once."""
     words: "List[str]" = []
     for text in texts:
         words += text.split(",")
     return words
 
 
-# What is wrong with a value of an option is a ValueError: Parser.error() says what is wanted.
+# A wrong value of an option is a ValueError: Parser.error() says what is wanted.
 def parse_pair(text: str) -> "Tuple[str, Optional[str]]":
     """Return (A, B) of A=B; B is None where there is none."""
     key, value = text.split("=", 1)
@@ -15305,7 +15311,8 @@ def make_parser() -> "ArgumentParser":
     class Parser(ArgumentParser):
         def error(self, message: str) -> "NoReturn":
             text = misuse_message(message)
-            raise TypeError(f"{safe_str(text, MAX_LINE // 2)} (`{safe_str(self.prog)} -h`)")
+            text = safe_str(text, MAX_LINE // 2)
+            raise TypeError(f"{text} (`{safe_str(self.prog)} -h`)")
 
         def exit(self, *status: Any) -> "NoReturn":
             sys.stdout.flush()  # of help: an error is told as those of commands
@@ -15371,7 +15378,7 @@ def value_words() -> "Dict[str, str]":
 def options_first(words: "List[str]") -> "List[str]":
     """Return the words of a command with its options in front: they may stand anywhere.
 
-    argparse takes an argument that may be missing, or several, for complete before an option.
+    argparse takes arguments that may be missing, or several, for complete before it.
     """
     valued = value_words()
     options: "List[str]" = []
@@ -15466,7 +15473,7 @@ class Output:
             raise NoOutput(error)
 
     def drop(self) -> None:
-        """Let what is left go nowhere: the flush at the exit of Python must not fail, or wait."""
+        """Let what is left go nowhere: the flush at the exit must not fail, or wait."""
         if self.stream is None:
             return
         try:
@@ -15507,7 +15514,7 @@ def catch_signals(usual: "Dict[int, Any]") -> None:
 
 
 def parse_arguments(argv: "Optional[List[str]]") -> "Namespace":
-    """Return the arguments of a command: `.call` runs it, `.writes` is the path that it writes."""
+    """Return the arguments: `.call` runs the command, `.writes` is what it writes."""
     words = sys.argv[1:]
     if argv is not None:
         words = list(argv)
