@@ -5928,6 +5928,15 @@ XXH3 = read_table("""
     65537   f7460af97425b2c4
 """)  # of bytes_to_hash(), by the real library
 ZSTD_SUMS = {1: 0xDB052768, 3: 0x33BC65DD, 5: 0x6E26030C, 8: 0x14B81B8D}  # of bytes(range(n))
+FAR_TENSORS = read_table("""
+    dtype  count  more
+    u8     8      {}
+    u8     8      {'type': 'ex.q'}
+    f32    1      {'type': 'complex64'}
+    u8     16     {'type': 'f4_e2m1'}
+    u8     8      {'type': 'bool'}
+    u8     8      {'encoding': 'zt.zstd-seekable/1', 'decoded_length': 8}
+""")
 PACKINGS = (False, True) if ZSTD else (False,)
 SHARDS = {"x": {"size": 1 << 20, "digest": "xxh3:" + "5" * 16}}
 
@@ -6225,15 +6234,8 @@ class ZTensor2Test(TestCase):
                         error_of(FormatError, dumps, load(made), format="ztensor")
 
     def test_bytes_of_another_file_are_not_none(self):
-        packed = {"encoding": tensorfmt.SEEKABLE, "decoded_length": 8}
-        for dtype, count, more in (
-                ("u8", 8, {}),
-                ("u8", 8, {"type": "ex.q"}),
-                ("f32", 1, {"type": "complex64"}),
-                ("u8", 16, {"type": "f4_e2m1"}),
-                ("u8", 8, {"type": "bool"}),
-                ("u8", 8, packed)):
-            entry = dense2(dtype, 1, 8, count, shard="x", **more)
+        for row in FAR_TENSORS:
+            entry = dense2(row.dtype, 1, 8, row.count, shard="x", **row.more)
             item = load(ztensor2_of_objects({"t": entry}, shards=SHARDS))["t"]
             for call in bytes, tensorfmt.Tensor.contiguous:
                 self.raises(Unsupported, "in the shard 'x'", call, item)
@@ -7031,13 +7033,26 @@ MEMBERS = read_table("""
 """)  # 1 is a tensor, 2 is one with an id
 
 
+OTHER_BYTES = read_table(r"""
+    item                                    others                scalars
+    {'w': 1, 'table': b'\0\1\2'}            {'table': b'\0\1\2'}  {}
+    {'w': {'id': 'x', 'param': b'\3'}}      {'w.param': b'\3'}    {'w.id': 'x'}
+    {'w': {'bytes': b'\3', 'dtype': 'U8'}}  {'w.bytes': b'\3'}    {'w.dtype': 'U8'}
+    b'\3'                                   {'item': b'\3'}       {}
+""")
+
+
 def with_tensors(item):
     """Return an item of a record with tensors in place of numbers."""
     if isinstance(item, dict):
         return {key: with_tensors(value) for key, value in item.items()}
     if isinstance(item, list):
         return [with_tensors(value) for value in item]
-    return {1: RECORD_TENSOR, 2: {"id": "x", "param": RECORD_TENSOR}}[item]
+    if item == 1:
+        return RECORD_TENSOR
+    if item == 2:
+        return {"id": "x", "param": RECORD_TENSOR}
+    return item
 
 
 @about("burnrecord")
@@ -7063,13 +7078,10 @@ class RecordTest(TestCase):
 
     def test_bytes_of_no_tensor_are_listed(self):
         long = b"b" * 70000
-        for item, others, scalars in (  # an item of a record, what it has beside its tensors
-                ({"w": RECORD_TENSOR, "table": b"\0\1\2"}, {"table": b"\0\1\2"}, {}),
-                ({"w": RECORD_TENSOR, "list": [b"a", {"": long}], "none": b""},
-                 {"list.0": b"a", "list.1.": long}, {}),
-                ({"w": {"id": "x", "param": b"\3"}}, {"w.param": b"\3"}, {"w.id": "x"}),
-                ({"w": {"bytes": b"\3", "dtype": "U8"}}, {"w.bytes": b"\3"}, {"w.dtype": "U8"}),
-                (b"\3", {"item": b"\3"}, {})):
+        rows = [(with_tensors(row.item), row.others, row.scalars) for row in OTHER_BYTES]
+        rows.append(({"list": [b"a", {"": long}], "none": b""},
+                     {"list.0": b"a", "list.1.": long}, {}))
+        for item, others, scalars in rows:
             data = record_file(item)
             with self.subTest(names=list(others)):
                 file = load(data)
@@ -9504,6 +9516,33 @@ ORDER_NOTES = {
 }
 
 
+NOTES_OF_ODD = read_table("""
+    format       change                                         note
+    ztensor      {'dtype': 'f8'}                                dtype 'f8' is not known: ztensor
+    ztensor      {'encoding': 'lz4', 'data_endianness': 'big'}  encoding 'lz4'
+    ztensor      {'layout': 'tiled'}                            layout 'tiled' is not known
+    mag          {'dtype': 'x', 'dtype_id': 13}                 dtype_id 13 ('x') is not known
+    burnpack     F7                                             burn 0.21 refuses the whole file
+    burnpack     Q9                                             quantization scheme
+    burnpack     Q8S                                            None
+    safetensors  {'dtype': 'F4', 'shape': [16]}                 None
+    safetensors  {'dtype': 'F99', 'shape': [16]}                dtype of safetensors is called 'F99'
+""")
+
+
+def odd_file_of(kind, change):
+    """Return (tensor, file) whose entry says something that is not known, perhaps."""
+    if kind == "ztensor":
+        return "a", ztensor_file(**change)
+    if kind == "mag":
+        return "b", mag300_entry("b", **change)
+    if kind == "safetensors":
+        return "w", safetensors_file({"w": change})
+    if change in ("Q8S", "Q9"):
+        change = scheme(change, store="Native")
+    return "a", burnpack_of_dtype(tensorfmt.cbor_dumps(change))
+
+
 class NoteTest(TestCase):
     """What the real library of a format refuses, or reads as something else, is noted."""
 
@@ -9532,27 +9571,13 @@ class NoteTest(TestCase):
         self.assertNotes(data, *[(name, "not in NFC") for name in nfd])
 
     def test_what_is_saved_again_though_the_real_library_refuses_it(self):
-        known = {"value": "Q8S", "param": "F32", "store": "Native", "level": "Tensor",
-                 "mode": "Symmetric"}
-        burnpacks = [burnpack_of_dtype(cbor_dumps(code)) for code in (
-            "F7", {"QFloat": dict(known, value="Q9")}, {"QFloat": known})]
-        for kind, data, *wanted in (
-                ("ztensor", ztensor_file(dtype="f8"), ("a", "dtype 'f8' is not known: ztensor")),
-                ("ztensor", ztensor_file(encoding="lz4", data_endianness="big"),
-                 ("a", "encoding 'lz4'")),
-                ("ztensor", ztensor_file(layout="tiled"), ("a", "layout 'tiled' is not known")),
-                ("mag", mag300_entry("b", dtype="x", dtype_id=13),
-                 ("b", "dtype_id 13 ('x') is not known: magnetron 0.2.2")),
-                ("burnpack", burnpacks[0], ("a", "burn 0.21 refuses the whole file")),
-                ("burnpack", burnpacks[1], ("a", "quantization scheme")),
-                ("burnpack", burnpacks[2]),
-                ("safetensors", safetensors_file({"w": {"dtype": "F4", "shape": [16]}})),
-                ("safetensors", safetensors_file({"w": {"dtype": "F99", "shape": [16]}}),
-                 ("w", "no dtype of safetensors is called 'F99'"))):
-            if chosen(kind):
-                with self.subTest(kind=kind, wanted=wanted):
-                    self.assertNotes(data, *wanted)
-                    self.assertNotes(dumps(load(data), format=kind), *wanted)
+        for row in NOTES_OF_ODD:
+            if chosen(row.format):
+                with self.subTest(row=row):
+                    name, data = odd_file_of(row.format, row.change)
+                    notes = [(name, row.note)] if row.note else []
+                    self.assertNotes(data, *notes)
+                    self.assertNotes(dumps(load(data), format=row.format), *notes)
 
     @about("ztensor")
     @with_zstd
