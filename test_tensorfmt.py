@@ -7159,23 +7159,36 @@ def converted(source, into, **options):
     return load(stream.getvalue(), verify=True), summary
 
 
+# Of a file of float64, int64, a tensor without a name and metadata: what helps to convert it.
+REMEDIES = read_table("""
+    format      options             needed
+    mag         {}                  {"cast": "float32", "version": "300"}
+    mag         {"version": "1"}    {"cast": {"int64": "int32", None: "float32"}, "drop": True, \
+"rename": {"": "tensor"}}
+    ztensor     {}                  {"drop": True}
+    ztensor     {"version": "2"}    {"rename": {"": "tensor"}}
+    primitiv    {}                  {"cast": "float32", "drop": True}
+""")
+# Whether the metadata of a safetensors file say `format`, and a note of its conversion.
+NOTES = read_table("""
+    says     into           options                       note
+    True     mag            {}                            'format' = 'pt' is left behind
+    True     burnpack       {}                            ""
+    False    mag            {}                            ""
+    False    safetensors    {}                            (--meta format=pt)
+    False    safetensors    {"meta": {"format": "pt"}}    ""
+""")
+
+
 class ConvertTest(TestCase):
     def test_a_refusal_has_the_arguments_that_help(self):
         data = dumps({"w": [0.5], "i": [3], "": F32}, format="burnpack", metadata={"by": "me"})
-        for into, arguments in (
-                ("mag", {"cast": "float32", "version": "300"}),
-                ("mag version=1", {"cast": {"int64": "int32", None: "float32"}, "drop": True,
-                                   "rename": {"": "tensor"}}),
-                ("ztensor", {"drop": True}),
-                ("ztensor version=2", {"rename": {"": "tensor"}}),
-                ("primitiv", {"cast": "float32", "drop": True})):
-            into, _, version = into.partition(" version=")
-            options = {"version": version} if version else {}
-            error = error_of(ValueError, converted, data, into, **options)
-            self.assertEqual(error.needed, arguments)
-            words = ", ".join(["%s=%r" % pair for pair in arguments.items()])
+        for row in REMEDIES:
+            error = error_of(ValueError, converted, data, row.format, **row.options)
+            self.assertEqual(error.needed, row.needed)
+            words = ", ".join(["%s=%r" % pair for pair in row.needed.items()])
             self.assertEqual(str(error).splitlines()[-1], "convert(..., %s) writes it" % words)
-            converted(data, into, **dict(options, **error.needed))
+            converted(data, row.format, **dict(row.options, **error.needed))
 
     def test_every_golden_to_every_format_and_back(self):
         for row in ALL_FILES:
@@ -7274,17 +7287,12 @@ class ConvertTest(TestCase):
 
     @about("safetensors", "mag", "burnpack")
     def test_notes_tell_what_one_may_not_think_of(self):
-        made = dumps({"w": F32}, format="safetensors", metadata={"format": "pt"})
-        plain = dumps({"w": F32}, format="safetensors")
-        for data, into, options, words in (
-                (made, "mag", {}, "'format' = 'pt' is left behind"),
-                (made, "burnpack", {}, ""),
-                (plain, "mag", {}, ""),
-                (plain, "safetensors", {}, "(--meta format=pt)"),
-                (plain, "safetensors", {"meta": {"format": "pt"}}, "")):
-            _, summary = converted(data, into, **options)
-            self.assertEqual(len(summary.notes), len(words[:1]), (into, options))
-            self.assertIn(words, "".join(summary.notes))
+        for row in NOTES:
+            metadata = {"format": "pt"} if row.says else {}
+            data = saved(F32, "safetensors", metadata=metadata)
+            _, summary = converted(data, row.into, **row.options)
+            self.assertEqual(len(summary.notes), len(row.note[:1]), row)
+            self.assertIn(row.note, "".join(summary.notes))
             self.assertEqual(json.loads(summary.to_json())["notes"], summary.notes)
             for note in summary.notes:
                 self.assertIn("note: " + note, list(summary))
@@ -7307,10 +7315,10 @@ class ConvertTest(TestCase):
         self.assertEqual((bar.total, bar.update.call_args), (8, mock.call(3)))
 
     def test_results_can_be_iterated(self):
-        data = dumps({"w": F32}, format="ztensor")
-        report = tensorfmt.verify(data)
+        data = saved(F32)
+        report = verify(data)
         self.assertEqual((list(report), report.ok), (report.rows, True))
-        self.assertFalse(tensorfmt.verify(data[:-1]).ok)
+        self.assertFalse(verify(data[:-1]).ok)
         found = diff(data, dumps({}, format="ztensor"))
         self.assertEqual(list(found), found.differences)
         _, summary = converted(data, "burnpack")
