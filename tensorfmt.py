@@ -14384,8 +14384,9 @@ def clock_text(seconds: float) -> str:
 class Progress:
     """Tells a terminal each second how much is done, how fast, and how long the rest takes.
 
-    Where nobody calls it, while an index is read say, a thread tells the time. Its line stays the
-    last one: what is printed meanwhile stands above it.
+    Where nobody calls it, while an index is read say, a thread tells the time. Its line
+    stays the last one: what is printed meanwhile stands above it. It ends with the first text
+    for a pipe: a pager may show that on the same terminal.
     """
 
     def __init__(self, output: "Output") -> None:
@@ -14459,9 +14460,10 @@ class Progress:
                 self.told = 0.0
 
     def print_above(self, output: "Output", text: str) -> "Optional[int]":
-        """Write a text to an output on the same terminal."""
+        """Write a text to an output on the same terminal, or to a pipe."""
         with self.lock:
             self.clear()
+            self.is_over = self.is_over or not output.isatty()
             self.called = self.now()
             self.is_line_start = text.endswith("\n")
             return output.put(text)
@@ -14860,13 +14862,15 @@ def iter_stats(items: Items, damage: "List[FormatError]",
 def print_stats(rows: "Iterable[Facts]") -> None:
     line = "{:>12}  {:>12}  {:>12}  {:>6}  {:>8}  {}"
     keys = ["min", "max", "mean", "nan", "infinite"]
-    print(line.format(*keys, "name"))
+    head = line.format(*keys, "name") + "\n"
     for row in rows:
         name = safe_str(row["name"])
         if "error" in row:
             name += f" ({safe_str(row['error'], 80)})"
         cells = [cell_text(row.get(key)) for key in keys]
-        print(line.format(*cells, name), flush=True)
+        print(head + line.format(*cells, name), flush=True)
+        head = ""
+    print(head, end="")
 
 
 def stats_of(item: Tensor, meter: Meter) -> Facts:
@@ -15587,6 +15591,9 @@ def call_command(args: "Namespace") -> int:
         stop_progress(args.watch)
 
 
+PIPES = (1, 12)  # pipes and sockets, in the upper bits of st_mode
+
+
 def start_progress() -> "Optional[Progress]":
     """Return what tells a terminal how far a command is; None where nobody looks."""
     out: Any = sys.stdout
@@ -15594,7 +15601,8 @@ def start_progress() -> "Optional[Progress]":
     if not err.isatty():
         return None
     progress = err.progress = Progress(err)
-    if out.isatty():
+    about = stream_about(out)
+    if out.isatty() or about is not None and about.st_mode >> 12 in PIPES:
         out.progress = progress
     progress.start()
     return progress

@@ -5,7 +5,6 @@
     [2] terminals          colours, progress
     [3] pages              of explain --html
 """
-import builtins
 import io
 import json
 import os
@@ -729,20 +728,37 @@ class TerminalTest(Commands):
         progress.show("not in it")
         self.assertEqual(err.getvalue()[-10:], "half a row")
 
+    def test_a_pager_is_not_disturbed(self):
+        progress, err = self.progress(*range(9))
+        read, write = os.pipe()
+        with open(read), open(write, "w") as pipe, Changed(
+                sys, "stdout", tensorfmt.Output(pipe, True)), Changed(
+                sys, "stderr", progress.output), Changed(
+                tensorfmt, "Progress", return_value=progress):
+            self.assertIs(tensorfmt.start_progress(), progress)
+            progress("reading", 1, 2)
+            print("a row")
+            progress("reading", 2, 2)
+            tensorfmt.stop_progress(progress)
+        self.assertIn("50%", err.getvalue())
+        self.assertNotIn("100%", err.getvalue())
+        self.assertEqual(err.getvalue()[-1:], "\r")
+
     def test_statistics_come_row_by_row(self):
         write_file("p.zt", dumps({"a": [1.5], "b": [-2.0, 4.0]}, format="ztensor"))
-        order = []
-        stats_of, usual = tensorfmt.stats_of, builtins.print
-        with Changed(tensorfmt, "stats_of", lambda item, meter: order.append(item.name)
-                     or stats_of(item, meter)), Changed(
-                builtins, "print", lambda text, **more: order.append(text.split()[-1])
-                or usual(text, **more)):
+        usual = tensorfmt.stats_of
+
+        def stats_of(item, meter):
+            print("before", item.name)
+            return usual(item, meter)
+        with Changed(tensorfmt, "stats_of", stats_of):
             out = self.prints("get", "p.zt", "--stats")
-        self.assertEqual(order, ["name", "a", "a", "b", "b"])
-        self.assertEqual([line.split() for line in out.splitlines()[1:]], [
-            ["1.5", "1.5", "1.5", "0", "0", "a"], ["-2", "4", "1", "0", "0", "b"]])
-        order = [row["max"] for row in json.loads(self.prints("get", "p.zt", "--stats", "--json"))]
-        self.assertEqual(order, [1.5, 4.0])
+        self.assertEqual([line.split() for line in out.splitlines()], [
+            ["before", "a"], ["min", "max", "mean", "nan", "infinite", "name"],
+            ["1.5", "1.5", "1.5", "0", "0", "a"],
+            ["before", "b"], ["-2", "4", "1", "0", "0", "b"]])
+        out = self.prints("get", "p.zt", "--stats", "--json")
+        self.assertEqual([row["max"] for row in json.loads(out)], [1.5, 4.0])
 
 
 # -- [3] pages ----------------------------------------------------------------------------------
