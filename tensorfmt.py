@@ -932,6 +932,23 @@ def check_start(here: int, nbytes: int) -> None:
         raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
 
 
+def dangling_link(path: str) -> str:
+    """Return what is wrong with a symbolic link without target; "" of other paths."""
+    from errno import ELOOP
+    if not os.path.islink(path) or os.path.exists(path):
+        return ""
+    target = os.readlink(path)
+    what = "which is not there"
+    if os.path.islink(os.path.join(os.path.dirname(path), target)):
+        what = "a link that leads to no file"
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == ELOOP:
+            what = "a loop of links, which leads to no file"
+    return f"a symbolic link to {safe_str(target)}, {what}"
+
+
 def open_path(path: str, mmap: bool) -> Buffer:
     """Return the source for the file of a path: mapped, or a stream."""
     try:
@@ -10302,23 +10319,6 @@ def looks_like(head: bytes) -> str:
     return text
 
 
-def dangling_link(path: str) -> str:
-    """Return what is wrong with a symbolic link without target; "" of other paths."""
-    from errno import ELOOP
-    if not os.path.islink(path) or os.path.exists(path):
-        return ""
-    target = os.readlink(path)
-    what = "which is not there"
-    if os.path.islink(os.path.join(os.path.dirname(path), target)):
-        what = "a link that leads to no file"
-    try:
-        os.stat(path)
-    except OSError as error:
-        if error.errno == ELOOP:
-            what = "a loop of links, which leads to no file"
-    return f"a symbolic link to {safe_str(target)}, {what}"
-
-
 # -- [12b] repr and previews -------------------------------------------------------------
 
 SHOWN = 200  # values that repr() and `get` show whole
@@ -13629,7 +13629,7 @@ PARTS: "Dict[str, List[str]]" = {
     "streams": ["[9d] shared streams"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[10g] other copies",
               "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
-              "[13e] diff", "[14a] page", "main", "iter_checksums", "option",
+              "[13e] diff", "[14a] page", "main", "iter_checksums", "option", "dangling_link",
               "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
               "QUANT_SCHEME", "ZTensor.COMPONENT", "with_parts"],
     "mag300": ["[10a] mag300"],
@@ -14054,6 +14054,14 @@ def read_seal(path: str) -> "Tuple[str, bool]":
     about = head.partition(b"\n")[2].decode("ascii", "replace")
     is_known = digest != NO_DIGEST.encode()
     return about, is_known and digest == sha256_of(head + rest).encode()
+
+
+def split_words(texts: "List[str]") -> "List[str]":
+    """Return the words of an option: several with commas, and more than once."""
+    words: "List[str]" = []
+    for text in texts:
+        words += text.split(",")
+    return words
 
 
 def check_copy(path: str) -> int:
@@ -15199,14 +15207,6 @@ def show_vendor(args: "Namespace") -> int:
                          "which this would replace: remove or rename it")
     write_text(args.out, text, plural(text.count("\n"), "line"))
     return 0
-
-
-def split_words(texts: "List[str]") -> "List[str]":
-    """Return the words of an option: several with commas, and more than once."""
-    words: "List[str]" = []
-    for text in texts:
-        words += text.split(",")
-    return words
 
 
 # A wrong value of an option is a ValueError: Parser.error() says what is wanted.
