@@ -327,12 +327,13 @@ def repr_of_map(value: "Dict[Any, Any]", limit: int, depth: int) -> str:
         if len(items) == 8:
             items.append("...")
             break
-        items.append(f"{short_repr(key, limit, depth + 1)}: {short_repr(item, limit, depth + 1)}")
+        name = short_repr(key, limit, depth + 1)
+        items.append(f"{name}: {short_repr(item, limit, depth + 1)}")
     return "{%s}" % ", ".join(items)
 
 
 def option(argument: str) -> str:
-    """Return an argument of functions, or a limit, and the option of the command line for it."""
+    """Return an argument, or a limit, and the option of the command line for it."""
     name, _, value = argument.lower().replace("_", "-").partition("=")
     if not value.strip().isdigit():
         value = ""
@@ -341,7 +342,7 @@ def option(argument: str) -> str:
 
 def join_lines(lines: "List[str]") -> str:
     """Return lines as one message, cut to MAX_LINE and MESSAGE_WIDTH."""
-    shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # the first may be a heading
+    shown = [truncate(line, MAX_LINE - 100) for line in lines[:101]]  # with a heading
     while sum([len(line) + 3 for line in shown]) > MESSAGE_WIDTH:
         shown.pop()
     if len(shown) < len(lines):
@@ -716,7 +717,7 @@ ELSEWHERE = "another process opened this stream: open and load it again in this 
 
 
 class Buffer:
-    """Bytes in memory, or a mapped file. Views cost nothing and stay valid after close()."""
+    """Bytes in memory, or a mapped file. Views cost nothing, and outlive close()."""
 
     mapping = True
     kept: Any = (None, "", None)  # by keep(): (mark of a tensor, what it is, the value)
@@ -727,7 +728,7 @@ class Buffer:
         if hasattr(view, "cast"):  # not on boards
             try:
                 view = view.cast("B")
-            except (TypeError, ValueError):  # it has gaps, no elements, or a format like ">H"
+            except (TypeError, ValueError):  # gaps, no elements, or like ">H"
                 view = memoryview(view.tobytes())
         if hasattr(view, "toreadonly"):  # from Python 3.8 on
             view = view.toreadonly()
@@ -994,7 +995,7 @@ def map_file(file: Any) -> Any:
     torch writes into any array; where the system does not promise so much memory, without
     its promise or for reading only.
     """
-    private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE, there | MAP_NORESERVE
+    private = 0x4002 if sys.platform == "linux" else 2  # MAP_PRIVATE (| MAP_NORESERVE)
     ways: Any = [{"access": 3}, {"flags": private}, {"access": 1}]
     if BOARD or is_json(file):
         return None
@@ -2720,7 +2721,7 @@ class Tensor:
 
     @property
     def data(self) -> memoryview:
-        """The elements as a flat typed memoryview; a copy at each call unless `.zero_copy`.
+        """The elements as a flat typed memoryview; a new copy unless `.zero_copy`.
 
         In storage order (of a part with gaps row-major), native byte order, 16-bit floats
         as 'H'.
@@ -2751,7 +2752,7 @@ class Tensor:
         return self.nbytes
 
     def iter_bytes(self) -> Blocks:
-        """Return blocks of its row-major little-endian bytes; unknown elements as they are.
+        """Return blocks of its row-major little-endian bytes; unknown ones as they are.
 
         The one way to the elements: it decodes, gathers and swaps.
         """
@@ -2812,7 +2813,7 @@ class Tensor:
         out.writelines(self.iter_bytes())
         return out.getvalue()
 
-    __bytes__ = tobytes  # without it, up to Python 3.11 bytes() takes numbers from __iter__
+    __bytes__ = tobytes  # else bytes() takes numbers, up to Python 3.11
 
     @property
     def flat(self) -> Blocks:
@@ -3054,7 +3055,7 @@ def new_tensor(dtype: "Optional[str]", shape: Shape, data: Any, byteorder: str =
 
 
 class Composite(Tensor):
-    """A tensor whose layout or type is not known here: its parts lie in the file, by role."""
+    """A tensor of an unknown layout or type: its parts lie in the file, by role."""
 
     __slots__ = ("parts",)
 
@@ -3086,8 +3087,8 @@ class File(TensorMap):
     <File ztensor: 1 tensor 'w'>
     """
 
-    shards: Any = None  # of a model in several files: Files by name, as far as they are open
-    rest: "Optional[int]" = None  # where bytes behind the end begin, if its format knows the end
+    shards: Any = None  # of a model in several files: those that are open, by name
+    rest: "Optional[int]" = None  # where bytes behind the end begin
 
     def __init__(self, fmt: "Format", source: "Buffer", attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
@@ -3333,7 +3334,7 @@ class RecordType:
 
     def __init__(self, *rows: Any) -> None:
         self.rows = rows
-        # Codes that are read one by one; those of fixed sizes in turn are one, for one unpack.
+        # Codes that are read one by one; those of fixed sizes in turn are one.
         self.parts: Any = ["<"]
         for _, code, _ in rows:
             if code == "text" or callable(code):
@@ -3390,7 +3391,7 @@ class Reading:
         self.sizes: Any = {}  # (dtype, shape) -> (bytes that it needs, the shape)
 
     def note(self, at: int, kind: Any, *args: Any) -> None:
-        """Note that a region of some kind is read now: see SPANS, whose functions take args."""
+        """Note that a region is read now: see SPANS, whose functions take args."""
         self.at = at
 
     def note_names(self, pairs: Any) -> None:
@@ -3436,7 +3437,7 @@ class Reading:
 
     def cbor(self, at: int, nbytes: int, schema: Schema, *trail: Any, whole: bool = False,
              **rules: Any) -> Any:
-        """Return one item of CBOR that fits a Schema; `whole`: bytes after it are an error.
+        """Return an item of CBOR that fits a Schema; `whole`: no bytes follow it.
 
         `rules`: those of Cbor.
         """
@@ -3484,7 +3485,7 @@ class Reading:
 
     def check_range(self, value: int, *trail: Any, high: int, low: int = 0, limit: str = "",
                     why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a trail is from `low` to `high`; `limit`: the name of ours."""
+        """Raise unless the number at a trail is from `low` to `high`; `limit`: ours."""
         if low <= value <= high:
             return
         what = f"{format_trail(trail)} is {value}, expected {low} to {high}: "
@@ -3493,7 +3494,7 @@ class Reading:
         raise self.error(what + why, *trail)
 
     def __enter__(self) -> None:
-        """`with reading:` an entry is read; its error is raised, but verify() notes it."""
+        """`with reading:` an entry is read; verify() notes its error."""
 
     def __exit__(self, error_class: Any, error: Any, traceback: Any) -> bool:
         return isinstance(error, FormatError) and self.keep_error(error)
@@ -3503,7 +3504,7 @@ class Reading:
         return False
 
     def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
-        """Add a tensor with a new name, the size of its shape, and a place from `low` to `high`.
+        """Add a tensor with a new name, the size of its shape, from `low` to `high`.
 
         `field_of`: which field of the entry at a trail gives the "name", the "size" and
         the "place" of its tensor; "": the entry itself. If `high` is the end of the
@@ -3562,7 +3563,7 @@ class Reading:
 
     def entry_error(self, what: str, tensor: "Optional[str]", trail: Trail, field: str,
                     check: str = "index", error_class: Any = FormatError) -> FormatError:
-        """Return the error of a tensor at a field of its entry; "": at the entry itself."""
+        """Return the error of a tensor at a field of its entry; "": at the entry."""
         if field:
             trail += (field,)
         return self.error(what, *trail, tensor=tensor, check=check, error_class=error_class)
@@ -3578,13 +3579,13 @@ def size_message(tensor: Tensor, need: int) -> str:
 # -- [6d] Format -------------------------------------------------------------------------
 
 
-# Each format adds itself at the end of its section. Generations are later ones of a family.
+# Each format adds itself at the end of its section. Generations are later formats.
 FORMATS: "Tuple[Format, ...]" = ()
 GENERATIONS: "Tuple[Format, ...]" = ()
 
 
 class Format:
-    """What every format says; its docstring draws the layout. FORMATS has one object of each.
+    """What every format says; its docstring draws the layout. FORMATS has one of each.
 
     >>> FORMATS[0], FORMATS[0].SUFFIXES, "bfloat16" in FORMATS[0].DTYPES
     (<Format mag>, ('.mag',), False)
@@ -3639,7 +3640,7 @@ class Format:
         return file
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts) -> Blocks:
-        """Return the bytes of a file in blocks; ValueError, before, for what it cannot hold."""
+        """Return a file in blocks; ValueError, before, for what it cannot hold."""
         raise NotImplementedError
 
     def padding(self, start: int, stop: int, before: str, after: str, attrs: Facts) -> Any:
@@ -3673,7 +3674,7 @@ class Format:
         return None
 
     def notes(self, file: File) -> "Notes":
-        """Yield lists of (tensor or None, what): what a reader of the format may stumble over.
+        """Yield lists of (tensor or None, what): what a reader may stumble over.
 
         Each is of one kind, such as what the real library refuses, though it is saved
         here.
@@ -3718,7 +3719,7 @@ class Format:
         return None
 
     def no_metadata(self, options: Facts) -> "Optional[str]":
-        """Return why a file of these options and attrs has no place for metadata, or None."""
+        """Return why a file of these options has no place for metadata, or None."""
         return None
 
     def stored_number(self, value: Any) -> Any:
@@ -3730,7 +3731,7 @@ class Format:
         return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
 
     def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
-        """Return why an attribute that a user gave a tensor has no place here, or None."""
+        """Return why an attribute that a user gave has no place here, or None."""
         if self.TENSOR_ATTRS is None:
             return None
         if item.format is None and key in self.TENSOR_ATTRS:
@@ -3738,7 +3739,7 @@ class Format:
         return "there is no place for it"
 
     def custom_problems(self, tensor: Tensor) -> "Dict[Any, str]":
-        """Return what is wrong with the attributes that a user gave a tensor, by their keys."""
+        """Return what is wrong with the attributes that a user gave, by their keys."""
         problems = {}
         for key in tensor._custom or ():
             why = self.custom_problem(tensor, key)
@@ -3760,7 +3761,7 @@ class Format:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def problems(self, items: Items, metadata: Facts) -> "List[Tuple[Optional[str], str]]":
-        """Return (name, why) of tensors that cannot be written; the name of metadata is None."""
+        """Return (name, why) of tensors that cannot be written; None: metadata."""
         found: "List[Tuple[Optional[str], str]]" = []
         texts = []
         for key, value in metadata.items():
@@ -5836,7 +5837,7 @@ FORMATS += (TensorBuffers(),)
 
 
 class Absent(Format):
-    """A format that a copy lacks: its files are known by bytes at a place, and refused."""
+    """A format that a copy lacks: files with such bytes at a place are refused."""
 
     INDEX_FIRST = True  # partial=True is not what is wrong
 
@@ -5857,7 +5858,7 @@ class Absent(Format):
         raise reading.error(what, offset=0, check="magic", error_class=Unsupported)
 
 
-ABSENT: "List[Tuple[str, str, int, bytes]]" = []  # for Absent(): what a copy was made without
+ABSENT: "List[Tuple[str, str, int, bytes]]" = []  # for Absent()
 
 
 def find_format(name: Any) -> Format:
@@ -5917,7 +5918,7 @@ def detect(source: Source) -> "Optional[str]":
 
 def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
          verify: bool = False, partial: bool = False) -> File:
-    """Open a tensor file of any format. O(index): no byte nor checksum of a tensor is looked at.
+    """Open a tensor file of any format. O(index): no tensor is looked at, nor its checksum.
 
     `source`: a path, bytes, or a seekable binary stream at its start or end (it is not
     closed). `format`: what to read it as, if its bytes do not tell. mmap=False reads
@@ -5947,7 +5948,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 @without_gc
 def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
-    """Return the File that a format reads; of a broken one, raise the error with its place."""
+    """Return the File that a format reads, or raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
         raise Unsupported(f"partial=True: {fmt.TITLE} has no index in front of its data")
     reading: Any = Reading(source, partial)
@@ -6131,7 +6132,7 @@ def not_pairs(value: Any) -> TypeError:
 
 def choose_generation(fmt: Format, names: Any, attrs: "Optional[Facts]",
                       options: Facts) -> Format:
-    """Return the generation to write: version=, else of `names` (of sources), attrs, or `fmt`."""
+    """Return the generation to write: version=, else of sources, attrs, or `fmt`."""
     if fmt.READ_ONLY:
         raise ValueError(f"{fmt.TITLE} is only read: {fmt.READ_ONLY}")
     known: "Dict[str, Format]" = {}
@@ -6208,7 +6209,7 @@ def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Opti
 
 def encode_file(fmt: Format, items: Items, metadata: Facts, attrs: Facts,
                 options: Facts, watch: Watch = None) -> Blocks:
-    """Check all that prepare() returns, then return an iterator over the bytes of the file."""
+    """Check all that prepare() returns, then return the file in blocks."""
     meter = Meter(watch, "writing", 0)
     if watch is not None:
         meter.total = sum([tensor.nbytes for _, tensor in items])
@@ -6270,7 +6271,7 @@ def stream_about(stream: Any) -> "Optional[os.stat_result]":
 
 
 def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]") -> bool:
-    """Return whether a source reads a stream, or the file of which os.stat() says `about`."""
+    """Return whether a source reads a stream, or the file of `about`, by os.stat()."""
     own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
     turn = getattr(source, "_turn", None)
     if turn is not None:
@@ -6291,7 +6292,7 @@ def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]
 
 def iter_checksums(fmt: Format, tensor: Tensor,
                    seen: "Set[Any]") -> "Iterator[Tuple[str, Tensor, Any]]":
-    """Yield (label, Tensor, digest) of all checksums of a tensor; inner ones once for each place.
+    """Yield (label, Tensor, digest) of the checksums of a tensor; inner ones once.
 
     `seen`: the places of tensors before.
     """
@@ -6389,7 +6390,7 @@ def dumps(tensors: Any, *, format: str, metadata: Any = None, attrs: Any = None,
 
 
 def write_out(target: Any, blocks: Blocks, items: "Optional[Items]" = None) -> int:
-    """Write a file to a path or a stream; return its bytes. `items`: what is read meanwhile."""
+    """Write to a path or a stream; return the bytes. `items`: what is read meanwhile."""
     items = items or []
     if hasattr(target, "write"):
         check_target(target, stream_about(target), items)
@@ -6500,13 +6501,13 @@ def remove_failed(stream: Any, temporary: str) -> None:
 
 
 def is_refused(error: OSError) -> bool:
-    """Return whether a file system forbids or lacks a thing; not that it is full or broken."""
+    """Return whether a file system forbids or lacks a thing: it is not full or broken."""
     from errno import errorcode
     return errorcode.get(error.errno or 0, "") in REFUSALS
 
 
 def is_done(name: str, *args: Any) -> bool:
-    """Call a function of os; return False where Python lacks it or the file system refuses it."""
+    """Call a function of os; return False where it is lacking or refused."""
     call = getattr(os, name, None)
     if call is None:
         return False
@@ -6533,7 +6534,7 @@ def check_writable(path: str, old: "os.stat_result") -> None:
 
 
 def list_of_access(file: "Union[int, str]") -> "Optional[bytes]":
-    """Return the POSIX access control list of a file, None if it has none (or not on Linux)."""
+    """Return the POSIX access control list of a file, or None (not on Linux, say)."""
     try:  # to ask for what is not there takes five times as long as to ask what there is
         if ACCESS_LIST in os.listxattr(file):
             return os.getxattr(file, ACCESS_LIST)
@@ -6546,13 +6547,13 @@ def list_of_access(file: "Union[int, str]") -> "Optional[bytes]":
 
 
 def narrowed(mode: int) -> int:
-    """Return a mode that lets nobody do more than before where the group is another one."""
+    """Return a mode that lets nobody do more than before in another group."""
     both = mode >> 3 & mode & 7
     return mode & 0o700 | both << 3 | both
 
 
 def keep_access(file: int, old: "os.stat_result", access: "Optional[bytes]") -> None:
-    """Give a new file the owner, group, mode and access list of the one that it will replace.
+    """Give a new file the owner, group, mode and access list of the one that it replaces.
 
     What the system does not let us keep is narrowed: nobody may do more than before.
     """
@@ -7067,7 +7068,7 @@ def process_lock(locks: "Dict[int, Any]") -> Any:
 
 
 def regular_file(stream: Any) -> "Optional[FileIO]":
-    """Return the file of which a stream gives the bytes, or None where it may give others."""
+    """Return the file that a stream gives the bytes of, or None if it may give others."""
     if not hasattr(os, "pread"):
         return None
     from io import BufferedRandom, BufferedReader, FileIO
@@ -7337,7 +7338,7 @@ def more_copies(source: Buffer, work: int) -> str:
 
 
 def work_of_part(part: Tensor, factor: int = 1) -> int:
-    """Return how many bytes a part is when it is read and decoded; `factor`: what each counts."""
+    """Return how many bytes a part is, read and decoded; `factor`: what each counts."""
     decoded = part.decoded_nbytes
     if not part.is_decodable() or decoded is None:
         return factor * part.stored_nbytes
@@ -7400,7 +7401,7 @@ def check_work(items: Items, dense: bool = True,
 
 
 def check_works(source: Buffer, works: "List[Tuple[int, int]]") -> None:
-    """Raise ValueError where (all work, that of the values) of tensors is too much for a file."""
+    """Raise ValueError where (all work, that of the values) is too much for a file."""
     total = free = 0
     for work, values in works:
         total += work
@@ -7452,7 +7453,7 @@ class Meter:
 
 # -- [9h] equality -----------------------------------------------------------------------
 #
-# Tensors and facts are the same where values and types are; `==` and diff() ask the same functions.
+# Tensors and facts are the same where values and types are: for `==` and for diff().
 
 
 def token_of(value: Any) -> Any:
@@ -7476,7 +7477,7 @@ def token_of(value: Any) -> Any:
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Return whether two facts are one value of one type: 1, 1.0 and True are three, NaN is one.
+    """Return whether two facts are one value of one type: 1, 1.0, True differ, NaN does not.
 
     The order of keys does not count. What a user gave may be nested without end.
     """
@@ -7512,7 +7513,7 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
 
 
 def has_same_values(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether two tensors of one dtype and shape are known to have the same bytes."""
+    """Return whether two tensors of one dtype and shape have the same bytes, as known."""
     if a.encoding != "raw" or b.encoding != "raw":
         check_work([(a.name, a), (b.name, b)])
     if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
@@ -7524,7 +7525,7 @@ def has_same_values(a: "Tensor", b: "Tensor") -> bool:
 
 
 def is_stored_alike(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether files say the same of two tensors without values here, also in bytes."""
+    """Return whether files say the same of two tensors without values, also in bytes."""
     if a.byteorder != b.byteorder or not is_same(type_facts(a), type_facts(b)):
         return False
     in_one_file = are_one_file(a.source, b.source)
@@ -7561,7 +7562,7 @@ def type_facts(tensor: "Tensor") -> Facts:
 
 
 def has_same_stored(a: "Tensor", b: "Tensor") -> bool:
-    """Return whether the bytes of two tensors without values are the same, perhaps decoded."""
+    """Return whether the bytes of two tensors without values are the same, or decoded."""
     if a.encoding == b.encoding and a.attrs.get("encoding") == b.attrs.get("encoding"):
         if are_same_blocks(a.iter_stored(), b.iter_stored()):
             return True
@@ -7601,7 +7602,7 @@ def are_same_blocks(blocks: Blocks, others: Blocks) -> bool:
 
 
 def regroup(blocks: Blocks, nbytes: int) -> Blocks:
-    """Yield what blocks hold, so many bytes at a time; what is left, or b"", at the end."""
+    """Yield what blocks hold, so many bytes at a time; at the end what is left, or b""."""
     rest = bytearray()
     for part in iter_parts(blocks, nbytes):
         if not rest and len(part) == nbytes:
@@ -8209,7 +8210,7 @@ def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Fa
 
 
 def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
-    """Return the components, little-endian, of a blob of zTensor's sparsecsr or sparsecoo.
+    """Return the little-endian components of a blob of sparsecsr or sparsecoo.
 
     csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
     coo: of each element the coordinates uint64 [rank] | value
@@ -8305,7 +8306,7 @@ def split_axes(parts: TensorMap) -> "List[Any]":
 
 
 def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
-    """Return the row-major number of each stored element; if it is long, the coordinates."""
+    """Return the row-major number of each stored element; of long ones coordinates."""
     if "coords" in parts:
         axes = split_axes(decode_indices(parts))
         if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
