@@ -4947,11 +4947,11 @@ class Primitiv(Format):
                 for i in range(count):
                     rest = f"params[{i}:{count}]"
                     trail = "params", i
-                    (parts, dims, batch, data), at = reading.messagepack(at, self.NAMED,
-                                                                         *trail)
+                    values, at = reading.messagepack(at, self.NAMED, *trail)
+                    parts, dims, batch, data = values
                     if not parts:
-                        raise reading.entry_error("key has no components", None, trail,
-                                                  "key")
+                        what = "key has no components"
+                        raise reading.entry_error(what, None, trail, "key")
                     name = join_key(parts)
                     yield trail, (name, dims, batch, data)
                     (few,), at = reading.messagepack(at, self.STATISTICS, *trail)
@@ -5012,9 +5012,8 @@ class Primitiv(Format):
         metadata: Facts = Map()
         for group, code in self.CONFIGS:
             rows = ("key", "str", "name of the number"), ("value", code, "the number")
-            (count,), at = reading.messagepack(at,
-                                               ((group, "map",
-                                                 "numbers of the optimizer"),))
+            row = group, "map", "numbers of the optimizer"
+            (count,), at = reading.messagepack(at, (row,))
             for i in range(count):
                 (raw, value), at = reading.messagepack(at, rows, group, i)
                 key = str_of_bytes(raw)
