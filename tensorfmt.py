@@ -15198,6 +15198,8 @@ def show_small_file(fmt: Format, folder: str) -> None:
 
 def show_vendor(args: "Namespace") -> int:
     if args.check:
+        if args.formats or getattr(args, "with"):
+            raise TypeError("--check takes OUT.py alone: a copy says how it was made")
         return check_copy(args.out)
     if os.path.exists(args.out) and os.path.samefile(args.out, __file__):
         raise ValueError(f"{safe_str(args.out)}: the copy would replace its own source")

@@ -10345,6 +10345,8 @@ class CopyTest(TestCase):
                 self.assertIn(out.replace("%s", tensorfmt.__version__), text)
                 self.assertEqual("not a copy that vendor made" in err, code == 2)
                 self.assertEqual(read_file(path), data)
+        code, _, err = run("vendor", "--check", path, "--with", "load")
+        self.assertEqual((code, "takes OUT.py alone" in err), (2, True))
 
     def test_a_copy_offers_only_what_it_has(self):
         text = text_of("tensorfmt.py").partition("# -- [14b]")[0]

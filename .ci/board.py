@@ -3,7 +3,8 @@
 
 Beside it lie the copies, modules made by `vendor --with load`, and for each a file COPY.json by
 copies.py: rows (title, bytes in hex, answer) of the good and bad files of test_tensorfmt.py, with
-what the same copy says of them on CPython. Each is read from bytes, a file and a stream.
+what the same copy says of them on CPython. Each is read from bytes, a file and a stream; its
+tensors are shown and compared.
 `board.py circuitpython`: by that name, and without what CircuitPython lacks.
 """
 import binascii
@@ -28,7 +29,8 @@ def answer_of(copy, source):
 
 def values_of(copy, item):
     """Return the bytes of a tensor and its first values, also of parts, or why it has none."""
-    some = [binascii.hexlify(bytes(item.raw)[:1000]).decode()]
+    some = [binascii.hexlify(bytes(item.raw)[:1000]).decode(), repr(item)]
+    some.append([item == item, item == 5, item in [item], len(set([item]))])
     try:
         some.append(binascii.hexlify(item.tobytes()[:1000]).decode())
         some.append([text_of(value) for _, value in zip(range(100), item.flat)])
