@@ -195,10 +195,10 @@ StructError: Any = getattr(struct, "error", ValueError)  # boards have no other
 NATIVE = "<" if sys.byteorder == "little" else ">"
 MISSING: Any = object()  # a key or a field that is absent
 
-# Limits of all formats. An error names its limit; set it before load() to change it.
+# Limits: an error names its own; set it before load() to change it.
 BLOCK = 1 << (9 if BOARD else 20)  # bytes decoded or swapped at a time
 PART = 1 << (8 if BOARD else 15)  # bytes cast at a time; not to be changed
-WINDOW = 1 << (9 if BOARD else 12)  # bytes that small reads of a stream take at once
+WINDOW = 1 << (9 if BOARD else 12)  # bytes that small reads take at once
 MAX_DEPTH = 128  # arrays, maps and tags around an item of an index
 MAX_ITEMS = 1 << 23  # arrays and maps of an index
 MAX_OTHER_KEYS = 1000  # map keys that are no text: numbers can make a dict slow
@@ -229,7 +229,7 @@ class FormatError(ValueError):
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    trail: Any = None  # the keys that lead to `field`, a tuple; None: not known yet
+    trail: Any = None  # the keys that lead to `field`, once they are known
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
                  tensor: "Optional[str]" = None, path: "Optional[str]" = None,
@@ -450,7 +450,7 @@ def left_out(part: str) -> Any:
 
 # -- [3] dtypes --------------------------------------------------------------------------
 
-# name:bytes:code of struct. There is no code for bfloat16 and for 8-bit floats.
+# name:bytes:code of struct; bfloat16 and 8-bit floats have none.
 NUMBERS = [row.split(":") for row in (
     "float64:8:d float32:4:f float16:2:e bfloat16:2: "
     "int64:8:q int32:4:i int16:2:h int8:1:b uint64:8:Q uint32:4:I uint16:2:H uint8:1:B "
@@ -484,7 +484,7 @@ def count_elements(shape: "Iterable[int]") -> int:
     """Return the product of the dimensions; beyond 2**64 only some larger number."""
     size = 1
     for n in shape:
-        # The product of thousands of dimensions of 2**64-1 would take minutes.
+        # The product of thousands of 2**64-1 would take minutes.
         if size <= 1 << 64 or n == 0:
             size *= n
     return size
@@ -895,7 +895,7 @@ class OpenedFile(Stream):
         except (OSError, ValueError):
             if self._file is not None:
                 raise
-        # Closed by another thread meanwhile, its number may be that of another file.
+        # Closed meanwhile, its number may be that of another file.
         if self._file is None:
             raise ValueError(CLOSED)
         return data
@@ -1029,13 +1029,12 @@ class Codec:
     data = b""
     lazy = False
     strict = False
-    # Where the item ends that a Reading parsed.
-    read_end: "Optional[int]" = None
+    read_end: "Optional[int]" = None  # of what a Reading parsed
 
     def __init__(self, errors: str, key_error: "Type[FormatError]") -> None:
         self.errors = errors
         self.key_error = key_error
-        # Short texts come again: they are decoded once.
+        # Short texts are decoded once.
         self.texts: "Dict[bytes, str]" = {}
         self.items_left: float = MAX_ITEMS
         self.other_keys_left: float = MAX_OTHER_KEYS
@@ -1604,7 +1603,7 @@ class MessagePack(Codec):
         if 0 <= place <= len(self.window) - nbytes:
             return place
         if place <= len(self.window):
-            # One small value after the other: the window grows.
+            # Small values in turn: the window grows.
             self.window_size = min(2 * self.window_size, 16 * WINDOW)
         else:
             self.window_size = WINDOW
@@ -3088,7 +3087,7 @@ class File(TensorMap):
     """
 
     shards: Any = None  # of a model in several files: those that are open, by name
-    rest: "Optional[int]" = None  # where bytes behind the end begin
+    rest: "Optional[int]" = None  # where bytes behind its end begin
 
     def __init__(self, fmt: "Format", source: "Buffer", attrs: Facts, metadata: Facts,
                  tensors: "Dict[str, Tensor]") -> None:
@@ -3378,7 +3377,7 @@ class Reading:
     root = "item"  # the field around all others, for errors without a trail
     reader: "Optional[MessagePack]" = None  # with its window
     repeated = 0  # characters of names that repeat others
-    rest: "Optional[int]" = None  # where bytes behind the end begin
+    rest: "Optional[int]" = None  # where bytes behind its end begin
 
     def __init__(self, source: Buffer, partial: bool = False) -> None:
         self.source = source
@@ -3513,7 +3512,7 @@ class Reading:
         if item.name in self.tensors or item.name in self.missing:
             what = "two tensors have this name"
             raise self.entry_error(what, item.name, trail, field_of["name"])
-        # Equal shapes are shared, and their sizes are computed once.
+        # Equal shapes are shared, their sizes computed once.
         key = item.dtype, item.shape
         if key not in self.sizes:
             if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
@@ -7110,7 +7109,7 @@ class SharedTurn(Turn):
             return super().read(source, offset, nbytes)
         self.stream.flush()  # it may have bytes that are yet to be written
         data = source.read_at(self.file, offset, nbytes)
-        # Closed by another thread meanwhile, its number may be that of another file.
+        # Closed meanwhile, its number may be that of another file.
         self.file.fileno()
         return data
 
